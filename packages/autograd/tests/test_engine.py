@@ -234,3 +234,36 @@ def test_accumulator_follows_data_of_another_shape(x):
     x.data = taeda.ones(2, 2, dtype=taeda.float64)
     (x * 2).sum().backward()
     assert x.grad.tolist() == [[2, 2], [2, 2]]
+
+
+def test_parts_of_a_tensor_add_to_one_gradient(x):
+    y = x * taeda.tensor([2.0, 3.0, 4.0], dtype=taeda.float64)
+    seen = []
+    y.register_hook(lambda grad: seen.append(grad.numpy().copy()))
+    (y[:2].sum() + y[1] * y[2] + y[::2].sum()).backward()
+    np.testing.assert_allclose(seen, [[2, 1 + 12, 6 + 1]])
+    np.testing.assert_allclose(x.grad.numpy(), [4, 39, 28])
+
+
+def test_parts_of_a_leaf_add_to_its_gradient_once_more(x):
+    for count in (1, 2):
+        (x[:2].sum() + x[1] * x[2]).backward()
+        np.testing.assert_allclose(x.grad.numpy(), np.multiply(count, [1, 4, 2]))
+    kept = x.grad
+    (derived,) = grad((x[:2] ** 3).sum() + x[1] ** 3, x, create_graph=True)
+    derived.sum().backward()
+    np.testing.assert_allclose(kept.numpy(), [2 + 6, 8 + 24, 4])
+
+
+@pytest.mark.parametrize("padding", [None, 7])
+def test_a_table_that_is_read_and_multiplied_by(padding):
+    rng = np.random.default_rng(3)
+    values, numbers = rng.standard_normal((50, 4)), np.array([[3, 3, 7], [7, 0, 49]])
+    table = taeda.from_numpy(values.copy()).requires_grad_()
+    rows = taeda.ops.embedding(table, taeda.from_numpy(numbers), -1 if padding is None else padding)
+    (rows @ table.t()).sum().backward()
+    expected = np.tile(values[numbers].sum((0, 1)), (50, 1))
+    for number in numbers.ravel():
+        if number != padding:
+            expected[number] += values.sum(0)
+    np.testing.assert_allclose(table.grad.numpy(), expected, rtol=1e-12)

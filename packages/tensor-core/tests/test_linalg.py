@@ -227,6 +227,32 @@ def test_thread_count_does_not_change_bits():
         taeda.set_num_threads(before)
 
 
+@pytest.mark.parametrize("rows, columns, inner", [(1030, 300, 200), (520, 256, 130), (128, 700, 22500)])
+@pytest.mark.parametrize("turned", ["neither", "left", "right", "both"])
+def test_many_rows_and_long_sums(rows, columns, inner, turned):
+    """Packed operands, turned ones and sums in parts, by any number of threads."""
+    rng = np.random.default_rng(12)
+    x, y = (rng.standard_normal(s).astype("float32") for s in ((rows, inner), (inner, columns)))
+    a = tensor(x.T.copy()).t() if turned in ("left", "both") else tensor(x)
+    b = tensor(y.T.copy()).t() if turned in ("right", "both") else tensor(y)
+    before, found = taeda.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            taeda.set_num_threads(threads)
+            found.append(taeda.mm(a, b).numpy())
+    finally:
+        taeda.set_num_threads(before)
+    np.testing.assert_allclose(found[0], x.astype("float64") @ y, rtol=0, atol=1e-5 * inner**0.5)
+    assert all(np.array_equal(found[0], other) for other in found[1:])
+
+
+def test_a_left_operand_whose_columns_share_lines_of_the_cache():
+    rng = np.random.default_rng(13)
+    x, y = (rng.standard_normal(s).astype("float32") for s in ((300, 1024), (300, 260)))
+    exact = x.T.astype("float64") @ y
+    np.testing.assert_allclose(taeda.mm(tensor(x).t(), tensor(y)).numpy(), exact, rtol=0, atol=2e-4)
+
+
 @pytest.mark.parametrize(
     "call, kind, words",
     [

@@ -176,7 +176,8 @@ def test_single_precision_layer():
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize(
-    ("length", "batch", "hidden"), [(9, 1, 70), (9, 16, 500), (9, 17, 70), (3, 4, 70), (1, 2, 8)]
+    ("length", "batch", "hidden"),
+    [(9, 1, 70), (9, 16, 500), (9, 17, 200), (9, 65, 150), (3, 4, 70), (1, 2, 8)],
 )
 def test_single_precision_gradients_of_a_sequence(length, batch, hidden, reverse):
     """Whatever form the recurrent product takes: few rows, many, long sums, few steps."""

@@ -77,6 +77,7 @@ class Adding {
   Adding(const Adding&) = delete;
   bool found() const { return held_.defined(); }
   void set(Tensor grad) { held_ = std::move(grad); }
+  const Tensor& held() const { return held_; }
   void add(const Tensor& grad, bool record) {
     if (record || is_wrapper(held_)) held_ = held_ + grad;
     else ops::add_(held_, grad);
@@ -223,6 +224,14 @@ void accumulate_grad(const Tensor& leaf, Tensor grad) {
   Adding sum(meta);
   if (sum.found()) sum.add(grad, thread_state.grad_enabled);
   else sum.set(first_gradient(leaf, grad));
+}
+
+bool add_to_grad(const Tensor& leaf, IntSpan sizes, DType dtype, const std::function<void(const Tensor&)>& add) {
+  if (!leaf.requires_grad()) return false;
+  Adding sum(ensure_meta(leaf.impl()));
+  if (!sum.found() || !can_take(sum.held(), sizes, dtype)) return false;
+  add(sum.held());
+  return true;
 }
 
 void AccumulateGrad::apply(Tensor* grads, Tensor*) {

@@ -77,6 +77,7 @@ class Run {
   void restrict(std::span<const Edge> roots);
   void run();
   void call_back();
+  bool add_at_once(std::string_view name, IntSpan sizes, DType dtype, const std::function<void(const Tensor&)>& add);
   std::vector<Tensor> captured;
   std::vector<std::function<void()>> callbacks;
   const uint64_t number = count.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -119,6 +120,7 @@ class Run {
   std::unordered_map<Node*, std::vector<Tensor>> elsewhere_;  // buffers for nodes that another run owns
   NodeSet needed_;
   std::unordered_map<const Node*, std::vector<Capture>> captures_;
+  Node* executing_ = nullptr;
   bool reached_any_ = false;
   std::vector<Node*> reached_;                                // leaves with hooks, once for each gradient
   std::optional<std::unordered_map<Node*, size_t>> awaited_;  // how many gradients are still to come to each of them
@@ -345,7 +347,9 @@ void Run::execute(Node* node) {
   Gradients results(node->edge_count);
   if (any_defined(grads.data(), grads.size())) {
     try {
+      executing_ = node;
       node->apply(grads.data(), results.data());
+      executing_ = nullptr;
     } catch (...) {
       if (anomaly_enabled) report_failure(node);
       throw;
@@ -354,7 +358,25 @@ void Run::execute(Node* node) {
       after(node, results, grads);
   }
   if (!options_.retain_graph) node->release_saved();
+  // So that a result which shows the memory of a gradient is the only one that does: a leaf then keeps it as it is.
+  for (size_t i = 0; i < grads.size(); ++i) grads.data()[i] = Tensor();
   for (size_t i = 0; i < node->edge_count; ++i) deliver(node->edges[i], std::move(results.data()[i]), node->name(), i);
+}
+
+bool Run::add_at_once(std::string_view name, IntSpan sizes, DType dtype,
+                      const std::function<void(const Tensor&)>& add) {
+  Node* const node = executing_;
+  if (!node || node->edge_count != 1 || node->extras || name != node->name()) return false;
+  if (options_.create_graph || thread_state.grad_enabled || anomaly_enabled || Node::filter) return false;
+  const Edge& edge = node->edges[0];
+  Node* const next = edge.node.get();
+  if (!next) return false;
+  if (direct(next)) return add_to_grad(static_cast<AccumulateGrad*>(next)->leaf, sizes, dtype, add);
+  if ((next->flags & kAccumulates) || next->owner.load(std::memory_order_relaxed) != this) return false;
+  Tensor& sum = next->incoming[edge.output];
+  if (!sum.defined() || !can_take(sum, sizes, dtype) || !own_alone(sum) || !sum.dense()) return false;
+  add(sum);
+  return true;
 }
 
 void Run::run() {
@@ -442,6 +464,11 @@ bool Node::filter_wants(const Node* node) noexcept {
   const auto& needed = *static_cast<const NodeSet*>(filter);
   const auto found = needed.find(node);
   return found != needed.end() && found->second;
+}
+
+bool add_at_once(std::string_view node, IntSpan sizes, DType dtype, const std::function<void(const Tensor&)>& add) {
+  Run* const run = Run::innermost;
+  return run && run->add_at_once(node, sizes, dtype, add);
 }
 
 uint64_t current_run() noexcept { return Run::innermost ? Run::innermost->number : 0; }

@@ -2,6 +2,7 @@
 #include "taeda/autograd/engine.h"
 #include "taeda/arithmetic.h"
 #include "taeda/autograd/formulas.h"
+#include "taeda/autograd/streams.h"
 #include "taeda/stub.h"
 
 namespace taeda::autograd {
@@ -57,6 +58,10 @@ bool own_alone(Tensor& t) noexcept {
   if (impl->refs.load(std::memory_order_acquire) != 1 || impl->python || (impl->flags & kWrappedNumber)) return false;
   if (impl->base && !stub::drop_hidden_base(t)) return false;
   return impl->storage && impl->storage->use_count() == 1 && !impl->storage->readonly;
+}
+
+bool can_take(const Tensor& sum, IntSpan sizes, DType dtype) noexcept {
+  return sum.dtype() == dtype && !on_device(sum.device()) && !is_wrapper(sum) && same_sizes(sum.sizes(), sizes);
 }
 
 Tensor accumulate(Tensor a, Tensor b, bool record) {

@@ -1,4 +1,7 @@
 // Gradients of scatter_reduce and of table look-ups.
+#include <algorithm>
+
+#include "taeda/autograd/engine.h"
 #include "taeda/autograd/formulas.h"
 
 namespace taeda::formulas {
@@ -127,6 +130,22 @@ Tensor scatter_reduce_grad_src(const Tensor& grad, const Tensor& self, int64_t d
   }
   const Tensor hits = ops::to_dtype(ops::eq(cut_to(src, index.sizes()), ops::gather(result, dim, index)), grad.dtype());
   return widen(ops::gather(shared(grad, self, dim, index, src, include_self, result), dim, index) * hits, src.sizes());
+}
+
+Tensor embedding_grad(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t padding_idx,
+                      bool scale_grad_by_freq) {
+  // Of a table with other uses (tied weights) only the rows that were read change.
+  const auto add = [&](const Tensor& sum) {
+    const auto [rows, firsts, places, counts] = ops::unique_all(indices);
+    const int64_t* const numbers = rows.data<int64_t>();
+    const int64_t* const left_out = std::find(numbers, numbers + rows.numel(), padding_idx);
+    const int64_t skipped = left_out == numbers + rows.numel() ? -1 : left_out - numbers;
+    ops::index_add_(sum, 0, rows, ops::embedding_backward(grad, places, rows.numel(), skipped, scale_grad_by_freq), 1);
+  };
+  if (indices.dtype() == DType::Int64 && indices.numel() * 4 <= num_weights && indices.numel() > 0 &&
+      autograd::add_at_once("EmbeddingBackward0", Shape{num_weights, grad.size(-1)}, grad.dtype(), add))
+    return {};
+  return ops::embedding_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq);
 }
 
 Tensor embedding_grad_grad(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t padding_idx,

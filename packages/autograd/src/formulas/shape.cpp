@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "taeda/autograd/engine.h"
 #include "taeda/autograd/views.h"
 
 namespace taeda::formulas {
@@ -49,6 +50,8 @@ Tensor diagonal_backward(const Tensor& grad, IntSpan sizes, int64_t offset, int6
 }
 
 Tensor select_backward(const Tensor& grad, IntSpan sizes, int64_t dim, int64_t index) {
+  const auto add = [&](const Tensor& sum) { ops::add_(ops::select(sum, dim, index), grad); };
+  if (autograd::add_at_once("SelectBackward0", sizes, grad.dtype(), add)) return {};
   const Tensor out = ops::new_zeros(grad, sizes);
   ops::copy_(ops::select(out, dim, index), grad);
   return out;
@@ -56,6 +59,8 @@ Tensor select_backward(const Tensor& grad, IntSpan sizes, int64_t dim, int64_t i
 
 Tensor slice_backward(const Tensor& grad, IntSpan sizes, int64_t dim, std::optional<int64_t> start,
                       std::optional<int64_t> stop, int64_t step) {
+  const auto add = [&](const Tensor& sum) { ops::add_(ops::slice(sum, dim, start, stop, step), grad); };
+  if (autograd::add_at_once("SliceBackward0", sizes, grad.dtype(), add)) return {};
   const Tensor out = ops::new_zeros(grad, sizes);
   ops::copy_(ops::slice(out, dim, start, stop, step), grad);
   return out;

@@ -1,5 +1,7 @@
 // Matrix products on raw memory: OpenBLAS and oneDNN where built in, plain loops otherwise; cut into fixed pieces.
 #pragma once
+#include <memory>
+
 #include "taeda/dtype.h"
 #include "taeda/scalar.h"
 #include "taeda/tensor.h"
@@ -24,6 +26,20 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, 
 /// and double.
 template <class T>
 void gemm_whole(int64_t m, int64_t n, int64_t k, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc);
+
+/// A right operand (k, n) of many products by m rows, laid out for them once where oneDNN is built in. Without it `b`
+/// is used as it is, so it must live as long.
+class Packed {
+ public:
+  Packed(int64_t m, int64_t n, int64_t k, Operand<float> b);
+  ~Packed();
+  /// c (m, n) = a (m, k) @ b, with `row` as of gemm().
+  void multiply(int64_t m, const float* a, int64_t lda, float* c, const float* row = nullptr) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 /// c = a @ b, added to c when `accumulate`, for bfloat16 operands summed in float32; c (m, n) dense. False, with c as
 /// it was, where products of float32 copies are as good: without the instructions, and for small products.

@@ -1,5 +1,7 @@
 // AccumulateGrad: where gradients of leaves end, in their .grad.
 #pragma once
+#include <functional>
+
 #include "taeda/autograd/meta.h"
 
 namespace taeda::autograd {
@@ -26,6 +28,8 @@ struct AccumulateGrad final : FixedNode<0, 1> {
 bool rest(Node* node) noexcept;
 /// The live or resting accumulator of a leaf, or a new one.
 Ref<Node> accumulator_of(const Tensor& leaf);
+/// Calls `add` with `leaf.grad`, if there is one of these sizes and this dtype on the CPU.
+bool add_to_grad(const Tensor& leaf, IntSpan sizes, DType dtype, const std::function<void(const Tensor&)>& add);
 /// Adds to `leaf.grad`; the first gradient is taken over when nobody else sees it.
 void accumulate_grad(const Tensor& leaf, Tensor grad);
 

@@ -1,5 +1,8 @@
 // The engine: runs recorded nodes backwards from given tensors.
 #pragma once
+#include <functional>
+#include <string_view>
+
 #include "taeda/autograd/meta.h"
 
 namespace taeda::autograd {
@@ -34,9 +37,15 @@ void queue_callback(std::function<void()> callback);
 Tensor fit_gradient(Tensor grad, const OutputInfo& info, const char* who, size_t index);
 /// a + b, reusing the memory of whichever nobody else can see.
 Tensor accumulate(Tensor a, Tensor b, bool record);
+/// For the formula of a node with one input, named `node`: calls `add` with the sum to which the gradient, of these
+/// sizes and this dtype, would be added next, if the running node is that one and the sum may be written in place. Then
+/// the formula gives an undefined tensor. False, with nothing done, where it must give its gradient.
+bool add_at_once(std::string_view node, IntSpan sizes, DType dtype, const std::function<void(const Tensor&)>& add);
 /// Whether nobody but the caller can see the tensor object or its memory; a view of a lone temporary becomes a plain
 /// tensor.
 bool own_alone(Tensor& t) noexcept;
+/// Whether gradients of these sizes and this dtype can be added to parts of `sum` in place.
+bool can_take(const Tensor& sum, IntSpan sizes, DType dtype) noexcept;
 /// Whether a tensor is one of a class with `__torch_dispatch__`, which computes for it and says where it is.
 inline bool is_wrapper(const Tensor& t) noexcept { return t.keys().has(Layer::PreDispatch); }
 

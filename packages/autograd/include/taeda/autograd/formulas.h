@@ -112,6 +112,8 @@ Tensor scatter_reduce_grad_self(const Tensor& grad, const Tensor& self, int64_t 
                                 const Tensor& src, std::string_view reduce, bool include_self, const Tensor& result);
 Tensor scatter_reduce_grad_src(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index,
                                const Tensor& src, std::string_view reduce, bool include_self, const Tensor& result);
+Tensor embedding_grad(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t padding_idx,
+                      bool scale_grad_by_freq);
 Tensor embedding_grad_grad(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t padding_idx,
                            bool scale_grad_by_freq);
 

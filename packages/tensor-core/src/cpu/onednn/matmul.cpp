@@ -17,14 +17,18 @@ namespace {
 
 using dnnl::memory;
 
+constexpr size_t kPlans = 256;  // that each thread keeps
+
 struct Key {
   int64_t m, n, k, lda, ldb;
   bool ta, tb, accumulate, biased, halves;
+  int64_t packed_for = 0;  // the rows for which the layout of a packed right operand was chosen
   friend bool operator==(const Key&, const Key&) = default;
   size_t slot() const {
     uint64_t hash = uint64_t(biased) * 16 + uint64_t(halves) * 8 + uint64_t(ta) * 4 + uint64_t(tb) * 2 + accumulate;
-    for (int64_t part : {m, n, k, lda, ldb}) hash = (hash ^ uint64_t(part)) * 0x9E3779B97F4A7C15ull, hash ^= hash >> 31;
-    return size_t(hash % 64);
+    for (int64_t part : {m, n, k, lda, ldb, packed_for})
+      hash = (hash ^ uint64_t(part)) * 0x9E3779B97F4A7C15ull, hash ^= hash >> 31;
+    return size_t(hash % kPlans);
   }
 };
 struct Plan {
@@ -50,7 +54,8 @@ dnnl::matmul::primitive_desc describe(const Plan& plan, bool accumulate) {
   return {engine(), plan.a, plan.b, plan.c, attr};
 }
 
-std::unique_ptr<Plan> make_plan(const Key& key) {
+/// `layout`: of a packed right operand; null leaves it to oneDNN.
+std::unique_ptr<Plan> make_plan(const Key& key, const memory::desc* layout) {
   // The primitive then stays on one thread wherever it is called, even in a parallel region.
   const cpu::OneThread scope;
   const std::unique_lock turn = building();
@@ -58,21 +63,24 @@ std::unique_ptr<Plan> make_plan(const Key& key) {
   plan->key = key;
   const auto type = key.halves ? memory::data_type::bf16 : memory::data_type::f32;
   plan->a = matrix(key.m, key.k, key.lda, key.ta, type);
-  plan->b = matrix(key.k, key.n, key.ldb, key.tb, type);
+  if (layout) plan->b = *layout;
+  else if (key.packed_for) plan->b = memory::desc({key.k, key.n}, type, memory::format_tag::any);
+  else plan->b = matrix(key.k, key.n, key.ldb, key.tb, type);
   plan->c = matrix(key.m, key.n, key.n, false);
   plan->row = matrix(1, key.n, key.n, false);
   const dnnl::matmul::primitive_desc pd = describe(*plan, key.accumulate);
+  plan->b = pd.weights_desc();
   plan->scratch = pd.scratchpad_desc();
   plan->by_gemm = std::strstr(pd.impl_info_str(), "brg") == nullptr;
   plan->primitive = dnnl::matmul(pd);
   return plan;
 }
 
-const Plan& plan_of(const Key& key) {
+const Plan& plan_of(const Key& key, const memory::desc* layout = nullptr) {
   // On the heap: room for what belongs to a thread is short where libraries are loaded late, and shared with others.
-  thread_local const auto plans = std::make_unique<std::array<std::unique_ptr<Plan>, 64>>();
+  thread_local const auto plans = std::make_unique<std::array<std::unique_ptr<Plan>, kPlans>>();
   std::unique_ptr<Plan>& place = (*plans)[key.slot()];
-  if (!place || !(place->key == key)) place = make_plan(key);
+  if (!place || !(place->key == key)) place = make_plan(key, layout);
   return *place;
 }
 
@@ -89,14 +97,15 @@ void store(const float* from, int64_t m, int64_t n, bool accumulate, float* c, i
   }
 }
 
-/// c = a @ b, c += a @ b or c = row + a @ b, for float32 or (`halves`) bfloat16 operands.
-bool multiply(int64_t m, int64_t n, int64_t k, const void* a, int64_t lda, bool ta, const void* b, int64_t ldb, bool tb,
-              bool accumulate, const float* row, bool halves, float* c, int64_t ldc) {
+/// c = a @ b, c += a @ b or c = row + a @ b by the plan of `key`, which is for a dense c.
+bool execute(Key key, const memory::desc* layout, const void* a, const void* b, const float* row, float* c,
+             int64_t ldc) {
   try {
     // brgemm writes dense results only: a part of a larger matrix goes through a block of its own.
-    const bool dense = ldc == n;
-    const Plan& plan = plan_of(Key{m, n, k, lda, ldb, ta, tb, accumulate && dense, row != nullptr, halves});
-    if (plan.by_gemm && !halves) return false;
+    const bool dense = ldc == key.n, accumulate = key.accumulate;
+    key.accumulate = accumulate && dense;
+    const Plan& plan = plan_of(key, layout);
+    if (plan.by_gemm && !key.halves) return false;
     std::optional<Quiet> quiet;
     if (plan.by_gemm) quiet.emplace();
     const Scratch scratch(plan.scratch), block(dense ? memory::desc() : plan.c);
@@ -107,7 +116,7 @@ bool multiply(int64_t m, int64_t n, int64_t k, const void* a, int64_t lda, bool 
                                               {DNNL_ARG_SCRATCHPAD, scratch.memory()}};
     if (row) arguments.emplace(DNNL_ARG_BIAS, memory(plan.row, engine(), const_cast<float*>(row)));
     plan.primitive.execute(plain_stream(), arguments);
-    if (!dense) store(to, m, n, accumulate, c, ldc);
+    if (!dense) store(to, key.m, key.n, accumulate, c, ldc);
     return true;
   } catch (const dnnl::error&) {
     return false;  // the caller has another routine
@@ -118,12 +127,51 @@ bool multiply(int64_t m, int64_t n, int64_t k, const void* a, int64_t lda, bool 
 
 bool matmul(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, bool ta, const float* b, int64_t ldb, bool tb,
             bool accumulate, const float* row, float* c, int64_t ldc) {
-  return multiply(m, n, k, a, lda, ta, b, ldb, tb, accumulate, row, false, c, ldc);
+  return execute({m, n, k, lda, ldb, ta, tb, accumulate, row != nullptr, false}, nullptr, a, b, row, c, ldc);
 }
 bool matmul(int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda, bool ta, const BFloat16* b, int64_t ldb,
             bool tb, bool accumulate, float* c, int64_t ldc) {
-  return multiply(m, n, k, a, lda, ta, b, ldb, tb, accumulate, nullptr, true, c, ldc);
+  return execute({m, n, k, lda, ldb, ta, tb, accumulate, false, true}, nullptr, a, b, nullptr, c, ldc);
 }
+
+struct Packed::State {
+  int64_t rows, n, k;
+  memory::desc layout;
+  Scratch block;
+};
+
+Packed::Packed(int64_t rows, int64_t n, int64_t k, const float* b, int64_t ldb, bool tb) {
+  try {
+    const Plan& plan = plan_of({rows, n, k, k, 0, false, false, false, false, false, rows});
+    if (plan.by_gemm) return;
+    auto made = std::unique_ptr<State>(new State{rows, n, k, plan.b, Scratch(plan.b)});
+    reorder(matrix(k, n, ldb, tb), b, made->layout, made->block.data());
+    state_ = std::move(made);
+  } catch (const dnnl::error&) {
+    state_.reset();
+  }
+}
+Packed::Packed(Packed&&) noexcept = default;
+Packed::~Packed() = default;
+
+bool Packed::multiply(int64_t m, const float* a, int64_t lda, bool accumulate, const float* row, float* c,
+                      int64_t ldc) const {
+  const State& s = *state_;
+  return execute({m, s.n, s.k, lda, 0, false, false, accumulate, row != nullptr, false, s.rows}, &s.layout, a,
+                 s.block.data(), row, c, ldc);
+}
+
+Turned::Turned(int64_t m, int64_t k, const float* from, int64_t ld) {
+  try {
+    const memory::desc to = matrix(m, k, k, false);
+    block_ = std::make_unique<Scratch>(to);
+    reorder(matrix(m, k, ld, true), from, to, block_->data());
+  } catch (const dnnl::error&) {
+    block_.reset();
+  }
+}
+Turned::~Turned() = default;
+const float* Turned::data() const { return block_ ? static_cast<const float*>(block_->data()) : nullptr; }
 
 bool has_bfloat16() {
   static const bool found = [] {
@@ -145,6 +193,11 @@ bool has_bfloat16() {
 
 #else
 namespace taeda::onednn {
+struct Packed::State {};
+Packed::Packed(int64_t, int64_t, int64_t, const float*, int64_t, bool) {}
+Packed::Packed(Packed&&) noexcept = default;
+Packed::~Packed() = default;
+bool Packed::multiply(int64_t, const float*, int64_t, bool, const float*, float*, int64_t) const { return false; }
 bool matmul(int64_t, int64_t, int64_t, const BFloat16*, int64_t, bool, const BFloat16*, int64_t, bool, bool, float*,
             int64_t) {
   return false;
