@@ -46,6 +46,28 @@ def test_importable(line):
         assert hasattr(found, name), name
 
 
+STARS = {
+    "distributed": "P2POp ReduceOp all_reduce init_process_group is_initialized DeviceMesh distributed_c10d Work",
+    "cuda": "is_available Stream Event FloatTensor amp manual_seed_all memory_allocated max_memory_allocated graphs",
+    "cpu": "is_available device_count", "compiler": "nested_compile_region set_default_backend",
+    "masked": "MaskedTensor masked_tensor mean", "monitor": "Stat SUM", "autograd": "grad_mode Variable",
+    "serialization": "load register_package default_restore_location", "nn": "Module parallel parameter attention",
+    "nn.modules.module": "Module register_module_forward_hook", "utils.data": "IterDataPipe DataLoader",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("module", STARS)
+def test_what_a_star_imports(module):
+    names: dict = {}
+    exec(f"from taeda.{module} import *", names)
+    assert not [name for name in STARS[module].split() if name not in names]
+    assert not [name for name in names if name.startswith("_") and name != "__builtins__"]
+
+
+def test_registrations_of_hooks_are_no_names_of_nn():
+    assert not hasattr(taeda.nn, "register_module_forward_hook")
+
+
 def test_functions_stay_where_modules_of_their_names_are_imported():
     source = (
         "import sys, taeda; sys.modules['torch'] = taeda\n"

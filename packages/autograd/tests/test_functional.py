@@ -72,6 +72,7 @@ def test_products():
     value, product = jvp(linear, tensor(V), tensor(v))
     close(value, A @ V)
     close(product, A @ v)
+    assert vhp.__name__ == "vhp"
     for function in (hvp, vhp):
         value, product = function(cubic, tensor(V), tensor(v))
         close(value, (V**3).sum() + V.prod())

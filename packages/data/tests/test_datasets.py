@@ -266,3 +266,13 @@ def test_shares_follow_the_environment(monkeypatch):
     assert list(data.DistributedSampler(range(4), shuffle=False)) == [1, 3]
     with pytest.raises(ValueError, match="'rank' is 2, expected 0 to 1"):
         data.DistributedSampler(range(4), rank=2)
+
+
+def test_shares_whose_class_sets_their_length():
+    class Fewer(data.DistributedSampler[int]):
+        def __init__(self, *args):
+            super().__init__(*args, shuffle=False)
+            self.num_samples, self.total_size = 1, 2
+
+    assert list(Fewer(range(9), 2, 1)) == [1] and len(Fewer(range(9), 2, 0)) == 1
+    assert data.StackDataset[int] and data.ChainDataset[int]

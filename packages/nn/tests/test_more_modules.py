@@ -10,6 +10,27 @@ from taeda_nn.modules import module as base
 from taeda_registry.slots import tensor as tt
 
 
+@pytest.mark.parametrize("devices", [[0], [0, 1], ["cuda:0", "cuda:1"]])
+def test_data_parallel_without_an_accelerator_calls_the_module(devices):
+    layer = nn.Linear(2, 3)
+    net = nn.DataParallel(layer, device_ids=devices, output_device=devices[0])
+    x = tt.ones(4, 2)
+    assert net.device_ids == [] and net(x).equal(layer(x))
+
+
+@pytest.mark.parametrize(
+    ("layer", "names"),
+    [
+        (nn.Conv2d, "stride padding dilation groups padding_mode output_padding in_channels out_channels kernel_size"),
+        (nn.BatchNorm1d, "track_running_stats momentum eps num_features affine"),
+        (nn.LayerNorm, "normalized_shape eps elementwise_affine"), (nn.Dropout, "p inplace"),
+        (nn.LSTM, "mode input_size hidden_size num_layers bias batch_first dropout bidirectional proj_size"),
+    ],
+)  # fmt: skip
+def test_layers_name_their_constants(layer, names):
+    assert list(layer.__constants__) == names.split()
+
+
 def test_data_parallel_calls_through_on_one_device(close):
     layer = nn.Linear(3, 2)
     net = nn.DataParallel(layer)

@@ -222,7 +222,11 @@ def hvp(
     return (outputs[0] if create_graph else outputs[0].detach()), _like(single, products)
 
 
-vhp = hvp
+def vhp(
+    func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
+    """Result of a scalar `func` and the product of `v` with its Hessian: the same as `hvp`, since it is symmetric."""
+    return hvp(func, inputs, v, create_graph, strict)
 
 
 # --- what libraries import that continue these functions ---

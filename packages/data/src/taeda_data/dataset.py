@@ -74,7 +74,7 @@ class TensorDataset(Dataset[tuple[Any, ...]]):
         return self.tensors[0].shape[0]
 
 
-class StackDataset(Dataset[Any]):
+class StackDataset(Dataset[T_co]):
     """Several data sets side by side: sample i is the tuple (or, by keywords, dict) of their i-th samples."""
 
     def __init__(self, *args: Dataset[Any], **kwargs: Dataset[Any]) -> None:
@@ -134,7 +134,7 @@ class ConcatDataset(Dataset[T_co]):
         return self.datasets[which][index - (self.cumulative_sizes[which - 1] if which else 0)]
 
 
-class ChainDataset(IterableDataset[Any]):
+class ChainDataset(IterableDataset[T_co]):
     """Iterable data sets one after another."""
 
     def __init__(self, datasets: Sequence[Dataset[Any]]) -> None:

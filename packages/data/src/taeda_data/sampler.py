@@ -187,7 +187,7 @@ class BatchSampler(Sampler[list[int]]):
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
 
-class DistributedSampler(Sampler[int]):
+class DistributedSampler(Sampler[T_co]):
     """The share of one of several processes that train together: equal numbers of samples, no sample twice.
 
     Args:
@@ -230,17 +230,11 @@ class DistributedSampler(Sampler[int]):
             drop_last,
             0,
         )
+        n = len(dataset)
+        self.num_samples = n // self.num_replicas if drop_last else -(-n // self.num_replicas)
+        self.total_size = self.num_samples * self.num_replicas  # subclasses change both
 
-    @property
-    def num_samples(self) -> int:
-        n = len(self.dataset)
-        return n // self.num_replicas if self.drop_last else -(-n // self.num_replicas)
-
-    @property
-    def total_size(self) -> int:
-        return self.num_samples * self.num_replicas
-
-    def __iter__(self) -> Iterator[int]:
+    def __iter__(self) -> Iterator[Any]:
         n = len(self.dataset)
         order = list(range(n))
         if self.shuffle:

@@ -19,12 +19,14 @@ __all__ = [
     "functional",
     "init",
     "modules",
+    "parameter",
     "utils",
 ]
 __all__ += [*modules.__all__, *("DataParallel", "summary")]
 
 # Loaded when first used.
 _SUBMODULES = frozenset({"_reduction", "attention", "common_types", "grad", "parallel"})
+__all__ += [*(name for name in sorted(_SUBMODULES) if name[0] != "_")]
 # Older names of modules that quantized models are made of.
 _QUANTIZED = frozenset({"intrinsic", "qat", "quantized"})
 _ELSEWHERE = {"DataParallel": "parallel", "summary": "_summary"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import taeda
@@ -145,3 +145,16 @@ class _Shown(str):
 
     __slots__ = ()
     __repr__ = str.__str__
+
+
+KeyErrorMessage = _Shown
+
+
+class classproperty:
+    """A property of a class."""
+
+    def __init__(self, func: Callable[[Any], Any]) -> None:
+        self.func = func
+
+    def __get__(self, instance: object, owner: Any = None) -> Any:
+        return self.func(owner if owner is not None else type(instance))

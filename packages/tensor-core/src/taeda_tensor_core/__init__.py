@@ -98,6 +98,8 @@ _MASKED = ("MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tenso
 
 
 def _more_masked(name: str):
+    if name == "__all__":  # what a program imports by a star
+        return [item for item in dir(_C.masked) if not item.startswith("_")]
     if name in (*_MASKED, "maskedtensor"):
         from taeda_tensor_core import maskedtensor
 

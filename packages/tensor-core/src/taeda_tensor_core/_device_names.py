@@ -106,6 +106,8 @@ def find(module: Any, name: str) -> Any:
     Raises:
         AttributeError: There is no such name.
     """
+    if name == "__all__":  # what a program imports by a star
+        return _listing(module)
     value = _value(module, name)
     if value is _MISSING:
         raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
@@ -114,6 +116,16 @@ def find(module: Any, name: str) -> Any:
 
 
 _MISSING = object()
+
+
+def _listing(module: Any) -> list[str]:
+    """The public names of a kind of device."""
+    found = {
+        *vars(type(module)), *legacy_types.NAMES.values(), *_ANSWERS, *_NOW, *_PEAK, *_RESET_PEAK, *_NOTHING,
+        *_REFUSED, *_makers(module, module._device), *_device_modules.MODULES, *_REFUSED_CLASSES, "AcceleratorError",
+        "graph",
+    }  # fmt: skip
+    return sorted(name for name in found if not name.startswith("_"))
 
 
 def _value(module: Any, name: str) -> Any:
@@ -189,8 +201,9 @@ def _can_access_peer(module: Any, device: Any, peer_device: Any) -> bool:
     return places[0] != places[1] and backends.capabilities(module._device)["peer-copies"]
 
 
-def _more(module: Any, kind: str, name: str) -> Any:
-    made = {
+def _makers(module: Any, kind: str) -> dict[str, Callable[[], Any]]:
+    """What makes names that depend on the kind."""
+    return {
         "device": lambda: functools.partial(_DeviceBlock, module),
         "device_of": lambda: (
             lambda obj: _DeviceBlock(module, obj.get_device() if obj.device.type == kind else None)
@@ -220,6 +233,9 @@ def _more(module: Any, kind: str, name: str) -> Any:
         "memory": lambda: module,
         "streams": lambda: module,
     }
+
+
+def _more(module: Any, kind: str, name: str) -> Any:
     if name == "graph" or name.endswith("Graph"):
         return _Graph
     if kind == "cpu":
@@ -229,6 +245,7 @@ def _more(module: Any, kind: str, name: str) -> Any:
             return _processor.FUNCTIONS[name]
     if name in _device_modules.MODULES:
         return _device_modules.MODULES[name](module)
+    made = _makers(module, kind)
     return made[name]() if name in made else _MISSING
 
 

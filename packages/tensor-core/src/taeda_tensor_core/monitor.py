@@ -11,7 +11,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 __all__ = [
+    "COUNT",
+    "MAX",
+    "MEAN",
+    "MIN",
     "STAT_EVENT",
+    "SUM",
+    "VALUE",
     "Aggregation",
     "Event",
     "EventHandlerHandle",

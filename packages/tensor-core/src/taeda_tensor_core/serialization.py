@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from taeda_tensor_core import _C
 from taeda_tensor_core.checkpoint import files, read_any, read_torch, shards, write_torch
-from taeda_tensor_core.checkpoint.common import CheckpointError
+from taeda_tensor_core.checkpoint.common import CheckpointError as CheckpointError
 from taeda_tensor_core.checkpoint.read_safetensors import decode
 from taeda_tensor_core.checkpoint.source import Source
 from taeda_tensor_core.checkpoint.torch_names import placer
@@ -27,7 +27,7 @@ DEFAULT_PROTOCOL = 2
 #: What `map_location` may be.
 MAP_LOCATION = Callable[[Any, str], Any] | _C.device | str | dict[str, str] | None
 
-__all__ = [
+_OWN = (
     "CheckpointError",
     "add_safe_globals",
     "clear_safe_globals",
@@ -36,7 +36,7 @@ __all__ = [
     "safe_globals",
     "save",
     "save_sharded",
-]
+)
 
 _TORCH_NAMES = (".pt", ".pth", ".bin", ".tar")
 FORMATS = (None, "safetensors", "torch")
@@ -247,8 +247,16 @@ def safe_globals(safe_globals: Iterable[Any]) -> Iterator[None]:
 
 
 def __getattr__(name: str) -> object:
+    from taeda_tensor_core.checkpoint import options
+
+    if name == "__all__":  # what a program imports by a star
+        own = (
+            item
+            for item, value in vars(options).items()
+            if getattr(value, "__module__", "") == options.__name__
+        )
+        return [*_OWN, *(item for item in own if not item.startswith("_"))]
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from taeda_tensor_core.checkpoint import options
 
     return getattr(options, name)

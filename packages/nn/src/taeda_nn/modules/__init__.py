@@ -30,8 +30,7 @@ from taeda_nn.modules.linear_cross_entropy_options import *
 from taeda_nn.modules.linear_cross_entropy_options import __all__ as _linear_cross_entropy_options
 from taeda_nn.modules.loss import *
 from taeda_nn.modules.loss import __all__ as _loss
-from taeda_nn.modules.module import *
-from taeda_nn.modules.module import __all__ as _module
+from taeda_nn.modules.module import Module
 from taeda_nn.modules.normalization import *
 from taeda_nn.modules.normalization import __all__ as _normalization
 from taeda_nn.modules.padding import *
@@ -50,6 +49,7 @@ from taeda_nn.modules.upsampling import *
 from taeda_nn.modules.upsampling import __all__ as _upsampling
 
 __all__ = [
+    "Module",
     *_activation,
     *_adaptive,
     *_attention,
@@ -65,7 +65,6 @@ __all__ = [
     *_linear,
     *_linear_cross_entropy_options,
     *_loss,
-    *_module,
     *_normalization,
     *_padding,
     *_pixelshuffle,

@@ -107,6 +107,8 @@ class _Along(_Activation):
 class ReLU(_InPlace):
     """max(x, 0), element by element."""
 
+    __constants__ = ["inplace"]
+
     def forward(self, input: Tensor) -> Tensor:
         if F.relu is not _f_relu:
             return F.relu(input, self.inplace)
@@ -133,6 +135,8 @@ class GELU(_Activation):
     Source: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016.
     """
 
+    __constants__ = ["approximate"]
+
     settings = ("approximate",)
 
     def __init__(self, approximate: str = "none") -> None:
@@ -149,12 +153,16 @@ class GELU(_Activation):
 class SiLU(_InPlace):
     """x * sigmoid(x)."""
 
+    __constants__ = ["inplace"]
+
     def forward(self, input: Tensor) -> Tensor:
         return F.silu(input, self.inplace)
 
 
 class Mish(_InPlace):
     """x * tanh(softplus(x))."""
+
+    __constants__ = ["inplace"]
 
     def forward(self, input: Tensor) -> Tensor:
         return F.mish(input, self.inplace)
@@ -170,12 +178,16 @@ class _QuietInPlace(_InPlace):
 class Hardswish(_QuietInPlace):
     """x * hardsigmoid(x)."""
 
+    __constants__ = ["inplace"]
+
     def forward(self, input: Tensor) -> Tensor:
         return F.hardswish(input, self.inplace)
 
 
 class Hardsigmoid(_QuietInPlace):
     """(x + 3) / 6 limited to [0, 1]."""
+
+    __constants__ = ["inplace"]
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardsigmoid(input, self.inplace)
@@ -187,12 +199,16 @@ class SELU(_InPlace):
     Source: Klambauer et al., "Self-Normalizing Neural Networks", 2017.
     """
 
+    __constants__ = ["inplace"]
+
     def forward(self, input: Tensor) -> Tensor:
         return F.selu(input, self.inplace)
 
 
 class LeakyReLU(_Activation):
     """x where positive, else ``negative_slope * x``."""
+
+    __constants__ = ["inplace", "negative_slope"]
 
     settings = ("negative_slope", "inplace")
 
@@ -208,6 +224,8 @@ class LeakyReLU(_Activation):
 class ELU(_Exponential):
     """x where positive, else ``alpha * (exp(x) - 1)``."""
 
+    __constants__ = ["alpha", "inplace"]
+
     def forward(self, input: Tensor) -> Tensor:
         return F.elu(input, self.alpha, self.inplace)
 
@@ -215,12 +233,16 @@ class ELU(_Exponential):
 class CELU(_Exponential):
     """x where positive, else ``alpha * (exp(x / alpha) - 1)``."""
 
+    __constants__ = ["alpha", "inplace"]
+
     def forward(self, input: Tensor) -> Tensor:
         return F.celu(input, self.alpha, self.inplace)
 
 
 class Softplus(_Activation):
     """log(1 + exp(beta * x)) / beta; x itself where ``beta * x`` exceeds ``threshold``."""
+
+    __constants__ = ["beta", "threshold"]
 
     settings = ("beta", "threshold")
 
@@ -235,6 +257,8 @@ class Softplus(_Activation):
 
 class Hardtanh(_Activation):
     """x limited to [min_val, max_val]."""
+
+    __constants__ = ["min_val", "max_val", "inplace"]
 
     settings = ("min_val", "max_val", "inplace")
 
@@ -277,6 +301,8 @@ class ReLU6(Hardtanh):
 class RReLU(_Activation):
     """Leaky ReLU whose slope is drawn from [lower, upper] per element while training, else their mean."""
 
+    __constants__ = ["lower", "upper", "inplace"]
+
     settings = ("lower", "upper")
 
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
@@ -291,6 +317,8 @@ class RReLU(_Activation):
 
 class Threshold(_Activation):
     """x where greater than ``threshold``, else ``value``."""
+
+    __constants__ = ["threshold", "value", "inplace"]
 
     settings = ("threshold", "value", "inplace")
 
@@ -309,6 +337,8 @@ class PReLU(_Activation):
 
     Source: He et al., "Delving Deep into Rectifiers", 2015.
     """
+
+    __constants__ = ["num_parameters"]
 
     settings = ("num_parameters",)
 
@@ -353,6 +383,8 @@ class Tanhshrink(_Activation):
 class Hardshrink(_Shrink):
     """x where |x| exceeds ``lambd``, else 0."""
 
+    __constants__ = ["lambd"]
+
     def forward(self, input: Tensor) -> Tensor:
         return F.hardshrink(input, self.lambd)
 
@@ -360,12 +392,16 @@ class Hardshrink(_Shrink):
 class Softshrink(_Shrink):
     """x moved towards 0 by ``lambd``, 0 where it would pass it."""
 
+    __constants__ = ["lambd"]
+
     def forward(self, input: Tensor) -> Tensor:
         return F.softshrink(input, self.lambd)
 
 
 class GLU(_Along):
     """First half times the sigmoid of the second half along ``dim``."""
+
+    __constants__ = ["dim"]
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__(dim)
@@ -377,12 +413,16 @@ class GLU(_Along):
 class Softmax(_Along):
     """exp(x) divided by its sum along ``dim``."""
 
+    __constants__ = ["dim"]
+
     def forward(self, input: Tensor) -> Tensor:
         return F.softmax(input, self.dim)
 
 
 class Softmin(_Along):
     """Softmax of -x along ``dim``."""
+
+    __constants__ = ["dim"]
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmin(input, self.dim)
@@ -399,6 +439,8 @@ class Softmax2d(_Activation):
 
 class LogSoftmax(_Along):
     """Logarithm of softmax along ``dim``, computed stably."""
+
+    __constants__ = ["dim"]
 
     def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim)

@@ -30,6 +30,8 @@ _f_batch_norm, _batch_norm = F.batch_norm, op("batch_norm")
 class _NormBase(Module):
     """Scale and shift per channel, and running statistics."""
 
+    __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
+
     _version = 2
     ranks: tuple[int, ...] = ()
 

@@ -18,6 +18,8 @@ class ChannelShuffle(Module):
     Source: Zhang et al., "ShuffleNet", 2017.
     """
 
+    __constants__ = ["groups"]
+
     def __init__(self, groups: int) -> None:
         super().__init__()
         self.groups = groups

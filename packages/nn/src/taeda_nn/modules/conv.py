@@ -65,6 +65,18 @@ class _ConvForward:
 class _ConvNd(Module):
     """What the convolution layers share: settings, weight and bias."""
 
+    __constants__ = [
+        "stride",
+        "padding",
+        "dilation",
+        "groups",
+        "padding_mode",
+        "output_padding",
+        "in_channels",
+        "out_channels",
+        "kernel_size",
+    ]
+
     transposed = False
     bias: Tensor | None
 

@@ -15,6 +15,8 @@ __all__ = [
 class CosineSimilarity(Module):
     """Cosine of the angle between two tensors along ``dim``."""
 
+    __constants__ = ["dim", "eps"]
+
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         super().__init__()
         self.dim = dim
@@ -26,6 +28,8 @@ class CosineSimilarity(Module):
 
 class PairwiseDistance(Module):
     """The p-norm of the difference along the last dimension."""
+
+    __constants__ = ["norm", "eps", "keepdim"]
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()

@@ -22,6 +22,8 @@ _f_dropout, _dropout = F.dropout, op("dropout")
 class _DropoutNd(Module):
     """What the dropout layers share, whatever they drop."""
 
+    __constants__ = ["p", "inplace"]
+
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
         if not 0 <= p <= 1:

@@ -21,6 +21,8 @@ class Flatten(Module):
         Size([32, 25])
     """
 
+    __constants__ = ["start_dim", "end_dim"]
+
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
         self.start_dim = start_dim
@@ -40,6 +42,8 @@ class Unflatten(Module):
         >>> nn.Unflatten(1, (2, 5, 5))(torch.randn(32, 50)).shape
         Size([32, 2, 5, 5])
     """
+
+    __constants__ = ["dim", "unflattened_size"]
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()

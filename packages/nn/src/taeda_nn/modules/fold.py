@@ -19,6 +19,8 @@ class Fold(Module):
         Size([1, 3, 4, 5])
     """
 
+    __constants__ = ["output_size", "kernel_size", "dilation", "padding", "stride"]
+
     def __init__(
         self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
     ) -> None:
@@ -46,6 +48,8 @@ class Unfold(Module):
         >>> nn.Unfold((2, 3))(torch.randn(2, 5, 3, 4)).shape
         Size([2, 30, 4])
     """
+
+    __constants__ = ["kernel_size", "dilation", "padding", "stride"]
 
     def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
         super().__init__()

@@ -51,6 +51,8 @@ class Linear(Module):
         Size([128, 30])
     """
 
+    __constants__ = ["in_features", "out_features"]
+
     in_features: int
     out_features: int
     weight: Tensor
@@ -98,6 +100,8 @@ class Bilinear(Module):
         out_features: Size of the output's last dimension.
         bias: Whether ``b`` is learned; without it there is none.
     """
+
+    __constants__ = ["in1_features", "in2_features", "out_features"]
 
     def __init__(
         self,

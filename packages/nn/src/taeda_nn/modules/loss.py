@@ -82,6 +82,8 @@ class CrossEntropyLoss(_WeightedLoss):
         >>> loss = nn.CrossEntropyLoss()(torch.randn(3, 5), torch.tensor([1, 0, 4]))
     """
 
+    __constants__ = ["ignore_index", "reduction", "label_smoothing"]
+
     def __init__(
         self,
         weight: Tensor | None = None,
@@ -108,6 +110,8 @@ class CrossEntropyLoss(_WeightedLoss):
 
 class NLLLoss(_WeightedLoss):
     """Negative log-likelihood: minus the log-probability (N, C, ...) of the target class (N, ...)."""
+
+    __constants__ = ["ignore_index", "reduction"]
 
     def __init__(
         self,
@@ -151,6 +155,8 @@ class LinearCrossEntropyLoss(_WeightedLoss):
     Attributes:
         linear: The map, with C times the product of ``out_features`` outputs.
     """
+
+    __constants__ = ["num_classes", "out_features", "reduction", "ignore_index", "label_smoothing"]
 
     def __init__(
         self,
@@ -215,6 +221,8 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 class MSELoss(_Loss):
     """Squared difference."""
 
+    __constants__ = ["reduction"]
+
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.mse_loss(input, target, reduction=self.reduction)
 
@@ -222,12 +230,16 @@ class MSELoss(_Loss):
 class L1Loss(_Loss):
     """Absolute difference."""
 
+    __constants__ = ["reduction"]
+
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
 class SmoothL1Loss(_Loss):
     """Half the squared difference over ``beta`` where the difference is below ``beta``, else linear."""
+
+    __constants__ = ["reduction"]
 
     def __init__(
         self,
@@ -246,6 +258,8 @@ class SmoothL1Loss(_Loss):
 class HuberLoss(_Loss):
     """Half the squared difference up to ``delta``, linear beyond."""
 
+    __constants__ = ["reduction", "delta"]
+
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
         if not isinstance(delta, (float, int)):
@@ -258,6 +272,8 @@ class HuberLoss(_Loss):
 
 class BCELoss(_WeightedLoss):
     """Cross-entropy of probabilities and targets in [0, 1]."""
+
+    __constants__ = ["reduction"]
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
@@ -286,6 +302,8 @@ class BCEWithLogitsLoss(_WeightedLoss):
 class KLDivLoss(_Loss):
     """Kullback-Leibler divergence of log-probabilities from a target distribution."""
 
+    __constants__ = ["reduction"]
+
     def __init__(
         self,
         size_average: bool | None = None,
@@ -302,6 +320,8 @@ class KLDivLoss(_Loss):
 
 class PoissonNLLLoss(_Loss):
     """Negative log-likelihood of counts."""
+
+    __constants__ = ["log_input", "full", "eps", "reduction"]
 
     def __init__(
         self,
@@ -326,6 +346,8 @@ class PoissonNLLLoss(_Loss):
 class GaussianNLLLoss(_Loss):
     """Negative log-likelihood of normal targets."""
 
+    __constants__ = ["full", "eps", "reduction"]
+
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(reduction=reduction)
         self.full = full
@@ -337,6 +359,8 @@ class GaussianNLLLoss(_Loss):
 
 class HingeEmbeddingLoss(_Loss):
     """x where the target is 1, max(0, margin - x) where it is -1."""
+
+    __constants__ = ["margin", "reduction"]
 
     def __init__(
         self,
@@ -354,6 +378,8 @@ class HingeEmbeddingLoss(_Loss):
 
 class SoftMarginLoss(_Loss):
     """log(1 + exp(-target * x)) for targets 1 and -1."""
+
+    __constants__ = ["reduction"]
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.soft_margin_loss(input, target, reduction=self.reduction)
@@ -376,6 +402,8 @@ class _MarginLoss(_Loss):
 class MarginRankingLoss(_MarginLoss):
     """max(0, -target * (input1 - input2) + margin)."""
 
+    __constants__ = ["margin", "reduction"]
+
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.margin_ranking_loss(input1, input2, target, self.margin, reduction=self.reduction)
 
@@ -383,12 +411,16 @@ class MarginRankingLoss(_MarginLoss):
 class CosineEmbeddingLoss(_MarginLoss):
     """1 - cosine where the target is 1, max(0, cosine - margin) where it is -1."""
 
+    __constants__ = ["margin", "reduction"]
+
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.cosine_embedding_loss(input1, input2, target, self.margin, reduction=self.reduction)
 
 
 class MultiMarginLoss(_WeightedLoss):
     """Mean over the other classes of max(0, margin - x[target] + x[class])^p."""
+
+    __constants__ = ["p", "margin", "reduction"]
 
     def __init__(
         self,
@@ -412,6 +444,8 @@ class MultiMarginLoss(_WeightedLoss):
 class MultiLabelMarginLoss(_Loss):
     """Mean over pairs of a class of the sample and one that is not of max(0, 1 - x[class] + x[other])."""
 
+    __constants__ = ["reduction"]
+
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
@@ -419,12 +453,16 @@ class MultiLabelMarginLoss(_Loss):
 class MultiLabelSoftMarginLoss(_WeightedLoss):
     """Mean over classes of the binary cross-entropy of logits."""
 
+    __constants__ = ["reduction"]
+
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)
 
 
 class TripletMarginLoss(_Loss):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin) with p-norm distances."""
+
+    __constants__ = ["margin", "p", "eps", "swap", "reduction"]
 
     def __init__(
         self,
@@ -452,6 +490,8 @@ class TripletMarginLoss(_Loss):
 
 class TripletMarginWithDistanceLoss(_Loss):
     """``TripletMarginLoss`` with any distance function."""
+
+    __constants__ = ["margin", "swap", "reduction"]
 
     def __init__(
         self,
@@ -494,6 +534,8 @@ class CTCLoss(_Loss):
 
     Source: Graves et al., "Connectionist Temporal Classification", 2006.
     """
+
+    __constants__ = ["blank", "reduction"]
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
         super().__init__(reduction=reduction)

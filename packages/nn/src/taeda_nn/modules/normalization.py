@@ -34,6 +34,8 @@ class LayerNorm(Module):
     Source: Ba et al., "Layer Normalization", 2016.
     """
 
+    __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
+
     def __init__(
         self,
         normalized_shape: Any,
@@ -83,6 +85,8 @@ class RMSNorm(Module):
     Source: Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
     """
 
+    __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
+
     def __init__(
         self,
         normalized_shape: Any,
@@ -123,6 +127,8 @@ class GroupNorm(Module):
 
     Source: Wu and He, "Group Normalization", 2018.
     """
+
+    __constants__ = ["num_groups", "num_channels", "eps", "affine"]
 
     def __init__(
         self,
@@ -171,6 +177,8 @@ class LocalResponseNorm(Module):
 
     Source: Krizhevsky et al., "ImageNet Classification with Deep Convolutional Neural Networks", 2012.
     """
+
+    __constants__ = ["size", "alpha", "beta", "k"]
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()

@@ -46,6 +46,8 @@ class _PadNd(Module):
 
 
 class _ConstantPadNd(_PadNd):
+    __constants__ = ["padding", "value"]
+
     def __init__(self, padding: Any, value: float) -> None:
         super().__init__(padding)
         self.value = value
@@ -62,6 +64,8 @@ class ConstantPad1d(_ConstantPadNd):
 
 class ConstantPad2d(_ConstantPadNd):
     """Pads the last two dimensions with ``value``."""
+
+    __constants__ = ["padding", "value"]
 
     rank = 2
 
@@ -97,6 +101,7 @@ class ZeroPad3d(_WithZeros, ConstantPad3d):  # type: ignore[misc]
 
 
 class _ReflectionPadNd(_PadNd):
+    __constants__ = ["padding"]
     mode = "reflect"
 
 
@@ -119,6 +124,7 @@ class ReflectionPad3d(_ReflectionPadNd):
 
 
 class _ReplicationPadNd(_PadNd):
+    __constants__ = ["padding"]
     mode = "replicate"
 
 
@@ -141,6 +147,7 @@ class ReplicationPad3d(_ReplicationPadNd):
 
 
 class _CircularPadNd(_PadNd):
+    __constants__ = ["padding"]
     mode = "circular"
 
     def forward(self, input: Tensor) -> Tensor:

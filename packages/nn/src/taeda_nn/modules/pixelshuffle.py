@@ -12,6 +12,8 @@ __all__ = ["PixelShuffle", "PixelUnshuffle"]
 class PixelShuffle(Module):
     """(..., C r^2, H, W) to (..., C, H r, W r)."""
 
+    __constants__ = ["upscale_factor"]
+
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
         self.upscale_factor = upscale_factor
@@ -25,6 +27,8 @@ class PixelShuffle(Module):
 
 class PixelUnshuffle(Module):
     """(..., C, H r, W r) to (..., C r^2, H, W)."""
+
+    __constants__ = ["downscale_factor"]
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()

@@ -37,6 +37,8 @@ __all__ = [
 class _MaxPoolNd(Module):
     """What maximum pooling shares, whatever the number of dimensions."""
 
+    __constants__ = ["kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode"]
+
     def __init__(
         self,
         kernel_size: Any,
@@ -191,6 +193,8 @@ class _FractionalMaxPoolNd(Module):
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
     """Maximum over windows at random places; arguments as ``functional.fractional_max_pool2d``."""
 
+    __constants__ = ["kernel_size", "return_indices", "output_size", "output_ratio"]
+
     _sizes = staticmethod(_pair)
 
     def forward(self, input: Tensor) -> Any:
@@ -207,6 +211,8 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
     """Maximum over windows at random places; arguments as ``functional.fractional_max_pool3d``."""
 
+    __constants__ = ["kernel_size", "return_indices", "output_size", "output_ratio"]
+
     _sizes = staticmethod(_triple)
 
     def forward(self, input: Tensor) -> Any:
@@ -222,6 +228,8 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
 
 class _AvgPoolNd(Module):
     """What mean pooling shares: how it is shown."""
+
+    __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]
 
     kernel_size: Any
     stride: Any
@@ -284,6 +292,8 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
 class AvgPool2d(_AvgPoolWithDivisor):
     """Mean over windows of the last two dimensions; arguments as ``functional.avg_pool2d``."""
 
+    __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override"]
+
     def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool2d(
             input,
@@ -299,6 +309,8 @@ class AvgPool2d(_AvgPoolWithDivisor):
 class AvgPool3d(_AvgPoolWithDivisor):
     """Mean over windows of the last three dimensions; arguments as ``functional.avg_pool3d``."""
 
+    __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override"]
+
     def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool3d(
             input,
@@ -313,6 +325,8 @@ class AvgPool3d(_AvgPoolWithDivisor):
 
 class _LPPoolNd(Module):
     """What power-mean pooling shares, whatever the number of dimensions."""
+
+    __constants__ = ["norm_type", "kernel_size", "stride", "ceil_mode"]
 
     def __init__(
         self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
@@ -365,6 +379,8 @@ class _AdaptivePoolNd(Module):
 class _AdaptiveMaxPoolNd(_AdaptivePoolNd):
     """Maxima of windows, with their places where wanted."""
 
+    __constants__ = ["output_size", "return_indices"]
+
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__(output_size)
         self.return_indices = return_indices
@@ -372,6 +388,8 @@ class _AdaptiveMaxPoolNd(_AdaptivePoolNd):
 
 class _AdaptiveAvgPoolNd(_AdaptivePoolNd):
     """Means of windows."""
+
+    __constants__ = ["output_size"]
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):

@@ -36,6 +36,18 @@ _lstm_cell = _CELLS["LSTM"]
 class RNNBase(Module):
     """What the recurrent layers share: settings, weights per layer and direction, and the run over time."""
 
+    __constants__ = [
+        "mode",
+        "input_size",
+        "hidden_size",
+        "num_layers",
+        "bias",
+        "batch_first",
+        "dropout",
+        "bidirectional",
+        "proj_size",
+    ]
+
     def __init__(
         self,
         mode: str,
@@ -422,6 +434,8 @@ class GRU(RNNBase):
 class RNNCellBase(Module):
     """What the cells share: sizes and weights."""
 
+    __constants__ = ["input_size", "hidden_size", "bias"]
+
     bias_ih: Tensor | None
     bias_hh: Tensor | None
 
@@ -487,6 +501,8 @@ class RNNCellBase(Module):
 
 class RNNCell(RNNCellBase):
     """One step of an Elman network: (B, input), (B, hidden) to (B, hidden)."""
+
+    __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
 
     def __init__(
         self,

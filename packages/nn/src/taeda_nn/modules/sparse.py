@@ -36,6 +36,16 @@ class Embedding(Module):
         Size([2, 2, 3])
     """
 
+    __constants__ = [
+        "num_embeddings",
+        "embedding_dim",
+        "padding_idx",
+        "max_norm",
+        "norm_type",
+        "scale_grad_by_freq",
+        "sparse",
+    ]
+
     def __init__(
         self,
         num_embeddings: int,
@@ -144,6 +154,18 @@ class EmbeddingBag(Module):
         >>> nn.EmbeddingBag(10, 3)(torch.tensor([1, 2, 4, 5]), torch.tensor([0, 3])).shape
         Size([2, 3])
     """
+
+    __constants__ = [
+        "num_embeddings",
+        "embedding_dim",
+        "max_norm",
+        "norm_type",
+        "scale_grad_by_freq",
+        "mode",
+        "sparse",
+        "include_last_offset",
+        "padding_idx",
+    ]
 
     def __init__(
         self,

@@ -26,6 +26,8 @@ class Upsample(Module):
         Size([1, 3, 16, 16])
     """
 
+    __constants__ = ["size", "scale_factor", "mode", "align_corners", "name", "recompute_scale_factor"]
+
     def __init__(
         self,
         size: Any = None,

@@ -21,9 +21,14 @@ def _place(device: Any) -> Any:
     return tensor.device(device)
 
 
-def _all_devices() -> list[Any]:
+def _devices(asked: Sequence[Any] | None) -> list[Any]:
+    """The devices that are asked for, all accelerators by default; none where there is no accelerator to ask for."""
     there = _accelerator is not None and _accelerator.is_available()
-    return [_place(i) for i in range(_accelerator.device_count())] if there else []
+    if asked is None:
+        return [_place(i) for i in range(_accelerator.device_count())] if there else []
+    if not there and not all(str(device).partition(":")[0] == "cpu" for device in asked):
+        return []
+    return [_place(device) for device in asked]
 
 
 def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
@@ -107,7 +112,8 @@ class DataParallel(Module):
 
     Args:
         module: The module.
-        device_ids: The devices, by default all accelerators.
+        device_ids: The devices, by default all accelerators. Where there is no accelerator, their numbers are
+            passed over: the module is simply called.
         output_device: Where results are joined, by default the first device.
         dim: The dimension of the batch.
 
@@ -122,7 +128,7 @@ class DataParallel(Module):
         self, module: Module, device_ids: Sequence[Any] | None = None, output_device: Any = None, dim: int = 0
     ) -> None:
         super().__init__()
-        devices = _all_devices() if device_ids is None else [_place(device) for device in device_ids]
+        devices = _devices(device_ids)
         self.module = module
         self.dim = dim
         self.device_ids = devices

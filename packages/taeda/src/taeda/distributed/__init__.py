@@ -31,6 +31,8 @@ _PRIVATE = frozenset({
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":  # what a program imports by a star
+        return _public()
     if name.startswith("__"):
         raise AttributeError(f"module 'taeda.distributed' has no attribute {name!r}")
     from importlib import import_module
@@ -50,7 +52,19 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'taeda.distributed' has no attribute {name!r}")
 
 
-def __dir__() -> list[str]:
+def _public() -> list[str]:
+    """Names without an underscore in front."""
+    from taeda import _distributed_names
     from taeda.distributed import distributed_c10d
 
-    return sorted({*globals(), *distributed_c10d.__all__, "DeviceMesh", "init_device_mesh"})
+    modules = ("constants", "device_mesh", "distributed_c10d", "rendezvous")
+    own = ("DeviceMesh", "init_device_mesh", "is_available", "is_initialized")
+    return sorted(
+        name
+        for name in {*distributed_c10d.__all__, *_distributed_names.TOP, *modules, *own}
+        if not name.startswith("_")
+    )
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_public()})
