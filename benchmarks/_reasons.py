@@ -84,7 +84,7 @@ def write(times: Times, aims: Mapping[str, float]) -> None:
     slow = sorted(label for label, by_size in ratios.items() if max(by_size.values()) > SLOW)
     *_, middle, largest = aims
     missing = sum(middle in by_size and largest not in by_size for by_size in ratios.values())
-    rest = f"{missing} of the rows of {middle} were not measured at {largest}, where PyTorch or taeda takes minutes."
+    rest = f"{missing} of the rows of {middle} were not measured at {largest}, where most take minutes."
     lines = [*_summary(ratios, aims), "", rest, "", f"### Above {SLOW}, and why", ""]
     for reason in _grouped(slow):
         lines += [f"**{reason.name}**: {reason.why}", "", "| row | " + " | ".join(aims) + " |"]
