@@ -512,3 +512,29 @@ def test_layouts_say_their_whole_name():
     assert str(t.strided) == f"{t.strided}" == repr(t.strided) == "taeda.strided"
     assert t.strided == "strided" and str(t.channels_last) == "taeda.channels_last"
     assert "layout=taeda.sparse_csr" in repr(t.eye(2).to_sparse_csr())
+
+
+def test_dimensions_that_are_not_there_are_refused():
+    x = t.ones(2, 3).to_sparse()
+    index = t.tensor([0])
+    for call in (
+        lambda: x.sum(5),
+        lambda: t.sparse.sum(x, [0, -3]),
+        lambda: x.select(2, 0),
+        lambda: x.index_select(4, index),
+        lambda: t.cat([x, x], 2),
+        lambda: t.softmax(x, -3),
+        lambda: x.permute(0, 2),
+        lambda: x.unsqueeze(4),
+    ):
+        with pytest.raises(IndexError, match="Dimension out of range"):
+            call()
+    with pytest.raises(RuntimeError, match="each of 2 dimensions once"):
+        x.permute(0, 0)
+
+
+def test_sums_take_a_dtype_by_position():
+    x = t.ones(2, 3).to_sparse()
+    assert t.sparse.sum(x, 0, t.float64).dtype == t.float64
+    assert t.sparse.sum(x, 0, t.float64).shape == (3,)
+    assert t.softmax(x, 1, t.float64).dtype == t.float64

@@ -402,3 +402,25 @@ def test_a_plateau_reduces_groups_that_come_later(make):
             continue
         schedule.step(1.0)
         assert [group["lr"] for group in optimizer.param_groups] == pytest.approx(expected)
+
+
+def test_schedules_of_optimizers_that_wrap_others():
+    class Around(optim.Optimizer):
+        """Hands everything on, and has not called `__init__`."""
+
+        def __init__(self, inner):
+            self.optimizer = inner
+
+        param_groups = property(lambda self: self.optimizer.param_groups)
+        defaults = property(lambda self: self.optimizer.defaults)
+
+        def step(self, closure=None):
+            return self.optimizer.step(closure)
+
+    around = Around(optim.SGD([tensor.zeros(2, requires_grad=True)], lr=1.0))
+    schedule = lrs.LambdaLR(around, lambda epoch: 0.5**epoch)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        around.step()
+        schedule.step()
+    assert around.param_groups[0]["lr"] == 0.5

@@ -2,6 +2,7 @@
 
 import importlib
 import operator
+import unittest
 
 import numpy as np
 import pytest
@@ -490,3 +491,106 @@ def test_rules_for_a_compiler_that_is_not_there_are_taken_and_never_asked():
     assert register_lowering(taeda.ops.aten.sin.default)(rule) is rule
     make_fallback(taeda.ops.aten.sin.default)
     assert register_decomposition([taeda.ops.aten.sin.default], registry={})(rule) is rule
+
+
+def cases_of_tests():
+    """Classes as libraries' tests write them."""
+    from taeda.testing._internal.common_cuda import with_tf32_off
+    from taeda.testing._internal.common_device_type import dtypes, onlyCPU, onlyCUDA, tol, toleranceOverride
+    from taeda.testing._internal.common_utils import TestCase, parametrize, slowTest, subtest
+
+    class Values(TestCase):
+        @parametrize("x,y", [(1, 2), subtest((3, 4), name="three"), (taeda.float32, "a")])
+        @parametrize("flag", [True, False])
+        def test_pairs(self, x, y, flag):
+            self.assertNotEqual(x, y)
+
+        def test_equal(self):
+            self.assertEqual([taeda.ones(2), {"k": 2}], [taeda.ones(2) + 1e-7, {"k": 2}])
+            self.assertEqual(np.ones(2, dtype=np.float32), taeda.ones(2))
+            self.assertEqual(taeda.tensor(2.0), 2)
+            self.assertEqual(1.0, 1.1, atol=0.2, rtol=0)
+            for one, other in ((taeda.ones(2), taeda.zeros(2)), (1, 2), (1.0, 1.1), ("a", "b")):
+                with self.assertRaises(AssertionError):
+                    self.assertEqual(one, other)
+
+        @slowTest
+        def test_slow(self):
+            raise AssertionError
+
+        @with_tf32_off
+        def test_wrong(self):
+            self.assertEqual(taeda.ones(2), taeda.ones(3))
+
+    class Devices(TestCase):
+        @dtypes(taeda.float32, taeda.int64)
+        @parametrize("size", [1, 2])
+        def test_made(self, device, dtype, size):
+            self.assertEqual(taeda.ones(size, device=device, dtype=dtype).dtype, dtype)
+
+        @onlyCUDA
+        def test_elsewhere(self, device):
+            raise AssertionError
+
+        @onlyCPU
+        @dtypes(taeda.float32)
+        @toleranceOverride({taeda.float32: tol(1e-2, 0.0)})
+        def test_near(self, device, dtype):
+            self.assertEqual(taeda.ones(1, dtype=dtype), taeda.ones(1, dtype=dtype) * 1.001)
+
+    return Values, Devices
+
+
+def test_cases_of_libraries_tests():
+    from taeda.testing._internal import common_device_type, common_utils
+
+    values, devices = cases_of_tests()
+    scope = {"__name__": __name__, "Devices": devices}
+    common_utils.instantiate_parametrized_tests(values)
+    common_device_type.instantiate_device_type_tests(devices, scope, only_for="cpu")
+    assert set(scope) == {"__name__", "DevicesCPU"}
+    names = {
+        "test_equal",
+        "test_slow",
+        "test_wrong",
+        "test_pairs_three_flag_True",
+        "test_pairs_x_1_y_2_flag_False",
+    }
+    found = set(unittest.defaultTestLoader.getTestCaseNames(values))
+    assert names < found and len(found) == 9 and "test_pairs_float32_y_a_flag_True" in found
+    made = {f"test_made_size_{size}_cpu_{kind}" for size in (1, 2) for kind in ("float32", "int64")}
+    assert set(unittest.defaultTestLoader.getTestCaseNames(scope["DevicesCPU"])) == {
+        *made, "test_elsewhere_cpu", "test_near_cpu_float32"
+    }  # fmt: skip
+    result = unittest.TestResult()
+    for kind in (values, scope["DevicesCPU"]):
+        unittest.defaultTestLoader.loadTestsFromTestCase(kind).run(result)
+    assert result.testsRun == 15 and not result.errors
+    assert [str(test).split()[0] for test, _ in result.failures] == ["test_wrong"]
+    assert sorted(str(test).split()[0] for test, _ in result.skipped) == ["test_elsewhere_cpu", "test_slow"]
+
+
+def test_helpers_of_libraries_tests(tmp_path):
+    from taeda.testing._internal import common_utils as helpers
+
+    before = taeda.get_rng_state()
+    with (
+        helpers.freeze_rng_state(),
+        helpers.set_default_dtype(taeda.float64),
+        helpers.DeterministicGuard(True),
+    ):
+        assert taeda.rand(3).dtype == taeda.float64 and taeda.are_deterministic_algorithms_enabled()
+    assert taeda.equal(before, taeda.get_rng_state()) and taeda.get_default_dtype() == taeda.float32
+    assert not taeda.are_deterministic_algorithms_enabled()
+    positive = helpers.random_hermitian_pd_matrix(3, 2, dtype=taeda.complex128, device="cpu")
+    assert (taeda.linalg.eigvalsh(positive) > 0).all()
+    values = taeda.linalg.svdvals(
+        helpers.random_well_conditioned_matrix(4, 3, dtype=taeda.float64, device="cpu")
+    )
+    assert (values - 1).abs().max() < 0.05
+    apart = helpers.noncontiguous_like(taeda.arange(6.0).reshape(2, 3))
+    assert not apart.is_contiguous() and apart.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert helpers.gradcheck(taeda.sin, (taeda.ones(2, dtype=taeda.float64, requires_grad=True),))
+    assert list(helpers.iter_indices(taeda.ones(1, 2))) == [(0, 0), (0, 1)] and helpers.find_free_port() > 0
+    with helpers.TemporaryFileName() as name, open(name) as file:
+        assert file.read() == ""

@@ -568,3 +568,20 @@ def test_schemas_name_dtypes_that_are_defaults():
         lib.define("cast" + schema)
         lib.impl("cast", cast, "CPU")
         assert taeda.ops.casts_here.cast(taeda.ones(2)).dtype is taeda.float64
+
+
+def test_a_function_takes_the_place_of_another_where_it_says_so():
+    with library.Library("overridden", "DEF") as lib:
+        lib.define("add_some(Tensor x) -> Tensor")
+        lib.impl("add_some", lambda x: x + 1, "CPU")
+        call = taeda.ops.overridden.add_some
+        assert call(taeda.ones(1)).tolist() == [2.0]
+        with pytest.raises(RuntimeError):
+            lib.impl("add_some", lambda x: x + 2, "CPU")
+        lib.impl("add_some", lambda x: x + 2, "CPU", allow_override=True)
+        assert call(taeda.ones(1)).tolist() == [3.0]
+        taeda.library.register_fake("overridden::add_some", lambda x: x.new_empty(1), lib=lib)
+        taeda.library.register_fake(
+            "overridden::add_some", lambda x: x.new_empty(3), lib=lib, _stacklevel=2, allow_override=True
+        )
+        assert call(taeda.ones(1, device="meta")).shape == (3,)

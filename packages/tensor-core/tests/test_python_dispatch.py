@@ -301,3 +301,27 @@ def test_wrappers_meet_a_change_of_device():
     assert held.to("cpu") is held and held.cpu() is held and held.to(taeda.ones(1)) is held and seen == []
     assert held.to("cpu", taeda.float64).inner.dtype == taeda.float64
     assert seen == [("_to_copy", {"dtype": taeda.float64})]
+
+
+def test_copies_into_and_out_of_wrappers_are_met():
+    class Held(Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            return make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, device=inner.device)
+
+        def __init__(self, inner):
+            self.inner = inner
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            assert func is taeda.ops.aten.copy_.default
+            func(*(item.inner if isinstance(item, Held) else item for item in args))
+            return args[0]
+
+    held, room = Held(taeda.zeros(3)), taeda.zeros(3)
+    held.copy_(taeda.arange(3))
+    room.copy_(held)
+    assert held.inner.tolist() == room.tolist() == [0, 1, 2]
+    other = Held(taeda.zeros(3, dtype=taeda.float64))
+    other.copy_(held)
+    assert other.inner.tolist() == [0, 1, 2]

@@ -407,3 +407,16 @@ def test_errors_of_files_and_of_places():
         load(io.BytesIO())
     with pytest.raises(RuntimeError, match=r"^device: unknown device 'nowhere'"):
         load(io.BytesIO(file.getvalue()), map_location=tc.device("nowhere"))
+
+
+def test_storages_convert_their_elements():
+    memory = tc.tensor([1.5, 2.0]).untyped_storage()
+    assert memory.byte().tolist() == memory.tolist() == memory.float().tolist()
+    assert memory.int().dtype is tc.int32 and tc.tensor([1.5]).storage().float8_e5m2().tolist() == [1.5]
+    twin = copy.copy(memory)
+    assert twin.tolist() == memory.tolist() and twin.data_ptr() != memory.data_ptr()
+    assert memory.resizable()
+    made = tc.ones(1).new_tensor([1, 2], layout=tc.strided, pin_memory=False)
+    assert made.dtype is tc.float32
+    with pytest.raises(RuntimeError, match="argument 'layout'"):
+        tc.ones(1).new_tensor([1, 2], layout=tc.sparse_coo)

@@ -125,3 +125,21 @@ def test_dimensions_that_are_chosen_are_not_left_out(name):
         with pytest.raises(TypeError, match=f"{name}: missing argument 'dims'"):
             getattr(x, name)()
     assert taeda.ones(2).flip(()).tolist() == [1.0, 1.0]
+
+
+def test_tensors_of_other_layouts_in_the_place_of_a_plain_one_are_refused_by_name():
+    x = taeda.rand(3, 4)
+    quantized = taeda.quantize_per_tensor(x, 0.1, 0, taeda.quint8)
+    nested, masked = taeda.nested.nested_tensor([x, x]), taeda.masked.masked_tensor(x, x > 0.5)
+    for name, call in {
+        "gather": lambda: x.gather(0, quantized),
+        "fill_": lambda: x.fill_(quantized),
+        "index_select": lambda: x.index_select(0, x.to_sparse()),
+        "addmm": lambda: taeda.addmm(x.to_sparse(), x, x.T),
+        "tensor_split": lambda: x.tensor_split(nested),
+        "expand_as": lambda: x.expand_as(masked),
+    }.items():
+        with pytest.raises(NotImplementedError, match=f"^{name}: not defined for a plain tensor"):
+            call()
+    with pytest.raises(IndexError, match="softmax: Dimension out of range"):
+        taeda.softmax(x.to_sparse(), 2)

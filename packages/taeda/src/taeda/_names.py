@@ -29,7 +29,7 @@ OWN = frozenset({
     "_higher_order_ops",
     "_inductor", "_absent", "_compiler_names", "_distributed_names", "_further_names", "_inner_names",
     "_jit_internal", "_logging", "_ops", "_prims", "_prims_common", "_refs",
-    "_subclasses",
+    "_subclasses", "_testing",
     "_tensor", "_utils", "_vmap_internals", "ao", "classes", "compiler",
     "distributed", "export", "func", "functional", "futures", "fx",
     "hub", "jit", "mtia", "onnx", "package", "quantization", "torch_version", "types", "utils", "version",

@@ -93,7 +93,10 @@ Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, co
   check(batch1.size(0) == batch2.size(0) && batch1.size(2) == batch2.size(1), ErrorKind::Runtime,
         "addbmm: argument 'batch2' has shape ", shape_text(batch2.sizes()), ", expected (", batch1.size(0), ", ",
         batch1.size(2), ", p) to fit 'batch1' of shape ", shape_text(batch1.sizes()));
-  return weighted(self, ops::sum(ops::bmm(batch1, batch2), Shape{0}, false, batch1.dtype()), beta, alpha);
+  // One product of long rows and columns.
+  const int64_t inner = batch1.size(0) * batch1.size(2);
+  const Tensor rows = ops::reshape(ops::transpose(batch1, 0, 1), Shape{batch1.size(1), inner});
+  return weighted(self, ops::mm(rows, ops::reshape(batch2, Shape{inner, batch2.size(2)})), beta, alpha);
 }
 
 Tensor vdot(const Tensor& self, const Tensor& other) {

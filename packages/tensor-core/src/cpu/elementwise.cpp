@@ -6,6 +6,7 @@
 
 #include "cpu/float8.h"
 #include "cpu/loops/cast.h"
+#include "cpu/transposed.h"
 #include "taeda/interrupt.h"
 #include "taeda/parallel.h"
 
@@ -325,19 +326,28 @@ bool copy_transposed(const Tensor& out, const Tensor& in) {
   if (out.stride(1) != 1 || in.stride(0) != 1 || out.size(0) != in.size(0) || out.size(1) != in.size(1) ||
       in.stride(1) < in.size(0))
     return false;
-  const int64_t rows = out.size(0), columns = out.size(1), a = out.stride(0), b = in.stride(1);
   const Unlocked unlocked(out.numel() > kLoopGrain);
-  switch (out.item_bytes()) {
-    case 1: transpose_tiles(out.data<uint8_t>(), in.data<uint8_t>(), rows, columns, a, b); break;
-    case 2: transpose_tiles(out.data<uint16_t>(), in.data<uint16_t>(), rows, columns, a, b); break;
-    case 4: transpose_tiles(out.data<uint32_t>(), in.data<uint32_t>(), rows, columns, a, b); break;
-    case 8: transpose_tiles(out.data<uint64_t>(), in.data<uint64_t>(), rows, columns, a, b); break;
-    default: transpose_tiles(out.data<Complex128>(), in.data<Complex128>(), rows, columns, a, b);
-  }
+  cpu::copy_transposed(out.bytes(), in.bytes(), out.size(0), out.size(1), out.stride(0), in.stride(1),
+                       out.item_bytes());
   return true;
 }
 
 }  // namespace
+
+void cpu::copy_transposed(void* out, const void* in, int64_t rows, int64_t columns, int64_t out_step, int64_t in_step,
+                          int64_t item) {
+  if (rows == 0 || columns == 0) return;
+  const auto copy = [&]<class T>(T) {
+    transpose_tiles(static_cast<T*>(out), static_cast<const T*>(in), rows, columns, out_step, in_step);
+  };
+  switch (item) {
+    case 1: return copy(uint8_t());
+    case 2: return copy(uint16_t());
+    case 4: return copy(uint32_t());
+    case 8: return copy(uint64_t());
+    default: return copy(Complex128());
+  }
+}
 
 void copy_elements(const Tensor& out, const Tensor& in) {
   if (out.numel() == 0) return;

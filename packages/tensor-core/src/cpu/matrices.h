@@ -6,6 +6,7 @@
 #include "cpu/blas.h"
 #include "cpu/lapack.h"
 #include "cpu/prepare.h"
+#include "cpu/transposed.h"
 #include "taeda/interrupt.h"
 #include "taeda/linalg_error.h"
 #include "taeda/parallel.h"
@@ -37,6 +38,12 @@ void copy_elements(const Strided<T>& from, const Strided<T>& to, bool conjugated
     if constexpr (lapack::is_complex<T>) return conjugated ? std::conj(x) : x;
     else return x;
   };
+  if (!conjugated || !lapack::is_complex<T>) {
+    if (from.down == 1 && to.across == 1)
+      return copy_transposed(to.data, from.data, to.rows, to.columns, to.down, from.across, sizeof(T));
+    if (from.across == 1 && to.down == 1)
+      return copy_transposed(to.data, from.data, to.columns, to.rows, to.across, from.down, sizeof(T));
+  }
   if (from.down == 1 && to.down == 1) {
     for (int64_t j = 0; j < to.columns; ++j)
       for (int64_t i = 0; i < to.rows; ++i) to.data[i + j * to.across] = value(from.data[i + j * from.across]);

@@ -87,12 +87,22 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
 
 
 def new_tensor(
-    self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    self: Tensor,
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
 ) -> Tensor:
     """New tensor from `data` with this tensor's dtype and device unless given."""
-    return _C.tensor(
+    made = _C.tensor(
         data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad
     )
+    if layout is not None and str(layout).rpartition(".")[2] != "strided":
+        raise RuntimeError(f"new_tensor: argument 'layout' is {layout}, expected strided")
+    return made.pin_memory() if pin_memory else made
 
 
 def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:

@@ -16,7 +16,7 @@ from typing import Any
 
 from taeda_tensor_core import _C, _info
 from taeda_tensor_core._C import Tensor
-from taeda_tensor_core.overrides import resolve_name
+from taeda_tensor_core.overrides import misplaced, resolve_name
 
 _table: dict[str, Callable[..., Any]] = {}
 
@@ -63,7 +63,10 @@ class MaskedTensor(Tensor):
         known = _table.get(name)
         if known is None:
             raise _undefined(name)
-        return known(*args, **(kwargs or {}))
+        try:
+            return known(*args, **(kwargs or {}))
+        except AttributeError as error:
+            raise misplaced(error, name, MaskedTensor) from None
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

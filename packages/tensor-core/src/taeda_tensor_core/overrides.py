@@ -268,6 +268,19 @@ def _accessor_name(func: Any) -> str | None:
     )
 
 
+def misplaced(error: AttributeError, name: str, kind: type) -> Exception:
+    """What stands for the error of a function of a class that was given a plain tensor where it reads its own.
+
+    It is the error itself unless a tensor lacks a part that `kind` declares.
+    """
+    if isinstance(error.obj, Tensor) and error.name in kind.__annotations__:
+        return NotImplementedError(
+            f"{name}: not defined for a plain tensor with a {kind.__name__} as another argument; "
+            "give all of them as plain tensors"
+        )
+    return error
+
+
 def resolve_name(f: Callable) -> str | None:
     """The dotted name by which programs reach a function; None for one that is not public.
 

@@ -120,6 +120,8 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 #: Operators that PyTorch knows as one, and what they change.
 _COPIES = {"cast": "dtype", "to_device": "device"}
+#: Composites that are met whole: what wraps tensors of a device has no memory there to be copied.
+_WHOLE = frozenset({"copy_", "to_device"})
 
 
 class _Dispatch(Layer):
@@ -193,9 +195,7 @@ def start(position: str = _ABOVE) -> None:
     """Put the layer before every operator that there is by now; composites are met in what they consist of."""
     with _lock:
         seen = _seen[position]
-        fresh = [
-            o for o in operators() if o.name not in seen and (o.kind != "composite" or o.name in _COPIES)
-        ]
+        fresh = [o for o in operators() if o.name not in seen and (o.kind != "composite" or o.name in _WHOLE)]
         if fresh:
             _layers.append(_Dispatch(position, fresh))
             seen.update(o.name for o in fresh)

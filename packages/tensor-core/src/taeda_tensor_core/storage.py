@@ -123,6 +123,13 @@ class _StorageBase:
         """False."""
         return False
 
+    def resizable(self) -> bool:
+        """Whether `resize_` may be called."""
+        return not self.is_shared()
+
+    def __copy__(self) -> Any:
+        return self.clone()
+
 
 class UntypedStorage(_StorageBase):
     """The memory of a tensor as bytes. The tensor may show other memory later.
@@ -461,7 +468,7 @@ class TypedStorage(_StorageBase, metaclass=_TypedMeta):
 
 
 def _converter(name: str, dtype: str) -> Any:
-    def convert(self: TypedStorage) -> TypedStorage:
+    def convert(self: _StorageBase) -> TypedStorage:
         return TypedStorage._over(self._elements().to(getattr(_C, dtype)))
 
     convert.__name__ = name
@@ -471,10 +478,12 @@ def _converter(name: str, dtype: str) -> Any:
 
 _CONVERSIONS = {
     **{name: name for name in ("double", "float", "half", "long", "int", "short", "bfloat16", "bool")},
+    **{name: name for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")},
     "char": "int8", "byte": "uint8", "complex_float": "complex64", "complex_double": "complex128",
 }  # fmt: skip
 for _name, _dtype in _CONVERSIONS.items():
-    setattr(TypedStorage, _name, _converter(_name, _dtype))
+    for _kind in (TypedStorage, UntypedStorage):  # bytes are numbers from 0 to 255
+        setattr(_kind, _name, _converter(_name, _dtype))
 
 
 def _typed_class(dtype: str, name: str) -> type:

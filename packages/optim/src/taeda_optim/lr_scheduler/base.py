@@ -208,7 +208,10 @@ def _watch_first_step(optimizer: Optimizer) -> None:
     """Let an optimizer know whether it has stepped: by a hook that goes after the first step, so that it costs none."""
     if "_opt_called" in optimizer.__dict__:
         return
-    optimizer._opt_called = False  # type: ignore[attr-defined]
+    # One that wraps another and has not called `__init__` has no hooks, and is not watched.
+    optimizer._opt_called = "_optimizer_step_post_hooks" not in optimizer.__dict__  # type: ignore[attr-defined]
+    if optimizer._opt_called:  # type: ignore[attr-defined]
+        return
 
     def stepped(_: Any, args: Any, kwargs: Any) -> None:
         optimizer._opt_called = True  # type: ignore[attr-defined]

@@ -368,14 +368,23 @@ def register_kernel(
     return _decorated(take, func)
 
 
-def register_fake(op: Any, func: Callable | None = None, /, *, lib: Library | None = None) -> Any:
+def register_fake(
+    op: Any,
+    func: Callable | None = None,
+    /,
+    *,
+    lib: Library | None = None,
+    _stacklevel: int = 1,
+    allow_override: bool = False,
+) -> Any:
     """Give an operator's function for tensors without elements; with `func` None a decorator.
 
-    The operator, when given as "package::name", may be defined afterwards.
+    The operator, when given as "package::name", may be defined afterwards. With `allow_override` the function takes
+    the place of one that there is already.
     """
 
     def give(made: NewOperator, function: Callable) -> None:
-        made.kernel("meta")(as_kernel(made.op, function))
+        made.kernel("meta", replace=allow_override)(as_kernel(made.op, function))
 
     if isinstance(op, str) and "::" in op and defined(op) is None and _of_lists(op) is None:
         return _decorated(

@@ -309,7 +309,13 @@ class Library:
         return self.operator(translated(schema))()
 
     def impl(
-        self, op_name: Any, fn: Callable, dispatch_key: str = "", *, with_keyset: bool = False
+        self,
+        op_name: Any,
+        fn: Callable,
+        dispatch_key: str = "",
+        *,
+        with_keyset: bool = False,
+        allow_override: bool = False,
     ) -> Registration | None:
         """Give an operator's function, `fn(*arguments)`, for a device or one of PyTorch's dispatch keys.
 
@@ -322,6 +328,7 @@ class Library:
                 the like for blocks of autocast. A function for a kind of device that is not there is never asked;
                 one of another package's operator waits until that is defined.
             with_keyset: Must be false: there is no key set to give.
+            allow_override: Take the place of the function that a device has already.
 
         Raises:
             NotImplementedError: The key is one of automatic differentiation, and the operator built in.
@@ -359,7 +366,7 @@ class Library:
             return None
         function = as_kernel(op(name), fn, plain=of_device)
         if of_device:
-            return self.kernel(name, key.lower(), replace=defined(name) is None)(function)
+            return self.kernel(name, key.lower(), replace=allow_override or defined(name) is None)(function)
         if (made := defined(name)) is None:
             if recorded:
                 raise NotImplementedError(

@@ -7,7 +7,7 @@ from typing import Any
 
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
-from taeda_tensor_core.overrides import resolve_name
+from taeda_tensor_core.overrides import misplaced, resolve_name
 
 #: What each function or method computes with nested arguments, by its name.
 _table: dict[str, Callable[..., Any]] = {}
@@ -68,7 +68,10 @@ class NestedTensor(Tensor):
             raise NotImplementedError(
                 f"{name}: not defined for nested tensors; use unbind() or nested.to_padded_tensor first"
             )
-        return known(*args, **(kwargs or {}))
+        try:
+            return known(*args, **(kwargs or {}))
+        except AttributeError as error:
+            raise misplaced(error, name, NestedTensor) from None
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
-from taeda_tensor_core.overrides import resolve_name
+from taeda_tensor_core.overrides import misplaced, resolve_name
 from taeda_tensor_core.quantized import _schemes
 
 #: What each function or method computes with quantized arguments, by its name.
@@ -58,7 +58,10 @@ class QuantizedTensor(Tensor):
             name = parts[-2] if name == "__get__" else f"{parts[-2]}{name}"
         known = _table.get(name)
         if known is not None:
-            return known(*args, **(kwargs or {}))
+            try:
+                return known(*args, **(kwargs or {}))
+            except AttributeError as error:
+                raise misplaced(error, name, QuantizedTensor) from None
         if name in repeated:
             return again(func, *args, **(kwargs or {}))
         raise _undefined(name)

@@ -17,6 +17,15 @@ Tensor = core.Tensor
 # Parts and facts
 
 
+def _dim(name: str, dim: int, count: int) -> int:
+    """The number of a dimension from the first on; IndexError for one that is not there."""
+    if not -count <= dim < count:
+        raise IndexError(
+            f"{name}: Dimension out of range (expected to be in range of [{-count}, {count - 1}], but got {dim})"
+        )
+    return dim % count
+
+
 @sparse("coalesce")
 def _coalesce(self: Any) -> Any:
     return coalesced(self)
@@ -221,6 +230,7 @@ def _to_bsc(self: Any, blocksize: Any, dense_dim: int | None = None) -> Any:
 @sparse("transpose", "swapaxes", "swapdims")
 def _transpose(self: Any, dim0: int, dim1: int) -> Any:
     dims = list(range(self.dim()))
+    dim0, dim1 = (_dim("transpose", d, self.dim()) for d in (dim0, dim1))
     dims[dim0], dims[dim1] = dims[dim1], dims[dim0]
     return _permute(self, dims)
 
@@ -253,7 +263,12 @@ def _turned(self: Any) -> Any:
 
 @sparse("permute")
 def _permute(self: Any, *dims: Any) -> Any:
-    order = [d % self.dim() for d in (dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims)]
+    given = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
+    order = [_dim("permute", d, self.dim()) for d in given]
+    if sorted(order) != list(range(self.dim())):
+        raise RuntimeError(
+            f"permute: argument 'dims' is {given}, expected each of {self.dim()} dimensions once"
+        )
     dims = _batch_dims(self)
     if self._way in _TURNED and order == [*range(dims), dims + 1, dims, *range(dims + 2, self.dim())]:
         return _turned(self)
@@ -277,7 +292,7 @@ def _select(self: Any, dim: Any, index: Any = None) -> Any:
         if not isinstance(dim, int):
             return _item(self, dim)
         dim, index = 0, dim
-    dim %= self.dim()
+    dim = _dim("select", dim, self.dim())
     if not -self.shape[dim] <= index < self.shape[dim]:
         raise IndexError(
             f"select: index {index} is out of range for dimension {dim} of size {self.shape[dim]}"
@@ -325,7 +340,7 @@ def _item(self: Any, index: Any) -> Any:
 
 @sparse("index_select")
 def _index_select(self: Any, dim: int, index: Any) -> Any:
-    dim %= self.dim()
+    dim = _dim("index_select", dim, self.dim())
     x = coo(self)
     places, count = x._places[0], x._places[0].shape[0]
     shape = (*self.shape[:dim], index.shape[0], *self.shape[dim + 1 :])
@@ -343,7 +358,7 @@ def _cat(tensors: Any, dim: int = 0) -> Any:
     if not all(isinstance(x, SparseTensor) for x in tensors):
         raise TypeError("cat: found dense among sparse tensors, expected sparse ones")
     parts = [coo(x) for x in tensors]
-    dim, count = dim % parts[0].dim(), parts[0]._places[0].shape[0]
+    dim, count = _dim("cat", dim, parts[0].dim()), parts[0]._places[0].shape[0]
     if dim >= count:
         raise NotImplementedError("cat: sparse tensors are joined along sparse dimensions")
     places, shift = [], 0
@@ -663,12 +678,7 @@ def _zeros_like(input: Any, *, dtype: Any = None, **_: Any) -> Any:
 def _unsqueeze(self: Any, dim: int) -> Any:
     if self._way != "sparse_coo":
         raise NotImplementedError(f"unsqueeze: not defined for layout {self._way}; use to_sparse_coo() first")
-    if not -self.dim() - 1 <= dim <= self.dim():
-        raise IndexError(
-            f"unsqueeze: Dimension out of range (expected to be in range of [{-self.dim() - 1}, {self.dim()}], but got "
-            f"{dim})"
-        )
-    dim %= self.dim() + 1
+    dim = _dim("unsqueeze", dim, self.dim() + 1)
     places, count = self._places[0], self._places[0].shape[0]
     shape = (*self.shape[:dim], 1, *self.shape[dim:])
     if dim > count:
@@ -695,8 +705,7 @@ def _zero(self: Any) -> Any:
 # Sums, norms, softmax
 
 
-@sparse("sum")
-def sum(input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
     """Sums over all elements or over dimensions; what is left of sparse dimensions stays sparse.
 
     Args:
@@ -706,12 +715,17 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -
     """
     if not isinstance(input, SparseTensor):
         raise TypeError(f"sparse.sum: argument 'input' is a {type(input).__name__}, expected a sparse tensor")
+    return _sum(input, dim, dtype=dtype)
+
+
+@sparse("sum")
+def _sum(input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
     x = coo(input)
     values = x._elements if dtype is None else x._elements.to(dtype)
     if dim is None:
         return values.sum()
     count = x._places[0].shape[0]
-    dims = {d % x.dim() for d in ((dim,) if isinstance(dim, int) else tuple(dim))}
+    dims = {_dim("sum", d, x.dim()) for d in ((dim,) if isinstance(dim, int) else tuple(dim))}
     dense = tuple(d - count + 1 for d in dims if d >= count)
     values = values.sum(dense) if dense else values
     kept = [d for d in range(count) if d not in dims]
@@ -735,7 +749,7 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -
 @sparse("mean")
 def _mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     dims = range(input.dim()) if dim is None else (dim,) if isinstance(dim, int) else dim
-    return sum(input, dim, keepdim, dtype) / math.prod(input.shape[d] for d in dims)
+    return _sum(input, dim, keepdim, dtype) / math.prod(input.shape[d] for d in dims)
 
 
 @sparse("norm")
@@ -752,7 +766,7 @@ def _normalized(input: Any, dim: int, dtype: Any, logarithm: bool) -> Any:
     x = coalesced(input)
     values = x._elements if dtype is None else x._elements.to(dtype)
     places, count = x._places[0], x._places[0].shape[0]
-    dim %= x.dim()
+    dim = _dim("log_softmax" if logarithm else "softmax", dim, x.dim())
     if dim >= count:
         change = core.log_softmax if logarithm else core.softmax
         return _with(x, change(values, dim - count + 1))
@@ -769,13 +783,13 @@ def _normalized(input: Any, dim: int, dtype: Any, logarithm: bool) -> Any:
 
 
 @sparse("softmax")
-def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
+def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     """Softmax along ``dim`` of the elements that are there: the others count as minus infinity."""
     return _normalized(input, dim, dtype, False)
 
 
 @sparse("log_softmax")
-def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
+def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     """The logarithm of `softmax`."""
     return _normalized(input, dim, dtype, True)
 

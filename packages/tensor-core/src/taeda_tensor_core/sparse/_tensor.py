@@ -8,7 +8,7 @@ from typing import Any
 
 import taeda_tensor_core as core
 from taeda_tensor_core import _C
-from taeda_tensor_core.overrides import resolve_name
+from taeda_tensor_core.overrides import misplaced, resolve_name
 
 Tensor = core.Tensor
 
@@ -64,7 +64,10 @@ class SparseTensor(Tensor):
         name = _name(func)
         known = _table.get(name)
         if known is not None:
-            return known(*args, **(kwargs or {}))
+            try:
+                return known(*args, **(kwargs or {}))
+            except AttributeError as error:
+                raise misplaced(error, name, SparseTensor) from None
         if name in _PLAIN or _is_fact(name):
             with _C.DisableTorchFunctionSubclass():
                 return func(*args, **(kwargs or {}))
