@@ -275,3 +275,17 @@ V1 = "sys/fs/cgroup/memory"
 def test_limits_of_control_groups(tmp_path, files, expected):
     physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     assert _C._container_memory(tree(tmp_path, files)) == (expected or physical)
+
+
+def test_large_blocks_begin_at_huge_pages_and_go_back_whole():
+    run("""
+        before = len(open("/proc/self/maps").readlines())
+        sizes = [2 << 20, (2 << 20) + 4096, (5 << 20) + 100, 64 << 20]
+        for size in sizes * 3:
+            x = t.empty(size, dtype=t.uint8)
+            assert x.data_ptr() % (2 << 20) == 0, (size, x.data_ptr())
+            x[-1] = x[0] = 1
+            del x
+            _C.empty_cache()
+        assert len(open("/proc/self/maps").readlines()) < before + 8
+    """)

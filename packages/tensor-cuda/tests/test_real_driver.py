@@ -33,6 +33,13 @@ int cuCtxSynchronize(void) { return current ? 0 : 201; }
 int cuMemGetInfo_v2(size_t* f, size_t* t) { return *f = 1 << 29, *t = 1 << 30, 0; }
 int cuMemAlloc_v2(uint64_t* p, size_t n) { return current ? (*p = (uintptr_t)aligned_alloc(512, n), 0) : 201; }
 int cuMemFree_v2(uint64_t p) { return free((void*)p), 0; }
+int cuMemGetAddressRange_v2(uint64_t* start, size_t* n, uint64_t p) { return *start = p - 64, *n = 1 << 20, 0; }
+int cuIpcGetMemHandle(char* handle, uint64_t p) { return memset(handle, 7, 64), memcpy(handle, &p, 8), 0; }
+int cuIpcOpenMemHandle_v2(uint64_t* p, struct { char bytes[64]; } handle, unsigned flags) {
+  static int opened;
+  return flags != 1 || handle.bytes[63] != 7 || opened++ ? 1 : (memcpy(p, handle.bytes, 8), 0);
+}
+int cuIpcCloseMemHandle(uint64_t p) { return printf("closed\n"), fflush(stdout); }
 int cuMemHostAlloc(void** p, size_t n, unsigned f) { return f == 1 ? (*p = malloc(n), 0) : 1; }
 int cuMemFreeHost(void* p) { return free(p), 0; }
 int cuStreamCreateWithPriority(void** s, unsigned f, int p) { return f == 1 ? (*s = malloc(1), 0) : 1; }
@@ -190,6 +197,22 @@ print(x.cpu().tolist())
     )
     assert "CUDA was started before this process was forked" in shown[0] and "try: " in shown[0]
     assert "'spawn'" in shown[0] and shown[1] == "[1.0, 1.0]"
+
+
+def test_an_allocation_of_another_process_is_opened_once(library) -> None:
+    shown = run(
+        library(),
+        """
+x = tc.arange(8.0).to("cuda")
+handles = tc.backends.export_memory(x), tc.backends.export_memory(x[2:4])
+opened = [tc.backends.import_memory(handle) for handle in handles]
+print(*(t.cpu().tolist() for t in opened))
+del opened[0]
+print("one is left")
+opened.clear()
+""",
+    )
+    assert shown == [f"{[float(i) for i in range(8)]} [2.0, 3.0]", "one is left", "closed"]
 
 
 PRODUCTS = """

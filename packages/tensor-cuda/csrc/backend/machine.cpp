@@ -60,7 +60,7 @@ class PinnedSource final : public Source {
 
 }  // namespace
 
-Machine::Machine(std::unique_ptr<Driver> driver) : driver_(std::move(driver)) {
+Machine::Machine(std::unique_ptr<Driver> driver) : driver_(std::move(driver)), imports_(*driver_) {
   for (int i = 0; i < driver_->device_count(); ++i)
     memory_.push_back(std::make_unique<Allocator>(std::make_unique<DeviceSource>(*driver_, i), kDevicePolicy));
   pinned_ = std::make_unique<Allocator>(std::make_unique<PinnedSource>(*driver_), kPinnedPolicy);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/imports.h"
 #include "driver/driver.h"
 #include "driver/simulated.h"
 #include "memory/allocator.h"
@@ -23,6 +24,7 @@ class Machine {
   SimulatedDriver* simulation() { return simulation_; }
   Allocator& memory(int device) { return *memory_[size_t(device)]; }
   Allocator& pinned() { return *pinned_; }
+  Imports& imports() { return imports_; }
 
   Status create_stream(int device, int priority, StreamHandle& stream);
   /// Nobody will put work there; it serves the next one who asks. Memory may know it as its home, so it stays.
@@ -34,6 +36,7 @@ class Machine {
   SimulatedDriver* simulation_ = nullptr;
   std::vector<std::unique_ptr<Allocator>> memory_;
   std::unique_ptr<Allocator> pinned_;
+  Imports imports_;
   std::mutex lock_;
   std::map<Kind, std::vector<StreamHandle>> unused_;
   std::map<StreamHandle, int> priorities_;

@@ -66,7 +66,10 @@ void release(void*, int32_t index, void* data, size_t) {
   kept([&] { machine->memory(index).release(address_of(data)); });
 }
 int32_t stream_uses(void*, int32_t index, void* data, taeda_stream stream) {
-  return guarded([&] { return told("stream_uses", machine->memory(index).uses(address_of(data), stream)); });
+  return guarded([&] {
+    if (machine->imports().contains(index, address_of(data))) return int32_t(TAEDA_OK);  // its end waits for all work
+    return told("stream_uses", machine->memory(index).uses(address_of(data), stream));
+  });
 }
 int32_t pinned_allocate(void*, size_t nbytes, void** data) {
   return guarded([&] {
@@ -79,6 +82,45 @@ int32_t pinned_allocate(void*, size_t nbytes, void** data) {
 }
 void pinned_release(void*, void* data, size_t) {
   kept([&] { machine->pinned().release(address_of(data)); });
+}
+/// What another process needs to open memory of this one.
+struct Description {
+  char mark[16];
+  SharedHandle handle;
+  uint64_t offset;
+};
+constexpr char kSharedMark[16] = "taeda cuda ipc1";
+
+int32_t memory_export(void*, int32_t index, void* data, size_t, void* description, size_t* size) {
+  return guarded([&] {
+    Description found{};
+    std::memcpy(found.mark, kSharedMark, sizeof found.mark);
+    const Status status = machine->driver().share(index, address_of(data), found.handle, found.offset);
+    if (status != Status::Ok) return failed("memory_export", status);
+    std::memcpy(description, &found, sizeof found);
+    *size = sizeof found;
+    return int32_t(TAEDA_OK);
+  });
+}
+int32_t memory_import(void*, int32_t index, const void* description, size_t size, void** data) {
+  return guarded([&] {
+    Description found{};
+    if (size == sizeof found) std::memcpy(&found, description, sizeof found);
+    if (size != sizeof found || std::memcmp(found.mark, kSharedMark, sizeof found.mark) != 0)
+      return api->set_error(TAEDA_E_VALUE, "cuda: memory_import: this is no description of the backend's memory");
+    Address address = 0;
+    const Status status = machine->imports().open(index, found.handle, found.offset, address);
+    if (status == Status::InvalidValue)
+      return api->set_error(
+          TAEDA_E_VALUE,
+          "cuda: memory_import: the memory cannot be opened; the process that shared it has ended, or "
+          "it is this one");
+    *data = pointer_to(address);
+    return told("memory_import", status);
+  });
+}
+void memory_close(void*, int32_t index, void* data, size_t) {
+  kept([&] { machine->imports().close(index, address_of(data)); });
 }
 int32_t empty_cache(void*, int32_t index) {
   return guarded([&] {
@@ -201,10 +243,6 @@ int32_t event_elapsed(void*, int32_t, taeda_event from, taeda_event to, double* 
 
 // --- start ---
 
-constexpr taeda_lack kLacks[] = {
-    {"sharing", "memory is not shared between processes yet"},
-};
-
 /// TAEDA_CUDA_DRIVER=simulated, or simulated:DEVICES:MEBIBYTES. Null where the text makes no sense.
 std::unique_ptr<Machine> simulated_machine(const char* text) {
   int devices = 1;
@@ -245,9 +283,7 @@ int32_t register_backend() {
   backend.size = sizeof backend;
   backend.name = "cuda";
   backend.distribution = "taeda-tensor-cuda";
-  backend.capabilities = TAEDA_CAN_STREAMS | TAEDA_CAN_EVENT_TIMING;
-  backend.lacks = kLacks;
-  backend.lack_count = sizeof kLacks / sizeof *kLacks;
+  backend.capabilities = TAEDA_CAN_STREAMS | TAEDA_CAN_EVENT_TIMING | TAEDA_CAN_SHARE_MEMORY;
   backend.device_count = device_count;
   backend.allocate = allocate;
   backend.release = release;
@@ -269,6 +305,9 @@ int32_t register_backend() {
   backend.event_elapsed = event_elapsed;
   backend.pinned_allocate = pinned_allocate;
   backend.pinned_release = pinned_release;
+  backend.memory_export = memory_export;
+  backend.memory_import = memory_import;
+  backend.memory_close = memory_close;
   backend.properties = properties;
   backend.empty_cache = empty_cache;
   return api->backend_register(&backend, &backend_number);

@@ -1,5 +1,6 @@
 // What the backend uses of the CUDA driver: an abstract table with a real and a simulated end.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -37,6 +38,8 @@ struct DeviceFacts {
 struct Room {
   uint64_t free = 0, total = 0;
 };
+/// By which another process of the machine opens what `allocate` gave.
+using SharedHandle = std::array<char, 64>;
 
 /// All functions may be called from any thread. Streams, events and addresses belong to the device that they were
 /// made for, whose index comes first. Work within a stream is in order.
@@ -56,6 +59,12 @@ class Driver {
   /// The caller has waited for work that uses it.
   virtual Status release(int device, Address address) = 0;
   virtual Status room(int device, Room& room) = 0;
+  /// A handle of the allocation around an address, and how far behind its start the address lies.
+  virtual Status share(int device, Address address, SharedHandle& handle, uint64_t& offset) = 0;
+  /// The start of another process's allocation; once at a time for each handle.
+  virtual Status open_shared(int device, const SharedHandle& handle, Address& start) = 0;
+  /// The caller has waited for work that uses it.
+  virtual Status close_shared(int device, Address start) = 0;
   virtual Status allocate_pinned(size_t nbytes, void*& data) = 0;
   virtual Status release_pinned(void* data) = 0;
 

@@ -21,6 +21,10 @@
   X(cuMemGetInfo_v2, (size_t*, size_t*))                                  \
   X(cuMemAlloc_v2, (uint64_t*, size_t))                                   \
   X(cuMemFree_v2, (uint64_t))                                             \
+  X(cuMemGetAddressRange_v2, (uint64_t*, size_t*, uint64_t))              \
+  X(cuIpcGetMemHandle, (void*, uint64_t))                                 \
+  X(cuIpcOpenMemHandle_v2, (uint64_t*, CudaSharedHandle, unsigned))       \
+  X(cuIpcCloseMemHandle, (uint64_t))                                      \
   X(cuMemHostAlloc, (void**, size_t, unsigned))                           \
   X(cuMemFreeHost, (void*))                                               \
   X(cuStreamCreateWithPriority, (void**, unsigned, int))                  \
@@ -43,6 +47,10 @@
 
 namespace taeda::cuda {
 
+/// CUipcMemHandle, which is passed by value.
+struct CudaSharedHandle {
+  char bytes[64];
+};
 struct Functions {
 #define TAEDA_CUDA_POINTER(NAME, PARAMETERS) int(*NAME) PARAMETERS = nullptr;
   TAEDA_CUDA_FUNCTIONS(TAEDA_CUDA_POINTER)
@@ -50,7 +58,7 @@ struct Functions {
 };
 
 // Constants of cuda.h.
-inline constexpr unsigned kStreamNonBlocking = 1, kEventNoTiming = 2, kHostPortable = 1;
+inline constexpr unsigned kStreamNonBlocking = 1, kEventNoTiming = 2, kHostPortable = 1, kPeerAccess = 1;
 inline constexpr int kNoImage = 200;  // CUDA_ERROR_INVALID_IMAGE
 inline constexpr int kAttributeProcessors = 16, kAttributeMajor = 75, kAttributeMinor = 76;
 

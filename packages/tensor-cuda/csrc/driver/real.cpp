@@ -75,6 +75,24 @@ class RealDriver final : public Driver {
     room = {free, total};
     return status;
   }
+  Status share(int device, Address address, SharedHandle& handle, uint64_t& offset) override {
+    return on(device, [&] {
+      uint64_t start = 0;
+      size_t size = 0;
+      int status = f_.cuMemGetAddressRange_v2(&start, &size, address);
+      if (status == 0) status = f_.cuIpcGetMemHandle(handle.data(), start);
+      offset = address - start;
+      return status;
+    });
+  }
+  Status open_shared(int device, const SharedHandle& handle, Address& start) override {
+    CudaSharedHandle passed;
+    std::copy(handle.begin(), handle.end(), passed.bytes);
+    return on(device, [&] { return f_.cuIpcOpenMemHandle_v2(&start, passed, kPeerAccess); });
+  }
+  Status close_shared(int device, Address start) override {
+    return on(device, [&] { return f_.cuIpcCloseMemHandle(start); });
+  }
   Status allocate_pinned(size_t nbytes, void*& data) override {
     return on(0, [&] { return f_.cuMemHostAlloc(&data, nbytes, kHostPortable); });
   }

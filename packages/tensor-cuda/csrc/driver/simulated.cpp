@@ -10,6 +10,7 @@
 #include <string>
 
 #include "driver/simulated_product.h"
+#include "driver/simulated_sharing.h"
 #include "kernels/launch.h"
 
 namespace taeda::cuda {
@@ -42,18 +43,21 @@ struct SimulatedDriver::Device {
   uint64_t used = 0, others = 0, allocations = 0, releases = 0;
   Status failed = Status::Ok;                // for good
   std::map<Address, uint64_t> free, blocks;  // address to size
+  SharedPages shared;
   Stream default_stream;
   std::vector<Stream*> streams;
 
   Device(uint64_t capacity, Address base) : capacity(capacity), base(base), free{{base, capacity}} {
+    // What other processes share comes behind the device's own.
     void* const mapped =
-        mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        mmap(nullptr, 2 * capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapped == MAP_FAILED) throw std::bad_alloc();
     bytes = static_cast<char*>(mapped);
+    shared.start(bytes + capacity, capacity);
   }
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
-  ~Device() { munmap(bytes, capacity); }
+  ~Device() { munmap(bytes, 2 * capacity); }
 
   int64_t end() const {
     int64_t last = default_stream.end;
@@ -127,6 +131,7 @@ Status SimulatedDriver::release(int device, Address address) {
   ++at.releases;
   run_until(at.end());  // as the hardware's driver does
   uint64_t size = block->second;
+  at.shared.end(bytes_at(device, address));
   at.used -= size;
   at.blocks.erase(block);
   auto next = at.free.lower_bound(address);
@@ -138,6 +143,33 @@ Status SimulatedDriver::release(int device, Address address) {
     std::prev(next)->second += size;
   else at.free[address] = size;
   return at.failed;
+}
+Status SimulatedDriver::share(int device, Address address, SharedHandle& handle, uint64_t& offset) {
+  const std::lock_guard held(lock_);
+  Device& at = *devices_[size_t(device)];
+  if (at.failed != Status::Ok) return at.failed;
+  const auto after = at.blocks.upper_bound(address);
+  if (after == at.blocks.begin()) return Status::InvalidValue;
+  const auto [start, size] = *std::prev(after);
+  if (address - start >= size) return Status::InvalidValue;
+  run_until(at.end());
+  offset = address - start;
+  return at.shared.share(bytes_at(device, start), size, handle) ? Status::Ok : Status::InvalidValue;
+}
+Status SimulatedDriver::open_shared(int device, const SharedHandle& handle, Address& start) {
+  const std::lock_guard held(lock_);
+  Device& at = *devices_[size_t(device)];
+  if (at.failed != Status::Ok) return at.failed;
+  const char* const place = at.shared.open(handle);
+  if (!place) return Status::InvalidValue;
+  start = at.base + Address(place - at.bytes);
+  return Status::Ok;
+}
+Status SimulatedDriver::close_shared(int device, Address start) {
+  const std::lock_guard held(lock_);
+  Device& at = *devices_[size_t(device)];
+  run_until(at.end());
+  return at.shared.close(bytes_at(device, start)) ? at.failed : Status::InvalidValue;
 }
 Status SimulatedDriver::room(int device, Room& room) {
   const std::lock_guard held(lock_);

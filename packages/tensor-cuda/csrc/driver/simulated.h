@@ -25,6 +25,9 @@ class SimulatedDriver final : public Driver {
   Status allocate(int device, size_t nbytes, Address& address) override;
   Status release(int device, Address address) override;
   Status room(int device, Room& room) override;
+  Status share(int device, Address address, SharedHandle& handle, uint64_t& offset) override;
+  Status open_shared(int device, const SharedHandle& handle, Address& start) override;
+  Status close_shared(int device, Address start) override;
   Status allocate_pinned(size_t nbytes, void*& data) override;
   Status release_pinned(void* data) override;
   Status create_stream(int device, int priority, StreamHandle& stream) override;
