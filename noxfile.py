@@ -94,7 +94,7 @@ def array_api(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Run the same programs on taeda and on PyTorch in turn, and print the ratios."""
     install(session)
-    session.install(RIVAL)
+    session.install(RIVAL, "pyyaml")
     session.run("python", "benchmarks/run.py", *session.posargs)
 
 

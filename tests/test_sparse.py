@@ -483,6 +483,37 @@ def test_linear_layers_of_sparse_rows():
     t.testing.assert_close(values.grad, weight.sum(0)[sparse._indices()[1]])
 
 
+def test_rows_columns_and_slices():
+    dense = t.tensor([[0.0, 0, 3, 0], [4, 0, 5, 1], [0, 0, 0, 2]])
+    x = dense.to_sparse()
+    for index in (
+        (1, 2), (slice(None), 2), (slice(0, 2), slice(1, None)), slice(1, 3), (Ellipsis, 0), (0, Ellipsis),
+        (slice(None, None, 2), slice(-2, None)), (slice(2, 1), 0),
+    ):  # fmt: skip
+        found = x[index]
+        assert (found.to_dense() if found.is_sparse else found).equal(dense[index])
+    with pytest.raises(NotImplementedError, match="expected ints and slices, found list"):
+        x[[0, 1]]
+
+
+def test_stacks_masks_and_empty_ones():
+    dense = t.tensor([[0.0, 0, 3], [4, 0, 5]])
+    x = dense.to_sparse()
+    for dim in (0, 1, 2, -1):
+        assert t.stack([x, x * 2], dim).to_dense().equal(t.stack([dense, dense * 2], dim))
+    assert t.empty_like(x).to_dense().equal(t.zeros(2, 3))
+    mask = t.tensor([[1.0, 0, 0], [1, 0, 1]]).to_sparse()
+    assert x.sparse_mask(mask).to_dense().equal(t.tensor([[0.0, 0, 0], [4, 0, 5]]))
+    with pytest.raises(RuntimeError, match="stack: found shapes"):
+        t.stack([x, x.t()])
+
+
+def test_layouts_say_their_whole_name():
+    assert str(t.strided) == f"{t.strided}" == repr(t.strided) == "taeda.strided"
+    assert t.strided == "strided" and str(t.channels_last) == "taeda.channels_last"
+    assert "layout=taeda.sparse_csr" in repr(t.eye(2).to_sparse_csr())
+
+
 def test_dimensions_that_are_not_there_are_refused():
     x = t.ones(2, 3).to_sparse()
     index = t.tensor([0])

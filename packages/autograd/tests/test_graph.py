@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import taeda_tensor_core as taeda
-from taeda_autograd import Variable, backward, enable_grad, grad
+from taeda_autograd import Function, Variable, backward, enable_grad, grad
 from taeda_autograd.graph import GradientEdge, Node, get_gradient_edge, register_multi_grad_hook
 
 
@@ -115,3 +115,26 @@ def test_a_hook_on_any_of_several_tensors(x):
     assert seen[1:] == [[1, 1]]
     with pytest.raises(ValueError, match="'all' or 'any', found 'some'"):
         register_multi_grad_hook([a], print, mode="some")
+
+
+def test_nodes_have_more_edges_and_outputs_than_two_bytes_count():
+    x = taeda.ones(2, requires_grad=True)
+    taeda.stack([x] * 70_000).sum().backward()
+    assert x.grad.tolist() == [70_000.0, 70_000.0]
+    y = taeda.zeros(70_000, requires_grad=True)
+    parts = y.unbind(0)
+    (parts[0] * 3 + parts[65_536] * 7 + parts[69_999] * 5).backward()
+    assert [y.grad[i].item() for i in (0, 65_536, 69_999)] == [3.0, 7.0, 5.0] and y.grad.sum() == 15
+
+    class Sum(Function):
+        @staticmethod
+        def forward(ctx, *parts):
+            return taeda.stack(parts).sum(0)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return (grad,) * 70_000
+
+    x.grad = None
+    Sum.apply(*([x] * 70_000)).sum().backward()
+    assert x.grad.tolist() == [70_000.0, 70_000.0]

@@ -82,3 +82,32 @@ def test_what_parts_cannot_be_asked(call, error, text):
 def test_text_in_f_strings():
     x = made()
     assert f"{x}" == repr(x) and f"{x=}".startswith("x=nested_tensor([")
+
+
+def test_reductions_over_all_numbers():
+    x, whole = made(), tc.cat([p.reshape(-1) for p in PARTS])
+    for name in ("max", "min", "sum", "mean", "prod", "std", "var"):
+        assert float(getattr(x, name)()) == pytest.approx(float(getattr(whole, name)()), rel=1e-6)
+    assert (x > 0.99).any() and not (x > 0.99).all()
+    values, places = x.max(-1)
+    assert same(values, [p.max(-1).values for p in PARTS])
+    assert same(places, [p.max(-1).indices for p in PARTS])
+    with pytest.raises(RuntimeError, match="max: argument 'dim' is 0"):
+        x.max(0)
+
+
+def test_sizes_that_differ_are_equal_where_the_parts_are():
+    x = made()
+    assert (
+        x.shape == (x * 2).shape == x.size()
+        and x.size(1) == x.shape[1]
+        and hash(x.shape) == hash(x.sin().shape)
+    )
+    assert x.view(2, x.size(1), 3, 4).unbind()[1].shape == (5, 3, 4)
+    other = tc.nested.nested_tensor([PARTS[1], PARTS[0]], layout=tc.jagged)
+    assert other.shape != x.shape
+    one = tc.nested.nested_tensor([PARTS[0][:1], PARTS[1]], layout=tc.jagged)
+    with pytest.raises(RuntimeError, match="add on nested tensors whose parts differ: found sizes"):
+        tc.add(x, one)
+    assert same(x + x[:, :, :1], [p + p[:, :1] for p in PARTS])
+    assert x.is_contiguous() and not x.transpose(1, 2).is_contiguous() and x.lengths() is None

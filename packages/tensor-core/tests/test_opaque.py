@@ -42,7 +42,7 @@ def x():
 def test_a_layout_goes_round(tiles, x):
     y = backends.to_layout(x, "tiles")
     assert type(y) is OpaqueTensor and y.packed.dtype is taeda.uint8 and y.packed.shape == (4, 12)
-    assert (y.shape, y.dtype, str(y.layout), y.nbytes, y.dim(), y.device) == (
+    assert (y.shape, y.dtype, y.layout, y.nbytes, y.dim(), y.device) == (
         (3, 4),
         x.dtype,
         "tiles",

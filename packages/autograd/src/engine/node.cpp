@@ -39,8 +39,8 @@ void DynamicNode::reserve(size_t edge_total, size_t output_total) {
   edges = edge_room.get();
   outputs = output_room.get();
   incoming = incoming_room.get();
-  edge_count = uint16_t(edge_total);
-  output_count = uint16_t(output_total);
+  edge_count = uint32_t(edge_total);
+  output_count = uint32_t(output_total);
 }
 
 void Node::release_saved() {

@@ -142,7 +142,7 @@ Values record(RuntimeOp& op, KeySet keys, Values arguments) {
   for (size_t i = 0; i < results.size(); ++i) {
     const Tensor& made = std::get<Tensor>(results[i]);
     set_history(made, node.get(), uint32_t(i));
-    node->results[i].save_output(made, uint16_t(i));
+    node->results[i].save_output(made, uint32_t(i));
   }
   return results;
 }

@@ -71,7 +71,7 @@ void SavedTensor::refuse_inference(const Tensor& input, const Node* node, const 
        ") was made under inference_mode and cannot be saved for the gradient; clone() it outside inference_mode first");
 }
 
-void SavedTensor::save_output(const Tensor& result, uint16_t nr) {
+void SavedTensor::save_output(const Tensor& result, uint32_t nr) {
   if (!result.defined()) {
     state_ = State::Empty;
     return;

@@ -237,7 +237,7 @@ void Call::attach_outputs() {
   room.incoming_room = std::make_unique<Tensor[]>(outputs.size());
   room.outputs = room.output_room.get();
   room.incoming = room.incoming_room.get();
-  room.output_count = uint16_t(outputs.size());
+  room.output_count = uint32_t(outputs.size());
   std::vector<Object> made;
   for (size_t i = 0; i < outputs.size(); ++i) {
     made.push_back(share(outputs[i]));
@@ -281,7 +281,7 @@ void Call::keep(PyObject* value, Shared name) {
     if (is_input(t.impl())) {
       item.tensor.save(t, node.get(), "saved_tensors");
     } else if (found != outputs.end()) {
-      item.tensor.save_output(t, uint16_t(found - outputs.begin()));
+      item.tensor.save_output(t, uint32_t(found - outputs.begin()));
     } else {
       item.tensor.save(t, node.get(), "saved_tensors");
       item.intermediate = is_differentiable(t.dtype()) && !collect_edge(t).node;

@@ -124,7 +124,8 @@ _REAL: dict[str, dict[str, Any]] = {
 
 #: Names of taeda.distributed itself.
 TOP = frozenset({
-    "AllToAllOptions", "AllreduceCoalescedOptions", "AllreduceOptions", "BackendConfig", "BarrierOptions",
+    "AllToAllOptions", "AllgatherOptions",
+    "AllreduceCoalescedOptions", "AllreduceOptions", "BackendConfig", "BarrierOptions",
     "BroadcastOptions", "BuiltinCommHookType", "GatherOptions", "Logger", "ProcessGroupGloo", "ReduceOptions",
     "ReduceScatterOptions", "Reducer", "ScatterOptions", "_Work", "_broadcast_coalesced",
     "_compute_bucket_assignment_by_size", "_register_builtin_comm_hook", "_register_comm_hook",

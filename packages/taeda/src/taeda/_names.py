@@ -175,7 +175,7 @@ def _extension(tensor: ModuleType) -> ModuleType:
     functorch = import_module("taeda._functorch.extension")
     found = tensor._C
     found._functorch = functorch
-    for kind in (*RECORDED, "ScriptMethod"):
+    for kind in (*RECORDED, "ScriptMethod", "ScriptObject"):
         setattr(
             found, kind, _absent.cls(f"taeda._C.{kind}", "programs are recorded, not compiled; see taeda.jit")
         )

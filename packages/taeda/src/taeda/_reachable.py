@@ -102,9 +102,12 @@ _CHILDREN = {
     "utils.data.datapipes.map": "callable combinatorics combining grouping utils",
     "utils.data.datapipes.utils": "common decoder",
 }  # fmt: skip
-CHILDREN = {path: frozenset(names.split()) for path, names in _CHILDREN.items()}
-#: Those and all that they stand in.
-_ON_THE_WAY = {path[:end] for path in CHILDREN for end in range(len(path) + 1) if f"{path}."[end] == "."}
+#: Those paths and all that they lie below.
+_ON_THE_WAY: set[str] = set()
+for _path in _CHILDREN:
+    while _path and _path not in _ON_THE_WAY:
+        _ON_THE_WAY.add(_path)
+        _path = _path.rpartition(".")[0]
 
 
 def reach(module: ModuleType, path: str) -> None:
@@ -116,7 +119,7 @@ def reach(module: ModuleType, path: str) -> None:
     if path not in _ON_THE_WAY or "__reaching__" in vars(module):
         return
     own, of_class = vars(module).get("__getattr__"), getattr(type(module), "__getattr__", None)
-    names = CHILDREN.get(path, frozenset())
+    names = frozenset(_CHILDREN.get(path, "").split())
 
     def find(name: str) -> Any:
         if name in names:

@@ -8,16 +8,28 @@ from taeda_tensor_core import _C
 from taeda_tensor_core._C import dtype as DType
 
 
-class memory_format(str):
-    """Order of the elements in memory: ``contiguous_format``, ``channels_last`` or ``preserve_format``."""
+class _Named(str):
+    """A name of the library, which its text says in full; equal to the name alone."""
 
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return f"taeda.{self!s}"
+        library = repr(_C.float32).partition(".")[0]  # torch, where taeda stands under that name
+        return f"{library}.{str.__str__(self)}"
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return format(repr(self), spec)
 
     def __reduce__(self) -> tuple:
-        return _named_format, (str(self),)
+        return _named_format, (str.__str__(self),)
+
+
+class memory_format(_Named):
+    """Order of the elements in memory: ``contiguous_format``, ``channels_last`` or ``preserve_format``."""
+
+    __slots__ = ()
 
 
 def _named_format(name: str) -> memory_format:
@@ -26,16 +38,10 @@ def _named_format(name: str) -> memory_format:
     return getattr(taeda_tensor_core, name)
 
 
-class layout(str):
+class layout(_Named):
     """How the elements of a tensor are kept: ``strided``, or one of the sparse ways."""
 
     __slots__ = ()
-
-    def __repr__(self) -> str:
-        return f"taeda.{self!s}"
-
-    def __reduce__(self) -> tuple:
-        return _named_format, (str(self),)
 
 
 strided = layout("strided")

@@ -50,8 +50,8 @@ enum NodeFlag : uint8_t {
 /// its way to them has arrived.
 struct Node : Counted, Pooled {
   uint8_t flags = 0;
-  uint16_t edge_count = 0;
-  uint16_t output_count = 0;
+  uint32_t edge_count = 0;
+  uint32_t output_count = 0;
   uint64_t sequence = 0;
   Edge* edges = nullptr;          // one per differentiable argument of the forward call
   OutputInfo* outputs = nullptr;  // one per forward output

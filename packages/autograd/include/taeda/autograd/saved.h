@@ -41,7 +41,7 @@ class SavedTensor {
     state_ = State::Input;
   }
   /// Output number `nr` of the node, after it was computed.
-  void save_output(const Tensor& result, uint16_t nr = 0);
+  void save_output(const Tensor& result, uint32_t nr = 0);
   /// The tensor; RuntimeError when it was modified in place since, or was freed. `node` is the owner, `argument` names
   /// it in messages.
   Tensor unpack(Node* node, const char* argument) const {
@@ -70,8 +70,8 @@ class SavedTensor {
 
   Tensor tensor_;
   uint32_t version_ = 0;
-  uint16_t output_ = 0;
-  State state_ = State::Empty;
+  uint32_t output_ : 24 = 0;
+  State state_ : 8 = State::Empty;
 };
 
 inline void SavedVisitor::operator()(const char* name, std::vector<SavedTensor>& saved) {

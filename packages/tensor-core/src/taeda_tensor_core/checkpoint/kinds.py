@@ -24,13 +24,13 @@ def parts(tensor: Any) -> tuple[str, tuple[Any, ...]] | None:
     """The name of the function that PyTorch makes such a tensor with, and its arguments; None for other tensors."""
     if isinstance(tensor, SparseTensor):
         return "_rebuild_sparse_tensor", (tensor.layout, _of_sparse(tensor.detach()))
-    if isinstance(tensor, NestedTensor) and str(tensor.layout) == "strided":
+    if isinstance(tensor, NestedTensor) and tensor.layout == "strided":
         return "_rebuild_nested_tensor", _of_nested([part.detach() for part in tensor.unbind()])
     return None
 
 
 def _of_sparse(tensor: Any) -> tuple[Any, ...]:
-    layout, size = str(tensor.layout), tc.Size(tensor.shape)
+    layout, size = tensor.layout, tc.Size(tensor.shape)
     if layout == "sparse_coo":
         return tensor._indices(), tensor._values(), size, tensor.is_coalesced()
     if layout in ("sparse_csr", "sparse_bsr"):

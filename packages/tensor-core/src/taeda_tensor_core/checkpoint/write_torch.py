@@ -98,7 +98,7 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one writte
         if isinstance(obj, tc.Tensor):
             return self._tensor(obj)
         if kind is tc._info.layout:
-            return self.name("torch.serialization", "_get_layout"), (f"torch.{obj!s}",)
+            return self.name("torch.serialization", "_get_layout"), (f"torch.{str.__str__(obj)}",)
         if kind.__name__ == "qscheme" and kind.__module__.startswith("taeda_tensor_core."):
             return self.name("torch", obj.name), None
         if kind is tc.dtype and str(obj).rpartition(".")[2] in DTYPES:

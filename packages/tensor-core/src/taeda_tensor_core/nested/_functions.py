@@ -187,8 +187,10 @@ _fact("element_size", lambda x: x._parts[0].element_size())
 
 
 @nested("size")
-def _size(self: NestedTensor, dim: int | None = None) -> int:
-    """The size of a dimension in which all parts agree."""
+def _size(self: NestedTensor, dim: int | None = None) -> Any:
+    """The size of a dimension in which all parts agree; of a jagged tensor any, and without a dimension all."""
+    if dim is None and self._way is _info.jagged:
+        return _shape(self)
     if dim is None:
         raise RuntimeError(
             "size: the parts of a nested tensor have sizes of their own; ask for one dimension, or use unbind()"
@@ -198,6 +200,8 @@ def _size(self: NestedTensor, dim: int | None = None) -> int:
     if at == 0:
         return len(self._parts)
     sizes = {p.shape[at - 1] for p in self._parts}
+    if len(sizes) > 1 and self._way is _info.jagged:
+        return _shape(self)[at]
     if len(sizes) > 1:
         raise RuntimeError(
             f"size: dimension {dim} of a nested tensor is irregular and does not have one size: {sorted(sizes)}"
@@ -206,12 +210,21 @@ def _size(self: NestedTensor, dim: int | None = None) -> int:
 
 
 class Irregular:
-    """The size of a dimension in which parts differ: equal to itself alone.
+    """The size of a dimension in which parts differ: equal where all parts are equally long.
 
     Example:
         >>> taeda.nested.nested_tensor([taeda.ones(2), taeda.ones(3)], layout=taeda.jagged).shape
         (2, j1)
     """
+
+    def __init__(self, sizes: tuple[int, ...]) -> None:
+        self._sizes = sizes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Irregular) and self._sizes == other._sizes
+
+    def __hash__(self) -> int:
+        return hash(self._sizes)
 
     def __repr__(self) -> str:
         return "j1"
@@ -224,13 +237,8 @@ def _shape(self: NestedTensor) -> tuple[Any, ...]:
         raise NotImplementedError(
             "shape: the parts of a nested tensor have sizes of their own; ask for one by size(dim), or use unbind()"
         )
-    sizes = [
-        column[0] if len(set(column)) == 1 else None
-        for column in zip(*(p.shape for p in self._parts), strict=True)
-    ]
-    if self.__dict__.get("_irregular") is None:
-        self._irregular = Irregular()
-    return (len(self._parts), *(self._irregular if size is None else size for size in sizes))
+    columns = zip(*(p.shape for p in self._parts), strict=True)
+    return (len(self._parts), *(c[0] if len(set(c)) == 1 else Irregular(c) for c in columns))
 
 
 @nested("unbind")
@@ -244,6 +252,16 @@ def _unbind(self: NestedTensor, dim: int = 0) -> tuple[Tensor, ...]:
 def _offsets(self: NestedTensor) -> Tensor:
     """Where the parts begin along their first dimension."""
     return _C.tensor([0, *(p.shape[0] for p in self._parts)]).cumsum(0)
+
+
+@nested("lengths")
+def _lengths(self: NestedTensor) -> None:
+    """None: there are no holes between the parts."""
+
+
+@nested("is_contiguous")
+def _is_contiguous(self: NestedTensor, *args: Any, **kwargs: Any) -> bool:
+    return all(part.is_contiguous(*args, **kwargs) for part in self._parts)
 
 
 @nested("values")
@@ -333,8 +351,46 @@ def _reduction(name: str) -> None:
     _table[name] = reduced
 
 
-for _name in ("softmax", "log_softmax", "sum", "mean", "amax", "amin", "cumsum"):
+for _name in (
+    "softmax",
+    "log_softmax",
+    "sum",
+    "mean",
+    "amax",
+    "amin",
+    "cumsum",
+    "any",
+    "all",
+    "prod",
+    "std",
+    "var",
+):
     _reduction(_name)
+
+
+def _extreme(name: str) -> None:
+    """`max` or `min`: of all numbers, along a dimension with the places, or the larger of two."""
+    function = getattr(Tensor, name)
+
+    def extreme(self: NestedTensor, dim: Any = None, keepdim: bool = False) -> Any:
+        if dim is None:
+            return function(_C.cat([p.reshape(-1) for p in self._parts]))
+        if isinstance(dim, Tensor):
+            return by_parts(name, function, self, dim)
+        at = dim + self._parts[0].dim() if dim < 0 else dim - 1
+        if at < 0:
+            raise RuntimeError(
+                f"{name}: argument 'dim' is {dim}, the parts of a nested tensor are not combined"
+            )
+        found = [function(p, at, keepdim) for p in self._parts]
+        return type(found[0])(NestedTensor.around([pair[i] for pair in found], self._way) for i in (0, 1))
+
+    extreme.__name__ = name
+    _table[name] = extreme
+
+
+_extreme("max")
+_extreme("min")
 
 
 @nested("transpose")

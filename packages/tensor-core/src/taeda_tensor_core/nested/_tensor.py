@@ -111,10 +111,26 @@ def _part_of(value: Any, i: int, count: int, name: str) -> Any:
     return value
 
 
+def _fitting(name: str, every: list[NestedTensor]) -> None:
+    """Raises RuntimeError where parts of two nested tensors differ in length along a dimension that is irregular."""
+    if len({len(x._parts) for x in every}) > 1 or len({x._parts[0].dim() for x in every if x._parts}) > 1:
+        return  # refused elsewhere
+    for sizes in zip(*(zip(*(p.shape for p in x._parts), strict=True) for x in every), strict=True):
+        kinds = {column for column in sizes if set(column) != {1}}
+        if len(kinds) > 1 and any(len(set(column)) > 1 for column in kinds):
+            raise RuntimeError(
+                f"cannot call binary pointwise function {name} on nested tensors whose parts differ: found sizes "
+                f"{' and '.join(map(str, map(list, kinds)))} along one dimension"
+            )
+
+
 def by_parts(name: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> NestedTensor:
     """What a function makes of each part alone; the first nested tensor itself, where it writes into its parts."""
-    first = next(v for v in (*args, *kwargs.values()) if isinstance(v, NestedTensor))
+    every = [v for v in (*args, *kwargs.values()) if isinstance(v, NestedTensor)]
+    first = every[0]
     count = len(first._parts)
+    if len(every) > 1 and "matmul" not in name:
+        _fitting(name, every)
     made = [
         function(
             *(_part_of(v, i, count, name) for v in args),

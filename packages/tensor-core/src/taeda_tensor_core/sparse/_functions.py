@@ -290,7 +290,7 @@ def _permute(self: Any, *dims: Any) -> Any:
 def _select(self: Any, dim: Any, index: Any = None) -> Any:
     if index is None:
         if not isinstance(dim, int):
-            raise NotImplementedError("indexing of sparse tensors: expected an int; use to_dense() first")
+            return _item(self, dim)
         dim, index = 0, dim
     dim = _dim("select", dim, self.dim())
     if not -self.shape[dim] <= index < self.shape[dim]:
@@ -313,6 +313,29 @@ def _select(self: Any, dim: Any, index: Any = None) -> Any:
     if not kept:
         return values.sum(0)
     return SparseTensor.around((places[kept][:, here],), values, shape, "sparse_coo", x._ordered)
+
+
+def _item(self: Any, index: Any) -> Any:
+    """Rows and columns by numbers, slices and lists of them, one dimension after the other."""
+    result, dim = self, 0
+    whole = list(index) if isinstance(index, tuple) else [index]
+    if Ellipsis in [i for i in whole if i is Ellipsis]:
+        at = next(k for k, i in enumerate(whole) if i is Ellipsis)
+        whole[at : at + 1] = [slice(None)] * (self.dim() - len(whole) + 1)
+    for one in whole:
+        if isinstance(one, bool) or not isinstance(one, (int, slice)):
+            raise NotImplementedError(
+                f"indexing of sparse tensors: expected ints and slices, found {type(one).__name__}; use to_dense()"
+            )
+        if isinstance(one, int):
+            result = result.select(dim, one)
+            continue
+        if one != slice(None):
+            result = result.index_select(
+                dim, core.tensor(range(*one.indices(result.shape[dim])), dtype=core.int64)
+            )
+        dim += 1
+    return result
 
 
 @sparse("index_select")
@@ -347,6 +370,14 @@ def _cat(tensors: Any, dim: int = 0) -> Any:
     shape = (*parts[0].shape[:dim], shift, *parts[0].shape[dim + 1 :])
     values = core.cat([x._elements for x in parts])
     return SparseTensor.around((core.cat(places, 1),), values, shape, "sparse_coo", False)
+
+
+@sparse("stack")
+def _stack(tensors: Any, dim: int = 0) -> Any:
+    each = list(tensors)
+    if len({tuple(x.shape) for x in each}) != 1:
+        raise RuntimeError(f"stack: found shapes {[tuple(x.shape) for x in each]}, expected equal ones")
+    return _cat([_unsqueeze(coo(x), dim) for x in each], dim)
 
 
 # Products
@@ -637,7 +668,7 @@ for _function in (
 _table["__neg__"], _table["__abs__"] = _table["neg"], _table["abs"]
 
 
-@sparse("zeros_like")
+@sparse("zeros_like", "empty_like")
 def _zeros_like(input: Any, *, dtype: Any = None, **_: Any) -> Any:
     made = _with(input, input._elements.detach() if dtype is None else input._elements.detach().to(dtype))
     return _zero(made)

@@ -330,6 +330,8 @@ def dense_sparse_mask(self: Any, mask: SparseTensor) -> SparseTensor:
     """The elements of a dense tensor at the places of ``mask``."""
     if not isinstance(mask, SparseTensor):
         raise TypeError(f"sparse_mask: argument 'mask' is a {type(mask).__name__}, expected a sparse tensor")
+    if isinstance(self, SparseTensor):
+        self = self.to_dense()
     ordered = coalesced(mask) if mask._way in ("sparse_coo", *_blocks.BLOCKS) else mask
     return _with(ordered, self[tuple(coo(ordered)._places[0])])
 

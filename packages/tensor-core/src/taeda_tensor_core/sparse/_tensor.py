@@ -159,5 +159,5 @@ def _text(x: SparseTensor) -> str:
     return (
         f"tensor({opening}{parts[0]},\n       "
         + "".join(f"{part},\n       " for part in parts[1:])
-        + f"values={x._elements!r},\n       size={size}, nnz={_table['_nnz'](x)}, layout=taeda.{x._way})"
+        + f"values={x._elements!r},\n       size={size}, nnz={_table['_nnz'](x)}, layout={x.layout!r})"
     )

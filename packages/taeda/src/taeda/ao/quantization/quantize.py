@@ -217,6 +217,10 @@ def _clean(module: Any) -> None:
         _unwatch(child)
 
 
+#: The name that libraries import it by.
+_remove_qconfig = _clean
+
+
 def _unwatch(module: Any) -> None:
     for key in [key for key, hook in module._forward_hooks.items() if hook is _observe]:
         del module._forward_hooks[key]
