@@ -39,12 +39,17 @@ void set_dims(TensorImpl* impl, IntSpan sizes, IntSpan strides) {
   std::copy(strides.begin(), strides.end(), dims + sizes.size());
 }
 
-size_t checked_bytes(int64_t numel, DType dtype, IntSpan sizes) {
+[[gnu::noinline]] size_t checked_large_bytes(int64_t numel, DType dtype, IntSpan sizes) {
   const Count bytes = Count(numel) * item_size(dtype);
   if (!(bytes.fits() && bytes.of("empty") < (int64_t(1) << 47))) [[unlikely]]
     fail(ErrorKind::Memory, "empty: a tensor of shape ", shape_text(sizes), " and dtype ", name(dtype),
          " does not fit in memory: DefaultCPUAllocator: can't allocate memory");
   return size_t(bytes.of("empty"));
+}
+[[gnu::always_inline]] inline size_t checked_bytes(int64_t numel, DType dtype, IntSpan sizes) {
+  if (numel >> 40 == 0) [[likely]]
+    return size_t(numel * item_size(dtype));
+  return checked_large_bytes(numel, dtype, sizes);
 }
 
 inline Ref<TensorImpl> fresh_on(DType dtype, Device device) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cpu/blas.h"
+#include "cpu/column_sums.h"
 #include "cpu/prepare.h"
 #include "taeda/elementwise.h"
 #include "taeda/parallel.h"
@@ -213,29 +214,6 @@ void linear_kernel(const Tensor& out, const Tensor& input, const Tensor& weight,
   target.finish();
 }
 
-/// Sums of columns: blocks of rows first, so that long columns lose little precision; the order is fixed.
-template <class T>
-void column_sums(T* out, const T* rows_data, int64_t rows, int64_t columns) {
-  constexpr int64_t kRows = 64;
-  using W = std::conditional_t<std::is_same_v<T, float>, double,
-                               std::conditional_t<std::is_same_v<T, Complex64>, Complex128, T>>;
-  parallel_for(columns, 256, [=](int64_t begin, int64_t end) {
-    T part[256];
-    W total[256];
-    const int64_t width = end - begin;
-    std::fill_n(total, width, W(0));
-    for (int64_t block = 0; block < rows; block += kRows) {
-      std::fill_n(part, width, T(0));
-      for (int64_t i = block; i < std::min(rows, block + kRows); ++i) {
-        const T* const row = rows_data + i * columns + begin;
-        for (int64_t j = 0; j < width; ++j) part[j] += row[j];
-      }
-      for (int64_t j = 0; j < width; ++j) total[j] += W(part[j]);
-    }
-    for (int64_t j = 0; j < width; ++j) out[begin + j] = T(total[j]);
-  });
-}
-
 std::tuple<Tensor, Tensor, Tensor> linear_backward_kernel(const Tensor& grad, const Tensor& input, const Tensor& weight,
                                                           int64_t output_mask) {
   const DType dtype = compute_dtype(grad.dtype());
@@ -267,7 +245,7 @@ std::tuple<Tensor, Tensor, Tensor> linear_backward_kernel(const Tensor& grad, co
     }
     if (output_mask & 4) {
       grad_bias = empty(weight.sizes().first(size_t(weight.dim() - 1)), dtype);
-      if (grad_bias.numel()) column_sums(grad_bias.data<T>(), g.data<T>(), rows, columns);
+      if (grad_bias.numel()) cpu::column_sums(grad_bias.data<T>(), g.data<T>(), rows, columns);
     }
   });
   const auto back = [&](const Tensor& t) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cpu/blas.h"
+#include "cpu/column_sums.h"
 #include "cpu/loops/layers.h"
 #include "cpu/prepare.h"
 #include "taeda/elementwise.h"
@@ -172,20 +173,6 @@ void lstm_sequence_kernel(const Tensor& output, const Tensor& h_out, const Tenso
   for (const Target* t : {&to, &last_h, &last_c, &to_gates, &to_cells}) t->finish();
 }
 
-/// Column sums of (rows, columns) in double.
-template <class T>
-void sum_columns(const T* from, int64_t rows, int64_t columns, T* to) {
-  parallel_for(columns, 256, [=](int64_t begin, int64_t end) {
-    std::vector<double> sums(size_t(end - begin), 0.0);
-    Patience patience;
-    for (int64_t i = 0; i < rows; ++i) {
-      patience();
-      for (int64_t j = begin; j < end; ++j) sums[size_t(j - begin)] += double(from[i * columns + j]);
-    }
-    for (int64_t j = begin; j < end; ++j) to[j] = T(sums[size_t(j - begin)]);
-  });
-}
-
 template <class T>
 void lstm_sequence_backward_typed(const Tensor& grad_output, Tensor grad_h, Tensor grad_c, const Tensor& h0,
                                   const Tensor& c0, const Tensor& w, const Tensor& output, const Tensor& gates,
@@ -215,7 +202,7 @@ void lstm_sequence_backward_typed(const Tensor& grad_output, Tensor grad_h, Tens
   std::copy_n(up.data(), state, grad_h_in);
   // All steps at once: grad_w = sum over t of gate_grad[t].T @ h[t - 1]. Steps next to each other in memory are one
   // product.
-  sum_columns(static_cast<const T*>(grad_gates), steps * n, 4 * hidden, grad_b);
+  cpu::column_sums(grad_b, static_cast<const T*>(grad_gates), steps * n, 4 * hidden);
   if (steps == 0) {
     std::fill_n(grad_w, 4 * hidden * hidden, T(0));
     return;

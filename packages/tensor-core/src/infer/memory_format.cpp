@@ -38,6 +38,17 @@ Shape strides_in(IntSpan sizes, IntSpan order) {
 }  // namespace
 
 Shape closed_strides(IntSpan sizes, std::span<const Tensor* const> operands) {
+  // Mostly the first operand alone tells, its steps growing outwards.
+  if (const Tensor& t = *operands[0]; std::ranges::equal(t.sizes(), sizes)) {
+    int64_t inner = 0;
+    bool row_major = true;
+    for (size_t d = sizes.size(); d-- > 0;) {
+      const int64_t step = std::abs(t.strides()[d]);
+      row_major &= step > inner;
+      inner = step;
+    }
+    if (row_major) return {};
+  }
   // Whether `outer` has shorter steps than `inner`, in the first operand that can tell: 1, and -1 where they are
   // longer.
   const auto shorter = [&](int64_t outer, int64_t inner) {
