@@ -342,7 +342,7 @@ def shared_states() -> None:
     assert 0 < len(steps.optim.state) < len(list(net.parameters()))
     steps.consolidate_state_dict(0)
     box = [steps.state_dict() if RANK == 0 else None]
-    dist.broadcast_object_list(box, 0)
+    dist.broadcast_object_list(box)
     assert len(box[0]["state"]) == len(list(net.parameters()))
     other = ZeroRedundancyOptimizer(net.parameters(), torch.optim.AdamW, lr=0.05)
     other.load_state_dict(box[0])

@@ -136,6 +136,17 @@ def test_whole_objects_go_to_pytorchs_format_and_load_when_asked_for():
     assert loaded["array"].tolist() == [0, 1, 2]
 
 
+def test_names_that_a_file_needs_declared():
+    file = written([Thing([tc.ones(2)]), Slotted(), tc.zeros(1), Thing([])])
+    needed = serialization.get_unsafe_globals_in_checkpoint
+    names = [f"{cls.__module__}.{cls.__qualname__}" for cls in (Thing, Slotted)]
+    assert needed(file) == names
+    with serialization.safe_globals([Thing]):
+        assert needed(file) == names[1:]
+    with pytest.raises(ValueError, match="expected a file that save wrote as an archive"):
+        needed(io.BytesIO(b"no archive"))
+
+
 def test_declared_classes_load_without_running_others():
     thing, slotted = Thing([tc.ones(2)]), Slotted()
     slotted.value = 3

@@ -67,10 +67,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name == "profiler":
+    if name in ("profiler", "kineto_available"):
         from taeda_registry.slots import profiler
 
-        return profiler.autograd_profiler
+        return profiler.autograd_profiler if name == "profiler" else profiler.kineto_available
     if name in ("anomaly_mode", "checkpoint", "forward_ad", "grad_mode"):
         from importlib import import_module
 

@@ -1,16 +1,20 @@
 """``utils.data._utils``: where programs import parts of the loader from although the place is private."""
 
+import sys
 from importlib.util import find_spec
 
 from taeda_data._utils import collate, fetch, pin_memory, signal_handling, worker
 
 #: Whether NumPy is there.
 HAS_NUMPY = find_spec("numpy") is not None
+#: Whether the system is Windows.
+IS_WINDOWS = sys.platform == "win32"
 #: Seconds between two looks at whether a worker still lives.
 MP_STATUS_CHECK_INTERVAL = 5.0
 
 __all__ = [
     "HAS_NUMPY",
+    "IS_WINDOWS",
     "MP_STATUS_CHECK_INTERVAL",
     "collate",
     "fetch",

@@ -8,6 +8,9 @@ from taeda_data.collate import collate, default_collate, default_collate_fn_map,
 
 #: Kinds of NumPy's arrays that hold texts or objects, which are not joined.
 np_str_obj_array_pattern = re.compile(r"[SaUO]")
+default_collate_err_msg_format = (
+    "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
+)
 
 __all__ = [
     "collate",
@@ -18,6 +21,7 @@ __all__ = [
     "collate_str_fn",
     "collate_tensor_fn",
     "default_collate",
+    "default_collate_err_msg_format",
     "default_collate_fn_map",
     "default_convert",
     "np_str_obj_array_pattern",

@@ -87,7 +87,7 @@ def broadcast_object_list(
     if found is None:
         warn_not_in_group("broadcast_object_list")
         return
-    place = tensors._place(found, src, group_src, None, "src")
+    place = tensors._place(found, src, group_src, 0, "src")
     mine = found.rank() == place
     content, sizes = _joined(object_list) if mine else _room(object_list)
     tensors.broadcast(sizes, group=group, group_src=place)
