@@ -63,7 +63,7 @@ def test_to_returns_itself_when_nothing_changes():
 @pytest.mark.parametrize("shape", [(), (0,), (5,), (3, 4), (70, 90), (2, 3, 4, 5)])
 def test_clone_and_contiguous(shape):
     a = np.random.default_rng(8).normal(size=shape)
-    x = tensor(a).permute(*reversed(range(len(shape))))
+    x = tensor(a).permute(tuple(reversed(range(len(shape)))))
     np.testing.assert_array_equal(x.clone().numpy(), a.T)
     assert x.contiguous().is_contiguous()
     np.testing.assert_array_equal(x.contiguous().numpy(), a.T)

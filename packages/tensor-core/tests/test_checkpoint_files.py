@@ -280,3 +280,14 @@ def test_nothing_stays_open(tmp_path):
             save({"x": LARGE}, "/dev/full")
     left = [path for path in descriptors().values() if path == "/dev/full" or path.startswith(str(tmp_path))]
     assert not left
+
+
+def test_many_small_tensors_are_written_in_linear_time_and_read(tmp_path):
+    path = tmp_path / "many.safetensors"
+    base = tc.arange(30.0)
+    given = [tc.full((1,), float(i)) for i in range(30_000)] + [base[:20], base[10:]]
+    tc.save(given, path)
+    found = tc.load(path)
+    assert [t.item() for t in found[:-2:997]] == [float(i) for i in range(0, 30_000, 997)]
+    found[-2][10] = -1.0
+    assert found[-1][0] == -1.0  # they share memory again

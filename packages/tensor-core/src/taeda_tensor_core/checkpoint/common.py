@@ -81,12 +81,12 @@ def fail(message: str) -> NoReturn:
 class Budget:
     """What a file may ask for beyond its tensors: bytes of objects, and work counted as such.
 
-    It is in proportion to the file, so that no small file can fill the memory or take years.
+    It is in proportion to the file, `times` its size, so that no small file can fill the memory or take years.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, times: int = 4) -> None:
         self._size = size
-        self._left = max(FREE, 4 * size)
+        self._left = max(FREE, times * size)
 
     def take(self, count: int) -> None:
         """Fails when the file has asked for too much."""

@@ -34,7 +34,7 @@ def decode(source: Source, place: Callable[[Any], Any]) -> Any:
         source: the file.
         place: moves a tensor to where it belongs.
     """
-    budget = Budget(source.size)
+    budget = Budget(source.size, 16)  # a tensor of one number is told in a hundred bytes of text
     header, body = _header(source, budget)
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):

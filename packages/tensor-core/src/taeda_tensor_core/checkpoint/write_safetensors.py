@@ -143,15 +143,20 @@ def stored(collector: Collector) -> dict[str, Any]:
 
 def _overlapping(items: list[_Item]) -> list[list[_Item]]:
     """Groups of two or more items of one dtype that have elements in common."""
-    groups: list[list[_Item]] = []
+    done: list[list[_Item]] = []
+    groups: list[list[_Item]] = []  # those that reach behind the begin of the item that is looked at
     ordered = sorted((item for item in items if item.high), key=lambda item: (item.low, -item.high))
     for item in ordered:
-        joined = [item]
-        for group in [g for g in groups if any(_shares(item, other) for other in g)]:
-            joined = group + joined
-            groups.remove(group)
-        groups.append(joined)
-    return [group for group in groups if len(group) > 1]
+        joined, others = [item], []
+        for group in groups:
+            if all(other.high <= item.low for other in group):
+                done.append(group)
+            elif any(_shares(item, other) for other in group):
+                joined = group + joined
+            else:
+                others.append(group)
+        groups = [*others, joined]
+    return [group for group in (*done, *groups) if len(group) > 1]
 
 
 def _shares(a: _Item, b: _Item) -> bool:
