@@ -398,7 +398,7 @@ def test_a_layout_of_its_own_goes_round_and_computes(sim):
     lines = sim.lines(program)
     assert lines[:3] == ["columns True True", "True", "True"]
     assert lines[3] == "exp: not defined for layout 'columns' of device 'sim'; use to_dense() first"
-    assert lines[4:7] == ["columns", "strided", "[[0, 1, 2], [3, 4, 5]] taeda.int64"]
+    assert lines[4:7] == ["columns", "taeda.strided", "[[0, 1, 2], [3, 4, 5]] taeda.int64"]
     assert "the layout 'columns' is one of matrices" in lines[7]
 
 

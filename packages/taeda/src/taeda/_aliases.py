@@ -206,8 +206,8 @@ def _announce_inner(name: str) -> None:
 
 #: Modules beside the slots of which only the names are there.
 ALONE = frozenset({
-    "taeda._awaits", "taeda._classes", "taeda._compile", "taeda._custom_op", "taeda._dispatch", "taeda._lazy",
-    "taeda._library",
+    "taeda._awaits", "taeda._classes", "taeda._compile", "taeda._custom_op", "taeda._dispatch", "taeda._export",
+    "taeda._lazy", "taeda._library",
     "taeda._linalg_utils", "taeda._lobpcg", "taeda._python_dispatcher", "taeda._sources", "taeda._streambase",
     "taeda._utils_internal", "taeda.nativert", "taeda.numa",
 })  # fmt: skip

@@ -60,7 +60,7 @@ RECORDED = ("Argument", "Block", "FunctionSchema", "Graph", "Node", "Type", "Val
 BUILT = frozenset({"has_cuda", "has_cudnn", "has_mkldnn", "has_mps"})
 # Modules of names alone.
 ALONE = frozenset({
-    "_awaits", "_classes", "_compile", "_custom_op", "_dispatch", "_linalg_utils", "_lobpcg", "_sources",
+    "_awaits", "_classes", "_compile", "_custom_op", "_dispatch", "_export", "_linalg_utils", "_lobpcg", "_sources",
     "_utils_internal",
 })  # fmt: skip
 # Packages of operators that `distributed` defines.

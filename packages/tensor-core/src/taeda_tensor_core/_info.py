@@ -44,6 +44,16 @@ class layout(_Named):
     __slots__ = ()
 
 
+class plugin_layout(layout):
+    """A plug-in's own, which is no name of the library."""
+
+    __slots__ = ()
+    __repr__ = __str__ = str.__str__
+
+    def __reduce__(self) -> tuple:
+        return plugin_layout, (str.__str__(self),)
+
+
 strided = layout("strided")
 sparse_coo = layout("sparse_coo")
 sparse_csr = layout("sparse_csr")

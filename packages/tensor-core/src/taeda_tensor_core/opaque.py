@@ -32,7 +32,7 @@ class OpaqueTensor(Tensor):
 
     packed: Tensor
     _way: str
-    layout = property(lambda self: _info.layout(self._way))
+    layout = property(lambda self: _info.plugin_layout(self._way))
 
     @staticmethod
     def around(packed: Tensor, way: str, shape: tuple[int, ...], dtype: Any) -> OpaqueTensor:
