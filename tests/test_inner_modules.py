@@ -12,7 +12,9 @@ from taeda import _inner_names
 
 
 def _same(one, other):
-    return one is other or (inspect.ismethod(one) and one == other)  # methods of devices are bound when asked for
+    return one is other or (
+        inspect.ismethod(one) and one == other
+    )  # methods of devices are bound when asked for
 
 
 @pytest.mark.parametrize("name", sorted(_inner_names._HOMES))

@@ -222,9 +222,7 @@ def test_a_swallowed_exception_is_not_kept(monkeypatch):
 
 def test_another_error_in_its_place(python_op):
     python_op(Odd("first"))
-    with pytest.raises(
-        BufferError, match=r"^poly::renamer: another error in its place$"
-    ) as caught:
+    with pytest.raises(BufferError, match=r"^poly::renamer: another error in its place$") as caught:
         call("renamer", "abipy::fail", X)
     assert caught.value.__cause__ is None
 
