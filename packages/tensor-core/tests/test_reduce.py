@@ -47,7 +47,7 @@ def test_reductions(name, shape, layout):
     a = sample("float64", shape)
     x = tensor(a)
     if layout == "transposed":
-        a, x = a.T, x.permute(*reversed(range(len(shape))))
+        a, x = a.T, x.permute(tuple(reversed(range(len(shape)))))
     if layout == "strided" and shape:
         a, x = a[..., ::-2], x[..., ::-2]
     keywords = {"correction": 0} if name in ("var", "std") else {}

@@ -47,7 +47,7 @@ def _scale(op: str, name: str, scale: Any, recipe: Any, swizzle: Any, whole: tup
     scale, recipe = _only(op, f"scale_{name}", scale), _only(op, f"scale_recipe_{name}", recipe)
     if recipe not in (ScalingType.TensorWise, ScalingType.RowWise):
         raise ValueError(
-            f"{op}: argument 'scale_recipe_{name}' is {recipe}, expected ScalingType.TensorWise or ScalingType.RowWise"
+            f"{op}: argument 'scale_recipe_{name}' is {recipe!r}, expected TensorWise or RowWise"
         )
     if swizzle and _only(op, f"swizzle_{name}", swizzle) is not SwizzleType.NO_SWIZZLE:
         raise ValueError(f"{op}: argument 'swizzle_{name}' is {swizzle}, expected SwizzleType.NO_SWIZZLE")

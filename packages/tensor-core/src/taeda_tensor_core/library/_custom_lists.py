@@ -18,7 +18,7 @@ from taeda_tensor_core.library._schemas import translated
 from taeda_tensor_core.library._table import Plain
 
 _LIST = "-> Tensor[]"
-_ARGUMENT = re.compile(r"->\s*Tensor\(\w+!\)\s*$")
+_ARGUMENT = re.compile(r"Tensor\((\w+)!\).*->\s*Tensor\(\1!\)\s*$", re.DOTALL)
 #: By "package::operator".
 _known: dict[str, ListOpDef] = {}
 
