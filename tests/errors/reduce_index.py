@@ -54,7 +54,6 @@ ROWS = [
     ("index-many", lambda: M[0, 0, 0], IndexError, "(2, 3)", "3"),
     ("index-text", lambda: M["a"], (IndexError, TypeError), "str"),
     ("index-float", lambda: M[1.0], (IndexError, TypeError), "float"),
-    ("index-two-ellipses", lambda: M[..., ...], IndexError, "Ellipsis|ellipsis"),
     ("index-float-tensor", lambda: M[t.tensor([0.0])], IndexError, "float32"),
     ("index-zero-step", lambda: M[::0], ValueError, "step"),
     ("index-slice-text", lambda: M["a":], TypeError, "index"),
