@@ -7,6 +7,8 @@
 For each operator: results on all samples of all dtypes ("forward"), gradients, the method, operator, in-place and out=
 forms, which results are views, further names, and wrong calls. What differs on purpose stands in exceptions.yaml with
 the reason; an entry there that nothing needs is reported. `--samples N` takes the first N samples of each dtype.
+All of them take hours on two cores: `--kept FILE` keeps each result as it comes and goes on where an earlier run
+stopped; operators named by patterns are examined anew.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--samples", type=int, help="the first so many samples of each dtype")
     parser.add_argument("--jobs", type=int, default=0, help="processes; 0: this one")
     parser.add_argument("--write", action="store_true", help="write docs/parity.md")
-    parser.add_argument("--json", type=Path, help="write the results to this file, too")
+    parser.add_argument("--kept", type=Path, help="a file of results: go on from it, keep them in it")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -57,6 +59,12 @@ def serve(records: dict, options: argparse.Namespace) -> None:
     for line in sys.stdin:
         entry = examine(records[line.strip()], options)
         print(json.dumps(entry.as_json()), file=sys.__stdout__, flush=True)
+
+
+def kept(path: Path | None) -> list[Entry]:
+    """The entries of a file of results, one a line; the last of each name counts."""
+    lines = path.read_text().splitlines() if path and path.exists() else []
+    return [Entry.from_json(json.loads(line)) for line in lines]
 
 
 def main() -> int:
@@ -74,19 +82,22 @@ def main() -> int:
     if not chosen:
         print("no operator of PyTorch's records is called", *options.patterns)
         return 2
-    entries = []
+    entries = {e.name: e for e in kept(options.kept) if e.name in records}
+    if options.patterns == ["*"]:
+        chosen = [name for name in chosen if name not in entries]
     detailed = len(chosen) <= 20
     if options.jobs:
         results = results_of(chosen, options.jobs, forwarded(options))
     else:
         results = (examine(records[name], options) for name in chosen)
     for entry in results:
-        entries.append(entry)
+        entries[entry.name] = entry
         print(entry.text(detailed), flush=True)
-    entries.sort(key=lambda e: e.name)
-    print(summary(entries, complete=len(chosen) == len(records)))
-    if options.json:
-        options.json.write_text(json.dumps([e.as_json() for e in entries], indent=1))
+        if options.kept:
+            with options.kept.open("a") as file:
+                print(json.dumps(entry.as_json()), file=file)
+    entries = sorted(entries.values(), key=lambda e: e.name)
+    print(summary(entries, complete=len(entries) == len(records)))
     if options.write:
         PAGE.write_text(table(entries))
     return 0 if all(e.state == "passed" for e in entries) else 1
