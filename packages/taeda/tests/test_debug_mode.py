@@ -38,7 +38,7 @@ def test_tensors_have_numbers_and_calls_the_line_of_the_program():
     one, first, _, two, second = lines(mode)[:2] + lines(mode)[2:]
     assert "y = taeda.relu(x)" in one and "taeda.mul(y, x)" in two and "test_debug_mode.py" in two
     assert first == "aten::relu(t$0: f32[2])  ->  t$1: f32[2]"
-    assert second == "aten::mul(t$1: f32[2], t$0: f32[2])  ->  t$2: f32[2]"
+    assert second == "aten::mul.Tensor(t$1: f32[2], t$0: f32[2])  ->  t$2: f32[2]"
     assert lines(mode)[1::3] and len(mode.debug_string(show_stack_trace=False).splitlines()) == 2
 
 

@@ -191,14 +191,16 @@ def test_replacing_a_built_in_kernel():
 def test_operator_objects():
     add = taeda.ops.aten.add
     assert add.default(taeda.ones(1), taeda.ones(1)).item() == 2.0
-    assert add.Tensor is add.default is taeda.ops.taeda.add.default and add.default.name() == "taeda::add"
+    assert (
+        add.Tensor is add.default is taeda.ops.taeda.add.default and add.default.name() == "aten::add.Tensor"
+    )
     x, w = taeda.ones(1, 1, 3, 3), taeda.ones(1, 1, 2, 2)
     assert taeda.ops.aten.convolution(x, w, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1).tolist() == [
         [[[4, 4], [4, 4]]]
     ]
     assert taeda.ops.aten.new_empty_strided(x, [2, 2], [1, 2]).stride() == (1, 2)
-    assert taeda.ops.aten.max.dim.name() == "taeda::max.dim" and taeda.ops.aten.view.default.is_view
-    assert str(add.default) == "taeda.add.default" and add.overloads() == ["default"]
+    assert taeda.ops.aten.max.dim.name() == "aten::max.dim" and taeda.ops.aten.view.default.is_view
+    assert str(add.default) == "aten.add.Tensor" and add.overloads() == ["default"]
     assert [a.name for a in add.default._schema.arguments] == ["self", "other", "alpha"]
     alpha = add.Tensor._schema.arguments[2]
     assert (
@@ -220,9 +222,10 @@ def test_names_of_built_in_operators():
     """Aliases and overloads name the operators; what has no tensor for a result is a function."""
     aten = taeda.ops.aten
     assert aten.absolute is aten.abs and aten.special_erf is aten.erf and aten.clip_ is aten.clamp_
-    assert aten.split_with_sizes.default.name() == "taeda::split.sizes"
+    assert aten.split_with_sizes.default.name() == "aten::split_with_sizes"
     assert aten.div.Tensor_mode is aten.div.Scalar_mode is not aten.div.Tensor
-    assert aten.sum.dim_IntList is aten.sum.default and aten.mean.dim_out.name() == "taeda::mean.out"
+    assert aten.sum.dim_IntList is not aten.sum.default and aten.sum.dim_IntList.overloadpacket is aten.sum
+    assert aten.mean.dim_out.name() == "aten::mean.out" and str(aten.sum) == "aten.sum"
     x = taeda.arange(6.0).reshape(2, 3)
     assert aten.sym_size(x) == (2, 3) and aten.sym_size.int(x, 1) == 3 and aten.sym_numel.default(x) == 6
     assert aten._local_scalar_dense(taeda.tensor(3)) == 3 and aten.numel.name() == "aten::numel"

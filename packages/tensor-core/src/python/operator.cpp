@@ -91,6 +91,14 @@ void dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
+/// The number that a tensor was made of for a call; any other tensor is given back.
+PyObject* wrapped_number(PyObject*, PyObject* tensor) {
+  return guarded([&]() -> PyObject* {
+    if (!is_tensor(tensor) || !tensor_of(tensor).is_wrapped_number()) return Py_NewRef(tensor);
+    return number_of(scalar_of(tensor_of(tensor), "item"));
+  });
+}
+
 PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(construct)},
                        {Py_tp_call, reinterpret_cast<void*>(call)},
                        {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
@@ -102,6 +110,7 @@ PyType_Spec spec{"taeda_tensor_core._C._Operator", sizeof(PyOperator), 0, Py_TPF
 
 PyMethodDef operator_functions[] = {
     {"_call_operator", reinterpret_cast<PyCFunction>(call_operator_object), METH_FASTCALL, nullptr},
+    {"_wrapped_number", wrapped_number, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 bool init_operator(PyObject* module) {

@@ -68,10 +68,12 @@ class MaskedTensor(Tensor):
         except AttributeError as error:
             raise misplaced(error, name, MaskedTensor) from None
 
+    _asks_for_own_form = True
+
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Operators that are met by another way than a public function: none reads memory that is not there."""
-        raise _undefined(func.name())
+        raise _undefined(func.operator.name)
 
     def get_data(self) -> Tensor:
         """The elements, also those that are not there."""

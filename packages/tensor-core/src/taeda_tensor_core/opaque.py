@@ -53,10 +53,12 @@ class OpaqueTensor(Tensor):
                 return func(*args, **(kwargs or {}))
         return _computed(name.strip("_"), args, kwargs or {})
 
+    _asks_for_own_form = True
+
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Operators that are met by another way than a public function."""
-        return _computed(func.name().rpartition("::")[2].partition(".")[0], args, kwargs or {})
+        return _computed(func.operator.__name__.partition(".")[0], args, kwargs or {})
 
     def __repr__(self) -> str:
         return (

@@ -63,10 +63,12 @@ class PackedTensor(Tensor):
             raise _undefined(name, args)
         return _table[name](*args, **(kwargs or {}))
 
+    _asks_for_own_form = True
+
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Operators that are met by another way than a public function: none reads memory that is not there."""
-        raise _undefined(func.name(), args)
+        raise _undefined(func.operator.name, args)
 
     def __repr__(self) -> str:
         text = repr(_numbers(self).cpu().to(_C.int64))

@@ -8,6 +8,8 @@ There are two kinds of modes. `TorchDispatchMode` stands below autograd: gradien
 what its method calls is not recorded, and it sees what autograd itself calls. It meets layers and convolutions in
 PyTorch's operators for them, `addmm` and `aten.convolution`, which programs that count costs look for. Modes and
 classes meet a change of dtype as `aten._to_copy`, which nearly every wrapping class of PyTorch's programs answers.
+Calls have the form that they have in PyTorch: its overloads ("add.Tensor", "sum.dim_IntList"), Python's numbers as
+numbers, sizes as lists (library/_aten_forms.py).
 `PreDispatchMode` and the method of classes stand above autograd: what they call is recorded.
 
 Example:
@@ -17,8 +19,8 @@ Example:
     ...         return func(*args, **(kwargs or {}))
     >>> with Names():
     ...     x = taeda.ones(2) + 1
-    taeda::ones
-    taeda::add
+    aten::ones
+    aten::add.Tensor
 """
 
 from __future__ import annotations
@@ -31,9 +33,10 @@ from typing import Any
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
 from taeda_tensor_core.library._aten_calls import convolution
+from taeda_tensor_core.library._aten_forms import as_aten, renamed
 from taeda_tensor_core.library._aten_names import define
 from taeda_tensor_core.library._layers import POSITIONS, Layer
-from taeda_tensor_core.library._table import Operator, Overload, operators
+from taeda_tensor_core.library._table import Operator, Overload, operators, overload
 from taeda_tensor_core.library._table import op as find_op
 
 __all__ = [
@@ -120,8 +123,15 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 #: Operators that PyTorch knows as one, and what they change.
 _COPIES = {"cast": "dtype", "to_device": "device"}
-#: Composites that are met whole: what wraps tensors of a device has no memory there to be copied.
-_WHOLE = frozenset({"copy_", "to_device"})
+#: Composites that are met whole: what makes tensors and what has no gradient. What wraps tensors of a device has no
+#: memory there to be copied.
+_MAKER_NAMES = (
+    "arange empty empty_like empty_strided eye full full_like linspace logspace new_empty new_full new_ones "
+    "new_zeros ones ones_like rand rand_like randint randint.low randint_like randint_like.low randn randn_like "
+    "randperm scalar_tensor tril_indices triu_indices zeros zeros_like"
+)
+_MAKERS = frozenset(_MAKER_NAMES.split())
+_WHOLE = _MAKERS | {"allclose", "copy_", "count_nonzero", "equal", "to_device", "zero_"}
 
 
 class _Dispatch(Layer):
@@ -139,13 +149,19 @@ class _Dispatch(Layer):
             if (found := convolution(op.name, args)) is not None:
                 define("convolution")
                 op, args = find_op("aten::convolution"), found
+            elif (other := renamed(op.name, args, kwargs)) is not None:
+                name, args, kwargs = other
+                define(name.removeprefix("aten::"))
+                op = find_op(name)
         if op.name == "to_device" and args[0].device == args[1]:
             return args[0]
         if op.name in _COPIES:
             define("_to_copy")
             op, args, kwargs = find_op("aten::_to_copy"), args[:1], {_COPIES[op.name]: args[1], **kwargs}
+        if kwargs.get("requires_grad") and op.name in _MAKERS:
+            return self(op, args, kwargs | {"requires_grad": False}).requires_grad_()
         args, kwargs = _given(op, args, kwargs)
-        call = _Call(op.default, args, kwargs, self.asks_at)
+        call = _Call(op, args, kwargs, self.asks_at)
         # A class is asked after the modes, those below autograd included.
         for position in (_ABOVE, _BELOW) if call.types else (self.asks_at,):
             if (result := call.ask_mode(_thread.modes[position])) is not NotImplemented:
@@ -154,9 +170,9 @@ class _Dispatch(Layer):
             if (result := call.ask(cls, cls.__name__, True)) is not NotImplemented:
                 return result
         if not call.asked:
-            return call.func(*args, **kwargs)
+            return op(*args, **kwargs)
         raise TypeError(
-            f"{call.func.name()}: __torch_dispatch__ of all of them returned NotImplemented: "
+            f"{op.default.name()}: __torch_dispatch__ of all of them returned NotImplemented: "
             f"{', '.join(call.asked)}"
         )
 
@@ -164,8 +180,8 @@ class _Dispatch(Layer):
 class _Call:
     """One call, on its way from one who may answer to the next."""
 
-    def __init__(self, func: Overload, args: tuple, kwargs: dict[str, Any], position: str) -> None:
-        self.func, self.args, self.kwargs, self.position = func, args, kwargs, position
+    def __init__(self, op: Operator, args: tuple, kwargs: dict[str, Any], position: str) -> None:
+        self.op, self.args, self.kwargs, self.position = op, args, kwargs, position
         self.types = tuple(_classes(args, kwargs))
         self.asked: list[str] = []
 
@@ -183,7 +199,14 @@ class _Call:
         """`again`: there are others who may answer for what the method calls."""
         self.asked.append(text)
         with _Again(self.position) if again else contextlib.nullcontext():
-            return who.__torch_dispatch__(self.func, self.types, self.args, self.kwargs)
+            return who.__torch_dispatch__(*self.told(who))
+
+    def told(self, who: Any) -> tuple[Overload, tuple, tuple, dict[str, Any]]:
+        """What is handed over: to most in PyTorch's form, to what belongs to the operator table in its own."""
+        if getattr(who, "_asks_for_own_form", False) or self.op.default.namespace != "aten":
+            return self.op.default, self.types, self.args, self.kwargs
+        name, args, kwargs = as_aten(self.op, self.args, self.kwargs)
+        return overload(self.op.name, name), self.types, args, kwargs
 
 
 _layers: list[_Dispatch] = []
@@ -341,7 +364,7 @@ def transform_subclass(t: Any, callback: Any, outer_size: Any = None, outer_stri
 
 def return_and_correct_aliasing(func: Overload, args: tuple, kwargs: dict[str, Any], out: Any) -> Any:
     """The result as the operator gives it: the argument itself where the operator writes into its first one."""
-    return args[0] if func.overloadpacket.form == "inplace" else out
+    return args[0] if func.operator.form == "inplace" else out
 
 
 def make_wrapper_subclass(

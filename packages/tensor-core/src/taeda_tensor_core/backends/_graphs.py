@@ -40,8 +40,10 @@ class _Calls(TorchDispatchMode):
             return type(value)(self.known(item) for item in value)
         return value
 
+    _asks_for_own_form = True
+
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: Any = None) -> Any:
-        operator = func.overloadpacket
+        operator = func.operator
         if operator.form != "function" or any(a.written for a in operator.arguments):
             raise _NoGraph(f"{operator.name} writes to its arguments")
         if any(each.list for each in operator.results):

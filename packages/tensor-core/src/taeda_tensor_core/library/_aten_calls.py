@@ -23,8 +23,10 @@ def convolution(name: str, arguments: Sequence[Any]) -> tuple[Any, ...] | None:
     They are input, weight, bias, stride, padding, dilation, transposed, output_padding and groups.
     """
     if name in ("conv1d", "conv2d", "conv3d"):
-        *front, dilation, groups = arguments
-        return (*front, dilation, False, [0] * (int(name[4]) or 1), groups)
+        rank = int(name[4])
+        *front, stride, padding, dilation, groups = arguments
+        each = (list(given) * (rank if len(given) == 1 else 1) for given in (stride, padding, dilation))
+        return (*front, *each, False, [0] * rank, groups)
     if name in ("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"):
         *front, output_padding, groups, dilation = arguments
         return (*front, dilation, True, output_padding, groups)

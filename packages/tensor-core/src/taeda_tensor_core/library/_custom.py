@@ -317,7 +317,7 @@ def _operator(target: Any) -> Operator:
     if isinstance(target, NewOperator):
         return target.op
     if isinstance(target, Overload):
-        return target.overloadpacket
+        return target.operator
     return op(target) if isinstance(target, str) else target
 
 

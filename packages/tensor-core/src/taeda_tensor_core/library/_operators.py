@@ -340,7 +340,7 @@ class Library:
             raise NotImplementedError(
                 "Library.impl: with_keyset=True is not supported: functions get arguments alone"
             )
-        name = op_name if isinstance(op_name, str) else getattr(op_name, "overloadpacket", op_name).name
+        name = op_name if isinstance(op_name, str) else getattr(op_name, "operator", op_name).name
         if "::" not in name and defined(f"{self.name}::{name}"):
             name = f"{self.name}::{name}"
         name = name.removeprefix("aten::").removeprefix("taeda::")

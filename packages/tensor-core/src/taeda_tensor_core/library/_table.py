@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from taeda_tensor_core import _C
+from taeda_tensor_core.library._aten_forms import aten_name
 
 
 class Argument(NamedTuple):
@@ -147,13 +148,16 @@ class Operator(_C._Operator):
         # types.
         if name in _OVERLOADS:
             found = f"{self.name}.{_OTHER_OVERLOADS.get(f'{self.name}.{name}', name)}"
-            return overload(found if found in _known else self.name)
+            return overload(found) if found in _known else overload(self.name, name)
         if name.endswith("_out") and f"{self.name}.out" in _known:
             return overload(f"{self.name}.out")
         raise AttributeError(f"{self!r} has no attribute {name!r}")
 
     def __repr__(self) -> str:
         return f"<operator {self.name}: {self.schema}>"
+
+    def __str__(self) -> str:
+        return ".".join(aten_name(self.name)[:2])
 
     def __reduce__(self) -> tuple:
         return op, (self.name,)
@@ -246,58 +250,62 @@ class Plain:
 class OperatorSchema:
     """The schema of an overload: `name`, `arguments`, `returns`; text is what `str` gives."""
 
-    def __init__(self, operator: Operator) -> None:
-        self.name = qualified(operator.name)
-        self.overload_name = ""
+    def __init__(self, operator: Operator, name: str, overload_name: str) -> None:
+        self.name, self.overload_name = name, "" if overload_name == "default" else overload_name
         self.arguments = operator.arguments
         self.returns = operator.results
-        self._text = operator.schema
+        self._text, self._form = operator.schema, operator.form
 
     @property
     def is_mutable(self) -> bool:
         """Whether an argument is written into."""
-        return "!)" in self._text or self.name.endswith(("_", ".out", "_out"))
+        return self._form != "function" or any(argument.written for argument in self.arguments)
 
     def __str__(self) -> str:
-        return f"{self.name.partition('::')[0]}::{self._text.partition('::')[2] or self._text}"
+        overload = f".{self.overload_name}" if self.overload_name else ""
+        return f"{self.name}{overload}({self._text.partition('(')[2]}"
 
     __repr__ = __str__
 
 
 class Overload:
-    """One operator as dispatch modes get it: `func` of `__torch_dispatch__`. There is one object for each operator.
+    """One operator as dispatch modes get it: `func` of `__torch_dispatch__`.
+
+    There is one object for each operator and each of PyTorch's overloads of it, so that programs compare with `is`.
 
     Attributes:
-        overloadpacket: The `Operator` it belongs to.
-        namespace: "taeda" for built-in operators.
+        operator: The `Operator` that a call goes to.
+        namespace: "aten" for built-in operators that PyTorch has too, "taeda" for others.
     """
 
-    __slots__ = ("_schema", "namespace", "overloadpacket")
+    __slots__ = ("_name", "_overloadname", "_schema", "namespace", "operator")
 
-    def __init__(self, operator: Operator) -> None:
-        self.overloadpacket = operator
-        self.namespace = qualified(operator.name).partition("::")[0]
-        self._schema = OperatorSchema(operator)
+    def __init__(self, operator: Operator, overload_name: str = "") -> None:
+        self.operator = operator
+        self.namespace, self._name, known = aten_name(operator.name)
+        self._overloadname = overload_name or known
+        self._schema = OperatorSchema(operator, f"{self.namespace}::{self._name}", self._overloadname)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        return _C._call_operator(self.overloadpacket, args, kwargs)
+        return _C._call_operator(self.operator, args, kwargs)
 
     @property
     def __name__(self) -> str:
-        return f"{self.overloadpacket.__name__}.default"
+        return f"{self._name}.{self._overloadname}"
 
     def name(self) -> str:
-        """ "package::operator"; built-in ones belong to "taeda"."""
-        return qualified(self.overloadpacket.name)
+        """ "package::operator" or "package::operator.overload" """
+        return f"{self.namespace}::{self._name}{f'.{name}' if (name := self._schema.overload_name) else ''}"
+
+    @property
+    def overloadpacket(self) -> Operator:
+        """The operator of all its overloads: "max" of "max.dim"."""
+        return _known.get(self._name, self.operator) if self.namespace == "aten" else self.operator
 
     @property
     def is_view(self) -> bool:
         """Whether its results show the elements of an argument."""
-        return self.overloadpacket.kind == "view"
-
-    @property
-    def _overloadname(self) -> str:
-        return "default"
+        return self.operator.kind == "view"
 
     @property
     def _overloadpacket(self) -> Operator:
@@ -305,29 +313,26 @@ class Overload:
         return self.overloadpacket
 
     def __repr__(self) -> str:
-        return f"<OpOverload(op='{self.name()}', overload='default')>"
+        return f"<OpOverload(op='{self.namespace}.{self._name}', overload='{self._overloadname}')>"
 
     def __str__(self) -> str:
-        return f"{self.name().replace('::', '.')}.default"
+        return f"{self.namespace}.{self._name}.{self._overloadname}"
 
     def __reduce__(self) -> tuple:
-        return overload, (self.overloadpacket.name,)
+        return overload, (self.operator.name, self._overloadname)
 
 
-_overloads: dict[str, Overload] = {}
+_overloads: dict[tuple[str, str], Overload] = {}
 
 
-def qualified(name: str) -> str:
-    """The name with its package."""
-    return name if "::" in name else f"taeda::{name}"
-
-
-def overload(name: str) -> Overload:
-    """The one `Overload` of an operator."""
+def overload(name: str, overload_name: str = "") -> Overload:
+    """The one `Overload` of an operator and of a name of its overloads; "" and "default" are the first of them."""
     operator = op(name)
-    found = _overloads.get(name)
-    if found is None or found.overloadpacket is not operator:
-        found = _overloads[name] = Overload(operator)
+    known = aten_name(name)[2]
+    key = (name, known if overload_name in ("", "default") else overload_name)
+    found = _overloads.get(key)
+    if found is None or found.operator is not operator:
+        found = _overloads[key] = Overload(operator, key[1])
     return found
 
 

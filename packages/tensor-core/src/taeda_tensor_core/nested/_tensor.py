@@ -73,10 +73,12 @@ class NestedTensor(Tensor):
         except AttributeError as error:
             raise misplaced(error, name, NestedTensor) from None
 
+    _asks_for_own_form = True
+
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Operators that are met by another way than a public function: none reads memory that is not there."""
-        raise NotImplementedError(f"{func.name()}: not defined for nested tensors; use unbind() first")
+        raise NotImplementedError(f"{func.operator.name}: not defined for nested tensors; use unbind() first")
 
     def __repr__(self) -> str:
         inner = ",\n  ".join(repr(p).replace("\n", "\n  ") for p in self._parts)

@@ -66,10 +66,12 @@ class QuantizedTensor(Tensor):
             return again(func, *args, **(kwargs or {}))
         raise _undefined(name)
 
+    _asks_for_own_form = True
+
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Operators that are met by another way than a public function: none reads memory that is not there."""
-        raise _undefined(func.name())
+        raise _undefined(func.operator.name)
 
     def __repr__(self) -> str:
         return _text(self)

@@ -73,14 +73,18 @@ class SparseTensor(Tensor):
                 return func(*args, **(kwargs or {}))
         raise NotImplementedError(f"{name}: not defined for sparse tensors; use to_dense() first")
 
+    _asks_for_own_form = True
+
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Operators that are met by another way than a public function: those that a backward and optimizers call on
         gradients; of the others none reads memory that is not there."""
-        name = func.name().rpartition("::")[2]
+        name = func.operator.name
         if name in _OF_GRADIENTS:
             return _table[name](*args, **(kwargs or {}))
-        raise NotImplementedError(f"{func.name()}: not defined for sparse tensors; use to_dense() first")
+        raise NotImplementedError(
+            f"{func.operator.name}: not defined for sparse tensors; use to_dense() first"
+        )
 
     # Python would find the methods of dense tensors here.
 
