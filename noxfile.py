@@ -109,13 +109,15 @@ THREAD_TESTS = (
 
 
 @nox.session
-@nox.parametrize("kind", ["address", "thread"], ids=["address", "thread"])
+@nox.parametrize("kind", ["address", "thread", "cuda"], ids=["address", "thread", "cuda"])
 def sanitizers(session: nox.Session, kind: str) -> None:
-    """Run the tests on native code built with sanitizers: address and undefined behaviour, or threads."""
+    """Run the tests on native code with sanitizers: address and undefined behaviour, threads, or CUDA kernels."""
     if kind == "address":
         sanitize_addresses(session)
-    else:
+    elif kind == "thread":
         sanitize_threads(session)
+    else:
+        sanitize_cuda(session)
 
 
 def sanitize_addresses(session: nox.Session) -> None:
@@ -156,6 +158,23 @@ def sanitize_threads(session: nox.Session) -> None:
         "TSAN_OPTIONS": "exitcode=66:history_size=4",
     }
     session.run("python", "-m", "pytest", *(session.posargs or THREAD_TESTS), env=environment)
+
+
+def sanitize_cuda(session: nox.Session) -> None:
+    """The CUDA backend on its simulated driver, which ends where a kernel leaves the memory of its tensors.
+
+    Arguments go to the conformance runner, such as `--only add`.
+    """
+    building = {"TAEDA_CUDA_SANITIZE": "address,undefined", "TAEDA_CUDA_ARCHITECTURES": "none"}
+    install(session, "--with", "test", "tensor-cuda", "taeda", env=building)
+    environment = {
+        "LD_PRELOAD": " ".join(runtime(name) for name in ("libasan.so", "libubsan.so", "libstdc++.so")),
+        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+    }
+    session.run("python", "-m", "pytest", "packages/tensor-cuda/tests", env=environment)
+    environment["TAEDA_CUDA_DRIVER"] = "simulated"
+    session.run("python", "-m", "taeda_testing", "backend", "cuda", *session.posargs, env=environment)
 
 
 @nox.session

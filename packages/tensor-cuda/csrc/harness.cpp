@@ -2,39 +2,18 @@
 //
 // They give the driver's status; a text of the last failure on the thread stands beside it. Device -1 is pinned memory,
 // and a null machine the backend's own.
+#include "harness.h"
+
 #include <cstring>
-#include <exception>
-#include <string>
 #include <tuple>
 
-#include "backend/machine.h"
 #include "driver/images.h"
 
 using namespace taeda::cuda;
 
 namespace {
 
-thread_local std::string last_text;
-
-constexpr int kThrown = -2, kNoMachine = -3;
-
-Machine* found(void* machine) { return machine ? static_cast<Machine*>(machine) : own_machine(); }
 Allocator& allocator_of(Machine& machine, int device) { return device < 0 ? machine.pinned() : machine.memory(device); }
-/// Runs `body` on the machine; its status is the result.
-template <class Body>
-int on(void* given, const Body& body) noexcept {
-  Machine* const machine = found(given);
-  last_text.clear();
-  if (!machine) return kNoMachine;
-  try {
-    const Status status = body(*machine);
-    if (status != Status::Ok && last_text.empty()) last_text = machine->driver().text_of(status);
-    return int(status);
-  } catch (const std::exception& error) {
-    last_text = error.what();
-    return kThrown;
-  }
-}
 
 std::string json_of(const Count& count) {
   return "{\"current\": " + std::to_string(count.current) + ", \"peak\": " + std::to_string(count.peak) +
@@ -67,7 +46,9 @@ std::string json_of(const Statistics& statistics) {
 
 }  // namespace
 
-#define TAEDA_CUDA_EXPORT extern "C" __attribute__((visibility("default")))
+namespace taeda::cuda {
+thread_local std::string last_text;
+}
 
 TAEDA_CUDA_EXPORT const char* taeda_cuda_text() { return last_text.c_str(); }
 TAEDA_CUDA_EXPORT void* taeda_cuda_simulate(int devices, uint64_t bytes_each) {

@@ -32,6 +32,12 @@ TAEDA_CUDA_FUNCTIONS(CHECK)
 static_assert(taeda::cuda::kStreamNonBlocking == CU_STREAM_NON_BLOCKING);
 static_assert(taeda::cuda::kEventNoTiming == CU_EVENT_DISABLE_TIMING);
 static_assert(taeda::cuda::kHostPortable == CU_MEMHOSTALLOC_PORTABLE);
+static_assert(taeda::cuda::kCaptureNone == CU_STREAM_CAPTURE_STATUS_NONE);
+static_assert(taeda::cuda::kGraphVerbose == CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE);
+static_assert(taeda::cuda::kAttributeSharedPerBlock == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+static_assert(taeda::cuda::kAttributeWarpSize == CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+static_assert(taeda::cuda::kAttributeL2Cache == CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+static_assert(taeda::cuda::kAttributeThreadsPerProcessor == CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
 static_assert(taeda::cuda::kAttributeProcessors == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 static_assert(taeda::cuda::kAttributeMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 static_assert(taeda::cuda::kAttributeMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
@@ -64,6 +70,17 @@ static_assert(int(Status::NoDevice) == CUDA_ERROR_NO_DEVICE);
 static_assert(int(Status::IllegalAddress) == CUDA_ERROR_ILLEGAL_ADDRESS);
 static_assert(int(Status::LaunchFailed) == CUDA_ERROR_LAUNCH_FAILED);
 static_assert(int(Status::NotReady) == CUDA_ERROR_NOT_READY);
+static_assert(int(Status::CaptureUnsupported) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+static_assert(int(Status::CaptureInvalidated) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+static_assert(int(Status::CaptureUnmatched) == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+static_assert(int(Status::CaptureUnjoined) == CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+static_assert(int(Status::CaptureIsolation) == CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+static_assert(int(Status::CapturedEvent) == CUDA_ERROR_CAPTURED_EVENT);
+static_assert(int(Status::CaptureWrongThread) == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+using taeda::cuda::CaptureMode;
+static_assert(int(CaptureMode::Global) == CU_STREAM_CAPTURE_MODE_GLOBAL);
+static_assert(int(CaptureMode::ThreadLocal) == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+static_assert(int(CaptureMode::Relaxed) == CU_STREAM_CAPTURE_MODE_RELAXED);
 """
 
 

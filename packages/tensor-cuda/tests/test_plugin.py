@@ -85,7 +85,7 @@ def test_tensors_go_there_and_come_back() -> None:
         """
     ).splitlines()
     assert shown[0] == "cuda:0 True True [[4.0, 5.0, 6.0, 7.0], [8.0, 9.0, 10.0, 11.0]]"
-    assert shown[1].startswith("[9, 0]") and "'pinned-memory': True" in shown[1]
+    assert shown[1].startswith("(9, 0)") and "'pinned-memory': True" in shown[1]
     assert shown[2] == "512 1"
     assert shown[3] == "0 512 2097152"
     assert shown[4] == f"0 ({1 << 30}, {1 << 30})"
@@ -106,6 +106,8 @@ def test_streams_events_and_pinned_memory() -> None:
     shown = run(
         """
         stream = tc.Stream("cuda")
+        assert stream.cuda_stream == stream.stream_id != 0 == tc.current_stream("cuda").cuda_stream
+        assert not hasattr(stream, "xpu_stream") and not hasattr(stream, "colour")
         start, end = (tc.Event("cuda", enable_timing=True) for _ in range(2))
         host = tc.arange(1000.0).pin_memory("cuda")
         with stream:
@@ -158,7 +160,7 @@ def test_limits_and_statistics_check_what_they_are_given() -> None:
                 print(f())
             except Exception as error:
                 print(type(error).__name__, error)
-        say(cuda.memory_stats)
+        print(cuda.memory_stats(), cuda.memory_allocated(), cuda.memory_snapshot())
         tc.get_device_module("cuda").init()
         say(lambda: cuda.set_per_process_memory_fraction(2.0))
         say(lambda: cuda.set_per_process_memory_fraction("1"))
@@ -171,11 +173,60 @@ def test_limits_and_statistics_check_what_they_are_given() -> None:
         say(cuda.memory_snapshot)
         """
     ).splitlines()
+    assert shown[0] == "{} 0 []"
     assert shown[1].startswith("ValueError set_per_process_memory_fraction: argument 'fraction'")
     assert shown[2].startswith("TypeError set_per_process_memory_fraction")
     assert shown[3].startswith("ValueError expected the index of a cuda device, of 1, found 1")
     assert shown[4].startswith("ValueError expected a cuda device, found 'cpu'")
     assert shown[5:] == ["0.5", "27", "13", "[]"]
+
+
+def test_the_device_s_module_has_the_names_of_the_package() -> None:
+    shown = run(
+        """
+        kind = tc.get_device_module("cuda")
+        print(kind.memory_stats is cuda.memory_stats, kind.memory_allocated(), kind.is_initialized())
+        x = tc.ones(1000, device="cuda:1")
+        print(kind.memory_allocated(), kind.memory_allocated(1), kind.max_memory_reserved("cuda:1"))
+        with kind.device(1):
+            print(kind.current_device(), kind.memory_allocated(), kind.memory.memory_reserved())
+        facts = kind.get_device_properties(1)
+        print(facts.name, facts.total_memory == facts["total_memory"], facts.major, facts.multi_processor_count)
+        try:
+            facts.colour
+        except AttributeError as error:
+            print(error)
+        place = kind.caching_allocator_alloc(4096, 1)
+        print(kind.memory_allocated(1))
+        kind.caching_allocator_delete(place)
+        try:
+            kind.caching_allocator_delete(place)
+        except ValueError as error:
+            print(kind.memory_allocated(1), error)
+        print({"CUDAGraph", "memory_stats", "graph", "mem_get_info", "Stream"} <= set(kind.__all__))
+        """,
+        driver="simulated:2:64",
+    ).splitlines()
+    assert shown[:3] == ["True 0 False", f"0 4096 {2 << 20}", f"1 4096 {2 << 20}"]
+    assert shown[3] == "simulated device 1 True 9 1"
+    assert shown[4].startswith("the device has no property 'colour'; found name,")
+    assert shown[5] == "8192"
+    assert shown[6].startswith("4096 caching_allocator_delete: nothing was given at the address 0x")
+    assert shown[7] == "True"
+
+
+def test_out_of_memory_is_the_class_that_programs_name() -> None:
+    shown = run(
+        """
+        kind = tc.get_device_module("cuda")
+        for wanted in (tc.OutOfMemoryError, kind.OutOfMemoryError, RuntimeError, MemoryError):
+            try:
+                tc.empty(1 << 30, device="cuda")
+            except wanted as error:
+                print("out of memory" in str(error))
+        """
+    ).splitlines()
+    assert shown == ["True"] * 4
 
 
 @pytest.mark.parametrize("driver", ["simulated:0:64", "simulated:1", "simulated:1:64x", "simulated:1:0"])

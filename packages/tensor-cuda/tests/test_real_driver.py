@@ -19,6 +19,7 @@ WHOLE = r"""
 #include <stdlib.h>
 #include <string.h>
 static __thread void* current;
+static __thread int mode, recording;
 int cuInit(unsigned f) { return getenv("FAKE_FAILS") ? 999 : 0; }
 int cuGetErrorName(int s, const char** t) { return *t = s == 999 ? "CUDA_ERROR_UNKNOWN" : "CUDA_ERROR_FAKE", 0; }
 int cuGetErrorString(int s, const char** t) { return *t = s == 999 ? "unknown error" : "a fake's error", 0; }
@@ -31,7 +32,10 @@ int cuDevicePrimaryCtxRetain(void** c, int d) { return *c = (char*)0 + d, 0; }
 int cuCtxSetCurrent(void* c) { return current = c, 0; }
 int cuCtxSynchronize(void) { return current ? 0 : 201; }
 int cuMemGetInfo_v2(size_t* f, size_t* t) { return *f = 1 << 29, *t = 1 << 30, 0; }
-int cuMemAlloc_v2(uint64_t* p, size_t n) { return current ? (*p = (uintptr_t)aligned_alloc(512, n), 0) : 201; }
+int cuMemAlloc_v2(uint64_t* p, size_t n) {
+  if (recording && mode != 2) return 900;
+  return current ? (*p = (uintptr_t)aligned_alloc(512, n), 0) : 201;
+}
 int cuMemFree_v2(uint64_t p) { return free((void*)p), 0; }
 int cuMemGetAddressRange_v2(uint64_t* start, size_t* n, uint64_t p) { return *start = p - 64, *n = 1 << 20, 0; }
 int cuIpcGetMemHandle(char* handle, uint64_t p) { return memset(handle, 7, 64), memcpy(handle, &p, 8), 0; }
@@ -54,11 +58,28 @@ int cuEventQuery(void* e) { return 600; }
 int cuEventElapsedTime(float* ms, void* a, void* b) { return *ms = 1.5f, 0; }
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t n, void* s) { return memcpy((void*)to, from, n), 0; }
 int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t n, void* s) { return memcpy(to, (void*)from, n), 0; }
+// A graph is what was launched meanwhile, as a text; memory is taken and images loaded under the relaxed mode alone.
+static char recorded[1000];
+int cuThreadExchangeStreamCaptureMode(int* m) { const int before = mode; return mode = *m, *m = before, 0; }
+int cuStreamBeginCapture_v2(void* s, int m) { return s && !recording ? (recording = 1, recorded[0] = 0) : 900; }
+int cuStreamEndCapture(void* s, void** g) { return recording ? (recording = 0, *g = recorded, 0) : 901; }
+int cuStreamGetCaptureInfo_v3(void* s, int* state, uint64_t* number, void** g, void** d, void** e, size_t* n) {
+  return *state = s && recording, *number = 5, g || d || e || n;
+}
+int cuGraphInstantiateWithFlags(void** x, void* g, unsigned long long f) { return *x = strdup(g), f != 0; }
+int cuGraphLaunch(void* x, void* s) { return printf("runs%s\n", (char*)x), fflush(stdout); }
+int cuGraphDestroy(void* g) { return 0; }
+int cuGraphExecDestroy(void* x) { return free(x), 0; }
+int cuGraphDebugDotPrint(void* g, const char* path, unsigned f) { return f != 1; }
 // An image is a fat binary; a function is its name.
-int cuModuleLoadData(void** m, const void* image) { return *m = (void*)image, *(uint32_t*)image != 0xba55ed50; }
+int cuModuleLoadData(void** m, const void* image) {
+  if (recording && mode != 2) return 900;
+  return *m = (void*)image, *(uint32_t*)image != 0xba55ed50;
+}
 int cuModuleGetFunction(void** f, void* m, const char* name) { return *f = strdup(name), 0; }
 int cuLaunchKernel(void* f, unsigned x, unsigned y, unsigned z, unsigned t, unsigned u, unsigned v, unsigned shared,
                    void* stream, void** parameters, void** more) {
+  if (recording && stream) return strcat(strcat(recorded, " "), (char*)f), 0;
   const char* file = getenv("FAKE_LAUNCHES");
   FILE* to = file ? fopen(file, "a") : 0;
   if (to) fprintf(to, "%s %u %u %lld\n", (char*)f, x, t, *(long long*)parameters[1]), fclose(to);
@@ -153,7 +174,7 @@ kind.synchronize()
 """,
     )
     assert shown == [
-        "True 2 fake 1 [9, 0]",
+        "True 2 fake 1 (9, 0)",
         f"[0.0, 1.0, 2.0, 3.0] [0.0, 1.0, 2.0, 3.0] ({1 << 29}, {1 << 30})",
         "False [1.0, 1.0, 1.0]",
         "active_pending_free",
@@ -176,6 +197,27 @@ tc.get_device_module("cuda").synchronize()
     )
     # Four elements for each thread, and blocks of 256 of them.
     assert file.read_text().splitlines() == ["taeda_add_f 1 256 250", "taeda_mul_f 1 256 125"]
+
+
+def test_graphs_are_recorded_and_launched(library) -> None:
+    if not cuda.has_device_code():
+        pytest.skip("built without nvcc, or with TAEDA_CUDA_ARCHITECTURES=none")
+    shown = run(
+        library(),
+        """
+kind = tc.get_device_module("cuda")
+g, x = kind.CUDAGraph(), tc.ones(5).to("cuda")
+with kind.graph(g):
+    y = tc.empty(1 << 20, device="cuda")
+    z = x + x
+    w = z * x
+print("recorded")
+g.replay()
+g.replay()
+g.reset()
+""",
+    )
+    assert shown == ["recorded", "runs taeda_add_f taeda_mul_f", "runs taeda_add_f taeda_mul_f"]
 
 
 def test_a_child_of_a_fork_is_told(library) -> None:

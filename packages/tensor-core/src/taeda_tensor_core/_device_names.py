@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from taeda_tensor_core import _C, _device_modules, backends, legacy_types, streams
+from taeda_tensor_core import _C, _device_modules, _plugins, backends, legacy_types, streams
 
 #: Questions that have one answer without such devices, and without a backend that says more.
 _ANSWERS: dict[str, Any] = {
@@ -123,13 +123,16 @@ def _listing(module: Any) -> list[str]:
     found = {
         *vars(type(module)), *legacy_types.NAMES.values(), *_ANSWERS, *_NOW, *_PEAK, *_RESET_PEAK, *_NOTHING,
         *_REFUSED, *_makers(module, module._device), *_device_modules.MODULES, *_REFUSED_CLASSES, "AcceleratorError",
-        "graph",
+        "graph", *getattr(_plugins.names_of(module._device), "__all__", ()),
     }  # fmt: skip
     return sorted(name for name in found if not name.startswith("_"))
 
 
 def _value(module: Any, name: str) -> Any:
     kind = module._device
+    own = _plugins.names_of(kind)
+    if own is not None and name in own.__all__:
+        return getattr(own, name)
     if name in legacy_types.NAMES.values():
         return legacy_types.legacy_type(name, kind)
     if name.endswith("Storage") or name == "AcceleratorError":
@@ -201,6 +204,12 @@ def _can_access_peer(module: Any, device: Any, peer_device: Any) -> bool:
     return places[0] != places[1] and backends.capabilities(module._device)["peer-copies"]
 
 
+def _capability(module: Any, device: Any = None) -> tuple[int, ...] | None:
+    """Major and minor number of what a device can do; None where its backend tells none."""
+    found = module.get_device_properties(device).get("capability")
+    return None if found is None else tuple(found)
+
+
 def _makers(module: Any, kind: str) -> dict[str, Callable[[], Any]]:
     """What makes names that depend on the kind."""
     return {
@@ -222,9 +231,7 @@ def _makers(module: Any, kind: str) -> dict[str, Callable[[], Any]]:
         "memory_summary": lambda: functools.partial(_memory_summary, module),
         "can_device_access_peer": lambda: functools.partial(_can_access_peer, module),
         "mem_get_info": lambda: lambda device=None: _free_and_total(module, device),
-        "get_device_capability": lambda: (
-            lambda device=None: module.get_device_properties(device).get("capability")
-        ),
+        "get_device_capability": lambda: functools.partial(_capability, module),
         "Stream": lambda: streams.of_kind(module, streams.Stream),
         "Event": lambda: streams.of_kind(module, streams.Event),
         "_lazy_init": lambda: module.init,

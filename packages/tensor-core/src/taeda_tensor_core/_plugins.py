@@ -14,6 +14,8 @@ from taeda_tensor_core import _C
 from taeda_tensor_core.errors import UnknownDeviceError
 
 GROUP = "taeda.backends"
+#: Where plug-ins name the module of further names of `taeda.<device>`.
+NAMES_GROUP = "taeda.device_names"
 #: Where a module that is named by an entry point keeps its plug-in: the path of a library, or a capsule.
 ATTRIBUTE = "__taeda_plugin__"
 
@@ -181,24 +183,32 @@ def forget(name: str) -> None:
         importlib.invalidate_caches()
 
 
-_offered: tuple[object, list[Any]] = (None, [])
+_offered: dict[str, tuple[object, list[Any]]] = {}
 
 
-def offered() -> list[Any]:
+def offered(group: str = GROUP) -> list[Any]:
     """The entry points of all devices: programs ask for absent ones at every turn, and reading takes long.
 
     They are read again when an installer has changed a folder of the path.
     """
-    global _offered
     folders = []
     for folder in sys.path:
         with suppress(OSError):
             folders.append((folder, os.stat(folder or ".").st_mtime_ns))
-    if _offered[0] != folders:
+    if group not in _offered or _offered[group][0] != folders:
         from taeda_registry.discovery import installed
 
-        _offered = (folders, installed(GROUP))
-    return list(_offered[1])
+        _offered[group] = (folders, installed(group))
+    return list(_offered[group][1])
+
+
+def names_of(name: str) -> types.ModuleType | None:
+    """The Python module whose public names `taeda.<device>` has too; None without one.
+
+    It is imported before the device is loaded, so its functions say what is true without one.
+    """
+    point = next((point for point in offered(NAMES_GROUP) if point.name == name), None)
+    return None if point is None else point.load()
 
 
 def _installed() -> frozenset[tuple[str, int]]:

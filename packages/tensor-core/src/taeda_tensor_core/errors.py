@@ -14,10 +14,17 @@ from __future__ import annotations
 
 from taeda_tensor_core import _C
 
-__all__ = ["IndexError", "MemoryError", "OverflowError", "UnknownDeviceError", "ZeroDivisionError"]
+__all__ = [
+    "IndexError",
+    "MemoryError",
+    "OutOfMemoryError",
+    "OverflowError",
+    "UnknownDeviceError",
+    "ZeroDivisionError",
+]
 
 IndexError = _C._IndexError
-MemoryError = _C._MemoryError
+MemoryError = OutOfMemoryError = _C._MemoryError
 OverflowError = _C._OverflowError
 ZeroDivisionError = _C._ZeroDivisionError
 

@@ -232,8 +232,8 @@ class ScriptObject(_NoSymbol):
 # --- errors ---
 
 
-class OutOfMemoryError(RuntimeError):
-    """What programs catch when a device's memory does not suffice. The cpu raises MemoryError."""
+#: What is raised when memory does not suffice, a device's or the host's: a RuntimeError that is a MemoryError too.
+OutOfMemoryError = _C._MemoryError
 
 
 class AcceleratorError(RuntimeError):

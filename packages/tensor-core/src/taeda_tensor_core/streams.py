@@ -89,6 +89,17 @@ class Stream:
         """As given when it was made."""
         return _C._stream_facts(self._handle)[2]
 
+    @property
+    def stream_id(self) -> int:
+        """The backend's handle of it; 0 is the device's default stream."""
+        return _C._stream_facts(self._handle)[1]
+
+    def __getattr__(self, name: str) -> int:
+        """The handle, as programs for one kind of device call it: ``<device>_stream``."""
+        if name.endswith("_stream") and name == f"{self.device.type}_stream":
+            return self.stream_id
+        raise AttributeError(f"a Stream has no attribute {name!r}")
+
     def synchronize(self) -> None:
         """Wait until all its work is done; errors of that work come out here."""
         _C._stream_synchronize(self._handle)

@@ -30,6 +30,10 @@ class DeviceSource final : public Source {
     return wait ? driver_.synchronize_event(device_, event) : driver_.query_event(device_, event);
   }
   void drop(EventHandle event) override { unused_.push_back(event); }
+  uint64_t capture_of(StreamHandle stream) override {
+    uint64_t number = 0;
+    return driver_.capture_of(device_, stream, number) == Status::Ok ? number : 0;
+  }
 
  private:
   Driver& driver_;
@@ -60,7 +64,7 @@ class PinnedSource final : public Source {
 
 }  // namespace
 
-Machine::Machine(std::unique_ptr<Driver> driver) : driver_(std::move(driver)), imports_(*driver_) {
+Machine::Machine(std::unique_ptr<Driver> driver) : driver_(std::move(driver)), imports_(*driver_), graphs_(*this) {
   for (int i = 0; i < driver_->device_count(); ++i)
     memory_.push_back(std::make_unique<Allocator>(std::make_unique<DeviceSource>(*driver_, i), kDevicePolicy));
   pinned_ = std::make_unique<Allocator>(std::make_unique<PinnedSource>(*driver_), kPinnedPolicy);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/graphs.h"
 #include "backend/imports.h"
 #include "driver/driver.h"
 #include "driver/simulated.h"
@@ -25,6 +26,7 @@ class Machine {
   Allocator& memory(int device) { return *memory_[size_t(device)]; }
   Allocator& pinned() { return *pinned_; }
   Imports& imports() { return imports_; }
+  Graphs& graphs() { return graphs_; }
 
   Status create_stream(int device, int priority, StreamHandle& stream);
   /// Nobody will put work there; it serves the next one who asks. Memory may know it as its home, so it stays.
@@ -37,6 +39,7 @@ class Machine {
   std::vector<std::unique_ptr<Allocator>> memory_;
   std::unique_ptr<Allocator> pinned_;
   Imports imports_;
+  Graphs graphs_;
   std::mutex lock_;
   std::map<Kind, std::vector<StreamHandle>> unused_;
   std::map<StreamHandle, int> priorities_;

@@ -29,6 +29,14 @@ int32_t told(const char* what, Status status) { return status == Status::Ok ? TA
 int32_t told_of_work(const char* what, Status status, int32_t index) {
   return status == Status::Ok ? trouble_found(index) : failed(what, status);
 }
+/// The host cannot wait for work that is recorded; to ask the driver would break the recording.
+int32_t refused(const char* what) {
+  const std::string text = "cuda: " + std::string(what) +
+                           ": operation not permitted when a stream is capturing: the work is being recorded for a "
+                           "graph, so the host cannot wait for it; do this before or after the recording";
+  return api->set_error(TAEDA_E_RUNTIME, text.c_str());
+}
+bool is_recorded(int32_t index, taeda_stream stream) { return machine->graphs().of(index, stream) != nullptr; }
 /// Nothing may be thrown across the border.
 template <class Body>
 int32_t guarded(const Body& body) noexcept {
@@ -124,6 +132,7 @@ void memory_close(void*, int32_t index, void* data, size_t) {
 }
 int32_t empty_cache(void*, int32_t index) {
   return guarded([&] {
+    if (machine->graphs().any()) return refused("empty_cache");
     const Status pinned = machine->pinned().empty_cache();
     const Status status = machine->memory(index).empty_cache();
     return told("empty_cache", status == Status::Ok ? pinned : status);
@@ -155,6 +164,7 @@ int32_t waited_for(const char* what, Status status, int32_t index, taeda_stream 
 int32_t copy_from_host(void*, int32_t index, void* to, const void* from, size_t nbytes, taeda_stream stream,
                        int32_t blocking) {
   return guarded([&] {
+    if (blocking && is_recorded(index, stream)) return refused("copy_from_host");
     machine->memory(index).launched(address_of(to), stream);
     const Status status = machine->driver().copy_in(index, address_of(to), from, nbytes, stream);
     return waited_for("copy_from_host", status, index, stream, blocking);
@@ -163,6 +173,7 @@ int32_t copy_from_host(void*, int32_t index, void* to, const void* from, size_t 
 int32_t copy_to_host(void*, int32_t index, void* to, const void* from, size_t nbytes, taeda_stream stream,
                      int32_t blocking) {
   return guarded([&] {
+    if (blocking && is_recorded(index, stream)) return refused("copy_to_host");
     machine->memory(index).launched(address_of(from), stream);
     const Status status = machine->driver().copy_out(index, to, address_of(from), nbytes, stream);
     return waited_for("copy_to_host", status, index, stream, blocking);
@@ -196,7 +207,10 @@ int32_t copy_peer(void*, int32_t to_index, void* to, int32_t from_index, const v
 // --- streams and events ---
 
 int32_t synchronize(void*, int32_t index) {
-  return guarded([&] { return told_of_work("synchronize", machine->driver().synchronize(index), index); });
+  return guarded([&] {
+    if (machine->graphs().any_on(index)) return refused("synchronize");
+    return told_of_work("synchronize", machine->driver().synchronize(index), index);
+  });
 }
 int32_t stream_create(void*, int32_t index, int32_t priority, taeda_stream* stream) {
   return guarded([&] { return told("stream_create", machine->create_stream(index, priority, *stream)); });
@@ -205,8 +219,10 @@ void stream_destroy(void*, int32_t index, taeda_stream stream) {
   kept([&] { machine->end_stream(index, stream); });
 }
 int32_t stream_synchronize(void*, int32_t index, taeda_stream stream) {
-  return guarded(
-      [&] { return told_of_work("stream_synchronize", machine->driver().synchronize_stream(index, stream), index); });
+  return guarded([&] {
+    if (is_recorded(index, stream)) return refused("stream_synchronize");
+    return told_of_work("stream_synchronize", machine->driver().synchronize_stream(index, stream), index);
+  });
 }
 constexpr int64_t kPollNanoseconds = 1000;
 /// Stores whether something is done; that it is not is no error.
@@ -217,25 +233,51 @@ int32_t answered(const char* what, Status status, int32_t* done) {
   return told(what, status == Status::NotReady ? Status::Ok : status);
 }
 int32_t stream_query(void*, int32_t index, taeda_stream stream, int32_t* done) {
-  return guarded([&] { return answered("stream_query", machine->driver().query_stream(index, stream), done); });
+  return guarded([&] {
+    if (is_recorded(index, stream)) return refused("stream_query");
+    return answered("stream_query", machine->driver().query_stream(index, stream), done);
+  });
 }
 int32_t event_create(void*, int32_t index, uint32_t flags, taeda_event* event) {
   return guarded(
       [&] { return told("event_create", machine->driver().create_event(index, flags & TAEDA_EVENT_TIMING, *event)); });
 }
-void event_destroy(void*, int32_t index, taeda_event event) { machine->driver().destroy_event(index, event); }
+void event_destroy(void*, int32_t index, taeda_event event) {
+  machine->graphs().event_gone(event);
+  machine->driver().destroy_event(index, event);
+}
 int32_t event_record(void*, int32_t index, taeda_event event, taeda_stream stream) {
-  return guarded([&] { return told("event_record", machine->driver().record_event(index, event, stream)); });
+  return guarded([&] {
+    machine->graphs().event_recorded(index, event, stream);
+    return told("event_record", machine->driver().record_event(index, event, stream));
+  });
 }
 int32_t event_wait(void*, int32_t index, taeda_event event, taeda_stream stream) {
-  return guarded([&] { return told("event_wait", machine->driver().wait_event(index, stream, event)); });
+  return guarded([&] {
+    const Status status = machine->driver().wait_event(index, stream, event);
+    if (status != Status::CapturedEvent) return told("event_wait", status);
+    return failed(
+        "event_wait", status,
+        "cuda: event_wait: " + machine->driver().text_of(status) +
+            ": work outside of a recording cannot wait for work within. In a backward, gradients of a leaf "
+            "belong to the stream on which it was used by a graph that still lives: use it on the recording's "
+            "stream first, and keep no results of other streams");
+  });
 }
 int32_t event_synchronize(void*, int32_t index, taeda_event event) {
-  return guarded(
-      [&] { return told_of_work("event_synchronize", machine->driver().synchronize_event(index, event), index); });
+  return guarded([&] {
+    const Graphs::Reached reached = machine->graphs().reached(event);
+    if (reached != Graphs::Reached::Ask)
+      return reached == Graphs::Reached::Yes ? TAEDA_OK : refused("event_synchronize");
+    return told_of_work("event_synchronize", machine->driver().synchronize_event(index, event), index);
+  });
 }
 int32_t event_query(void*, int32_t index, taeda_event event, int32_t* done) {
-  return guarded([&] { return answered("event_query", machine->driver().query_event(index, event), done); });
+  return guarded([&] {
+    const Graphs::Reached reached = machine->graphs().reached(event);
+    if (reached != Graphs::Reached::Ask) return *done = reached == Graphs::Reached::Yes, int32_t(TAEDA_OK);
+    return answered("event_query", machine->driver().query_event(index, event), done);
+  });
 }
 int32_t event_elapsed(void*, int32_t, taeda_event from, taeda_event to, double* milliseconds) {
   return guarded([&] { return told("event_elapsed", machine->driver().elapsed(from, to, *milliseconds)); });
@@ -273,8 +315,13 @@ int32_t describe_devices() {
     DeviceFacts facts;
     if (const Status status = machine->driver().facts(i, facts); status != Status::Ok)
       return failed("properties", status);
-    more_facts->push_back("{\"capability\": [" + std::to_string(facts.major) + ", " + std::to_string(facts.minor) +
-                          "], \"driver\": \"" + (machine->simulation() ? "simulated" : "cuda") + "\"}");
+    const auto text = [](int value) { return std::to_string(value); };
+    more_facts->push_back("{\"capability\": [" + text(facts.major) + ", " + text(facts.minor) +
+                          "], \"warp_size\": " + text(facts.warp_size) +
+                          ", \"max_threads_per_multi_processor\": " + text(facts.threads_per_processor) +
+                          ", \"shared_memory_per_block\": " + text(facts.shared_per_block) +
+                          ", \"L2_cache_size\": " + text(facts.l2_cache) + ", \"driver\": \"" +
+                          (machine->simulation() ? "simulated" : "cuda") + "\"}");
   }
   return TAEDA_OK;
 }

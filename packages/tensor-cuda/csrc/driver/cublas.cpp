@@ -86,6 +86,7 @@ int Cublas::handle_for(int device, StreamHandle stream, Handle*& found) {
   const std::lock_guard held(lock_);
   found = &handles_[{device, stream}];
   if (found->handle) return 0;
+  const Relaxed relaxed(driver_);
   void* made = nullptr;
   int status = functions().cublasCreate_v2(&made);
   if (status == 0) status = functions().cublasSetStream_v2(made, stream);
@@ -96,6 +97,12 @@ int Cublas::handle_for(int device, StreamHandle stream, Handle*& found) {
   if (status == 0) found->handle = made;
   else if (made) functions().cublasDestroy_v2(made);
   return status;
+}
+int Cublas::prepare(int device, StreamHandle stream) {
+  if (!opened_) return 0;
+  Handle* handle = nullptr;
+  const int status = handle_for(device, stream, handle);
+  return status == 0 ? 0 : kFirstCublasStatus + status;
 }
 bool Cublas::can_multiply(const BlasProduct& product) { return types_of(product.dtype).data >= 0 && there(); }
 Status Cublas::multiply(int device, const BlasProduct& p, StreamHandle stream) {

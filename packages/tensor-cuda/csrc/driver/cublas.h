@@ -1,5 +1,6 @@
 // cuBLAS, from NVIDIA's library, opened when the first product needs it.
 #pragma once
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -24,6 +25,8 @@ class Cublas {
   bool can_multiply(const BlasProduct& product);
   /// The device's context is the thread's.
   Status multiply(int device, const BlasProduct& product, StreamHandle stream);
+  /// Makes what products on a stream need besides it, where products have been made; a number of `text_of`, or 0.
+  int prepare(int device, StreamHandle stream);
   std::string text_of(Status status);
 
  private:
@@ -38,7 +41,7 @@ class Cublas {
 
   const Functions& driver_;
   std::once_flag once_;
-  bool opened_ = false;
+  std::atomic<bool> opened_ = false;
   std::string description_;
   std::shared_ptr<Table> table_;
   std::mutex lock_;

@@ -21,6 +21,13 @@ enum class Status : int {
   IllegalAddress = 700,
   LaunchFailed = 719,
   NotReady = 600,
+  CaptureUnsupported = 900,  // what was called cannot be recorded; the recording is broken by it
+  CaptureInvalidated = 901,
+  CaptureUnmatched = 903,
+  CaptureUnjoined = 904,
+  CaptureIsolation = 905,
+  CapturedEvent = 907,
+  CaptureWrongThread = 908,
 };
 
 /// An address of a device, or of pinned host memory; 0 is none.
@@ -28,12 +35,18 @@ using Address = uint64_t;
 /// Null is the device's default stream.
 using StreamHandle = void*;
 using EventHandle = void*;
+/// Recorded work, and what was made of it to be run.
+using GraphHandle = void*;
+using ExecutableHandle = void*;
+/// What may not be called while work is recorded, on which threads (CUstreamCaptureMode).
+enum class CaptureMode : int { Global = 0, ThreadLocal = 1, Relaxed = 2 };
 
 struct DeviceFacts {
   std::string name;
   uint64_t total_memory = 0;
   int major = 0, minor = 0;  // compute capability
   int processors = 0;
+  int warp_size = 0, threads_per_processor = 0, shared_per_block = 0, l2_cache = 0;
 };
 struct Room {
   uint64_t free = 0, total = 0;
@@ -91,6 +104,21 @@ class Driver {
 
   /// Puts a kernel with its body, which is copied, into the stream; `items` is more than 0.
   virtual Status launch(int device, const Kernel& kernel, const void* body, int64_t items, StreamHandle stream) = 0;
+
+  // Graphs. What is put into a stream between the first two is recorded instead of done, and so is what is put into
+  // streams that wait for events of it. Memory may be taken meanwhile, and not be given back.
+  virtual Status begin_capture(int device, StreamHandle stream, CaptureMode mode) = 0;
+  /// After a failure, and where the recording was broken, there is no graph.
+  virtual Status end_capture(int device, StreamHandle stream, GraphHandle& graph) = 0;
+  /// The number of the recording that a stream belongs to, never given twice; 0: none.
+  virtual Status capture_of(int device, StreamHandle stream, uint64_t& number) = 0;
+  virtual Status instantiate(int device, GraphHandle graph, ExecutableHandle& executable) = 0;
+  virtual Status launch_graph(int device, ExecutableHandle executable, StreamHandle stream) = 0;
+  virtual void destroy_graph(int device, GraphHandle graph) = 0;
+  /// The caller has waited for its runs.
+  virtual void destroy_executable(int device, ExecutableHandle executable) = 0;
+  /// Writes a graph to a file, in the language of Graphviz.
+  virtual Status draw_graph(int device, GraphHandle graph, const char* path) = 0;
 
   /// Whether NVIDIA's library is there and multiplies matrices of such a dtype.
   virtual bool can_multiply(const BlasProduct& product) = 0;

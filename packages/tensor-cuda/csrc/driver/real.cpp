@@ -56,7 +56,11 @@ class RealDriver final : public Driver {
          {f_.cuDeviceGet(&handle, device), f_.cuDeviceGetName(name, sizeof name, handle),
           f_.cuDeviceTotalMem_v2(&total, handle), f_.cuDeviceGetAttribute(&facts.major, kAttributeMajor, handle),
           f_.cuDeviceGetAttribute(&facts.minor, kAttributeMinor, handle),
-          f_.cuDeviceGetAttribute(&facts.processors, kAttributeProcessors, handle)})
+          f_.cuDeviceGetAttribute(&facts.processors, kAttributeProcessors, handle),
+          f_.cuDeviceGetAttribute(&facts.warp_size, kAttributeWarpSize, handle),
+          f_.cuDeviceGetAttribute(&facts.threads_per_processor, kAttributeThreadsPerProcessor, handle),
+          f_.cuDeviceGetAttribute(&facts.shared_per_block, kAttributeSharedPerBlock, handle),
+          f_.cuDeviceGetAttribute(&facts.l2_cache, kAttributeL2Cache, handle)})
       if (status != 0) return Status(status);
     facts.name = name;
     facts.total_memory = total;
@@ -64,7 +68,10 @@ class RealDriver final : public Driver {
   }
 
   Status allocate(int device, size_t nbytes, Address& address) override {
-    return on(device, [&] { return f_.cuMemAlloc_v2(&address, nbytes); });
+    return on(device, [&] {
+      const Relaxed relaxed(f_);
+      return f_.cuMemAlloc_v2(&address, nbytes);
+    });
   }
   Status release(int device, Address address) override {
     return on(device, [&] { return f_.cuMemFree_v2(address); });
@@ -94,7 +101,10 @@ class RealDriver final : public Driver {
     return on(device, [&] { return f_.cuIpcCloseMemHandle(start); });
   }
   Status allocate_pinned(size_t nbytes, void*& data) override {
-    return on(0, [&] { return f_.cuMemHostAlloc(&data, nbytes, kHostPortable); });
+    return on(0, [&] {
+      const Relaxed relaxed(f_);
+      return f_.cuMemHostAlloc(&data, nbytes, kHostPortable);
+    });
   }
   Status release_pinned(void* data) override {
     return on(0, [&] { return f_.cuMemFreeHost(data); });
@@ -165,6 +175,40 @@ class RealDriver final : public Driver {
         f_.cuLaunchKernel(function, blocks, 1, 1, unsigned(kernel.threads), 1, 1, 0, stream, parameters, nullptr));
   }
 
+  Status begin_capture(int device, StreamHandle stream, CaptureMode mode) override {
+    return on(device, [&] {
+      // What a product would ask the driver for cannot be recorded.
+      if (const int status = cublas_.prepare(device, stream); status != 0) return status;
+      return f_.cuStreamBeginCapture_v2(stream, int(mode));
+    });
+  }
+  Status end_capture(int device, StreamHandle stream, GraphHandle& graph) override {
+    return on(device, [&] { return f_.cuStreamEndCapture(stream, &graph); });
+  }
+  Status capture_of(int device, StreamHandle stream, uint64_t& number) override {
+    return on(device, [&] {
+      int state = kCaptureNone;
+      const int status = f_.cuStreamGetCaptureInfo_v3(stream, &state, &number, nullptr, nullptr, nullptr, nullptr);
+      if (state == kCaptureNone) number = 0;
+      return status;
+    });
+  }
+  Status instantiate(int device, GraphHandle graph, ExecutableHandle& executable) override {
+    return on(device, [&] { return f_.cuGraphInstantiateWithFlags(&executable, graph, 0); });
+  }
+  Status launch_graph(int device, ExecutableHandle executable, StreamHandle stream) override {
+    return on(device, [&] { return f_.cuGraphLaunch(executable, stream); });
+  }
+  void destroy_graph(int device, GraphHandle graph) override {
+    on(device, [&] { return f_.cuGraphDestroy(graph); });
+  }
+  void destroy_executable(int device, ExecutableHandle executable) override {
+    on(device, [&] { return f_.cuGraphExecDestroy(executable); });
+  }
+  Status draw_graph(int device, GraphHandle graph, const char* path) override {
+    return on(device, [&] { return f_.cuGraphDebugDotPrint(graph, path, kGraphVerbose); });
+  }
+
   bool can_multiply(const BlasProduct& product) override { return cublas_.can_multiply(product); }
   Status multiply(int device, const BlasProduct& product, StreamHandle stream) override {
     const Status status = use(device);
@@ -194,6 +238,7 @@ class RealDriver final : public Driver {
     if (!module) {
       const void* const image = image_of(kernel.family);
       if (!image) return kNoImage;
+      const Relaxed relaxed(f_);
       if (const int status = f_.cuModuleLoadData(&module, image); status != 0) return status;
       int handle = 0, processors = 1;
       f_.cuDeviceGet(&handle, device);

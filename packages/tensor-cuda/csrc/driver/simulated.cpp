@@ -1,23 +1,21 @@
 // The simulated driver. Ends of work are computed when it is queued, so no thread and no queue is needed.
 #include "driver/simulated.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 #include <string>
 
+#include "driver/simulated_parts.h"
 #include "driver/simulated_product.h"
-#include "driver/simulated_sharing.h"
 #include "kernels/launch.h"
 
 namespace taeda::cuda {
 namespace {
 
-enum Kind { kAllocate, kPinned, kCopy, kEvent, kSynchronize, kKernel, kProduct, kKinds };
-constexpr std::string_view kNames[kKinds] = {"allocate", "pinned", "copy", "event", "synchronize", "kernel", "product"};
+enum Kind { kAllocate, kPinned, kCopy, kEvent, kSynchronize, kKernel, kProduct, kGraph, kKinds };
+constexpr std::string_view kNames[kKinds] = {"allocate",    "pinned", "copy",    "event",
+                                             "synchronize", "kernel", "product", "graph"};
 
 // Beyond what a process of the host is given, and far apart: an address of one device plus any offset is none of
 // another's.
@@ -30,42 +28,6 @@ constexpr int64_t kLaunch = 2000, kItemsPerNanosecond = 64;
 
 constinit thread_local uint64_t simulated_shift = 0;
 
-struct SimulatedDriver::Stream {
-  int64_t end = 0;  // of all that is in it
-};
-struct SimulatedDriver::Event {
-  int64_t time = 0;
-};
-struct SimulatedDriver::Device {
-  uint64_t capacity;
-  Address base;
-  char* bytes;
-  uint64_t used = 0, others = 0, allocations = 0, releases = 0;
-  Status failed = Status::Ok;                // for good
-  std::map<Address, uint64_t> free, blocks;  // address to size
-  SharedPages shared;
-  Stream default_stream;
-  std::vector<Stream*> streams;
-
-  Device(uint64_t capacity, Address base) : capacity(capacity), base(base), free{{base, capacity}} {
-    // What other processes share comes behind the device's own.
-    void* const mapped =
-        mmap(nullptr, 2 * capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapped == MAP_FAILED) throw std::bad_alloc();
-    bytes = static_cast<char*>(mapped);
-    shared.start(bytes + capacity, capacity);
-  }
-  Device(const Device&) = delete;
-  Device& operator=(const Device&) = delete;
-  ~Device() { munmap(bytes, 2 * capacity); }
-
-  int64_t end() const {
-    int64_t last = default_stream.end;
-    for (const Stream* stream : streams) last = std::max(last, stream->end);
-    return last;
-  }
-};
-
 SimulatedDriver::SimulatedDriver(int devices, uint64_t bytes_each) : countdown_(kKinds) {
   const uint64_t capacity = std::max<uint64_t>(bytes_each / kGranularity, 1) * kGranularity;
   for (int i = 0; i < devices; ++i)
@@ -76,7 +38,8 @@ SimulatedDriver::~SimulatedDriver() {
 }
 
 Status SimulatedDriver::facts(int device, DeviceFacts& facts) {
-  facts = {"simulated device " + std::to_string(device), devices_[size_t(device)]->capacity, 9, 0, 1};
+  facts = {
+      "simulated device " + std::to_string(device), devices_[size_t(device)]->capacity, 9, 0, 1, 32, 2048, 49152, 0};
   return Status::Ok;
 }
 std::string SimulatedDriver::text_of(Status status) const {
@@ -87,6 +50,15 @@ std::string SimulatedDriver::text_of(Status status) const {
     case Status::IllegalAddress: return "an illegal memory access was encountered (simulated)";
     case Status::LaunchFailed: return "unspecified failure (simulated)";
     case Status::NotReady: return "device not ready (simulated)";
+    case Status::CaptureUnsupported: return "operation not permitted when stream is capturing (simulated)";
+    case Status::CaptureInvalidated: return "operation failed due to a previous error during capture (simulated)";
+    case Status::CaptureUnmatched: return "the capture was not initiated in this stream (simulated)";
+    case Status::CaptureUnjoined: return "capturing stream has unjoined work (simulated)";
+    case Status::CaptureIsolation: return "dependency created on uncaptured work in another stream (simulated)";
+    case Status::CapturedEvent:
+      return "operation not permitted on an event last recorded in a capturing stream (simulated)";
+    case Status::CaptureWrongThread:
+      return "attempt to terminate a thread-local capture sequence from another thread (simulated)";
     default: return "status " + std::to_string(int(status)) + " (simulated)";
   }
 }
@@ -94,6 +66,7 @@ bool SimulatedDriver::fails(int kind) {
   int64_t& left = countdown_[size_t(kind)];
   return left > 0 && --left == 0;
 }
+bool SimulatedDriver::fails_graph() { return fails(kGraph); }
 bool SimulatedDriver::fail(std::string_view kind, int64_t nth) {
   const std::lock_guard held(lock_);
   const auto found = std::find(std::begin(kNames), std::end(kNames), kind);
@@ -128,6 +101,7 @@ Status SimulatedDriver::release(int device, Address address) {
   Device& at = *devices_[size_t(device)];
   const auto block = at.blocks.find(address);
   if (block == at.blocks.end()) return Status::InvalidValue;
+  if (forbidden()) return Status::CaptureUnsupported;
   ++at.releases;
   run_until(at.end());  // as the hardware's driver does
   uint64_t size = block->second;
@@ -237,6 +211,7 @@ Status SimulatedDriver::queue(int device, StreamHandle handle, int64_t nanosecon
   Device& at = *devices_[size_t(device)];
   if (at.failed != Status::Ok) return at.failed;
   Stream& stream = stream_of(device, handle);
+  if (stream.capture) return record(stream, nanoseconds, std::move(effect), end);
   stream.end = std::max(stream.end, now_) + nanoseconds;
   if (effect) pending_.insert({stream.end, queued_++, std::move(effect)});
   if (end) *end = stream.end;
@@ -265,6 +240,7 @@ Status SimulatedDriver::create_stream(int device, int, StreamHandle& stream) {
 Status SimulatedDriver::synchronize_stream(int device, StreamHandle stream) {
   const std::lock_guard held(lock_);
   if (fails(kSynchronize)) return Status::LaunchFailed;
+  if (breaks(stream_of(device, stream).capture)) return Status::CaptureUnsupported;
   run_until(stream_of(device, stream).end);
   return devices_[size_t(device)]->failed;
 }
@@ -272,11 +248,15 @@ Status SimulatedDriver::query_stream(int device, StreamHandle stream) {
   const std::lock_guard held(lock_);
   const Device& at = *devices_[size_t(device)];
   if (at.failed != Status::Ok) return at.failed;
+  if (breaks(stream_of(device, stream).capture)) return Status::CaptureUnsupported;
   return stream_of(device, stream).end <= now_ ? Status::Ok : Status::NotReady;
 }
 Status SimulatedDriver::synchronize(int device) {
   const std::lock_guard held(lock_);
   if (fails(kSynchronize)) return Status::LaunchFailed;
+  bool broken = false;
+  for (const Stream* stream : devices_[size_t(device)]->streams) broken |= breaks(stream->capture);
+  if (broken) return Status::CaptureUnsupported;
   run_until(devices_[size_t(device)]->end());
   return devices_[size_t(device)]->failed;
 }
@@ -292,18 +272,20 @@ Status SimulatedDriver::record_event(int device, EventHandle event, StreamHandle
   const std::lock_guard held(lock_);
   if (devices_[size_t(device)]->failed != Status::Ok) return devices_[size_t(device)]->failed;
   if (fails(kEvent)) return Status::LaunchFailed;
-  static_cast<Event*>(event)->time = std::max(now_, stream_of(device, stream).end);
-  return Status::Ok;
+  return mark(*static_cast<Event*>(event), stream_of(device, stream));
 }
 Status SimulatedDriver::wait_event(int device, StreamHandle stream, EventHandle event) {
   const std::lock_guard held(lock_);
   Stream& waiting = stream_of(device, stream);
-  waiting.end = std::max(waiting.end, static_cast<Event*>(event)->time);
+  const Event& awaited = *static_cast<Event*>(event);
+  if (waiting.capture || awaited.capture) return join(device, waiting, awaited);
+  waiting.end = std::max(waiting.end, awaited.time);
   return devices_[size_t(device)]->failed;
 }
 Status SimulatedDriver::synchronize_event(int device, EventHandle event) {
   const std::lock_guard held(lock_);
   if (fails(kSynchronize)) return Status::LaunchFailed;
+  if (breaks(static_cast<Event*>(event)->capture)) return Status::CapturedEvent;
   run_until(static_cast<Event*>(event)->time);
   return devices_[size_t(device)]->failed;
 }
@@ -311,10 +293,12 @@ Status SimulatedDriver::query_event(int device, EventHandle event) {
   const std::lock_guard held(lock_);
   const Device& at = *devices_[size_t(device)];
   if (at.failed != Status::Ok) return at.failed;
+  if (breaks(static_cast<Event*>(event)->capture)) return Status::CapturedEvent;
   return static_cast<Event*>(event)->time <= now_ ? Status::Ok : Status::NotReady;
 }
 Status SimulatedDriver::elapsed(EventHandle from, EventHandle to, double& milliseconds) {
   const std::lock_guard held(lock_);
+  if (static_cast<Event*>(from)->capture || static_cast<Event*>(to)->capture) return Status::CapturedEvent;
   milliseconds = double(static_cast<Event*>(to)->time - static_cast<Event*>(from)->time) * 1e-6;
   return Status::Ok;
 }
@@ -332,12 +316,14 @@ int64_t copy_time(size_t nbytes) { return kCopyStart + int64_t(nbytes) / kBytesP
 Status SimulatedDriver::copy_in(int device, Address to, const void* from, size_t nbytes, StreamHandle stream) {
   const std::lock_guard held(lock_);
   if (fails(kCopy)) return Status::InvalidValue;
+  if (!is_pinned(from) && breaks(stream_of(device, stream).capture)) return Status::CaptureUnsupported;
   char* const place = bytes_at(device, to);
   return queue(device, stream, copy_time(nbytes), [=] { std::memcpy(place, from, nbytes); }, nullptr);
 }
 Status SimulatedDriver::copy_out(int device, void* to, Address from, size_t nbytes, StreamHandle stream) {
   const std::lock_guard held(lock_);
   if (fails(kCopy)) return Status::InvalidValue;
+  if (!is_pinned(to) && breaks(stream_of(device, stream).capture)) return Status::CaptureUnsupported;
   const char* const place = bytes_at(device, from);
   return queue(device, stream, copy_time(nbytes), [=] { std::memcpy(to, place, nbytes); }, nullptr);
 }

@@ -46,6 +46,14 @@ class SimulatedDriver final : public Driver {
   Status copy_peer(int to_device, Address to, int from_device, Address from, size_t nbytes,
                    StreamHandle stream) override;
   Status launch(int device, const Kernel& kernel, const void* body, int64_t items, StreamHandle stream) override;
+  Status begin_capture(int device, StreamHandle stream, CaptureMode mode) override;
+  Status end_capture(int device, StreamHandle stream, GraphHandle& graph) override;
+  Status capture_of(int device, StreamHandle stream, uint64_t& number) override;
+  Status instantiate(int device, GraphHandle graph, ExecutableHandle& executable) override;
+  Status launch_graph(int device, ExecutableHandle executable, StreamHandle stream) override;
+  void destroy_graph(int device, GraphHandle graph) override;
+  void destroy_executable(int device, ExecutableHandle executable) override;
+  Status draw_graph(int device, GraphHandle graph, const char* path) override;
   bool can_multiply(const BlasProduct& product) override;
   Status multiply(int device, const BlasProduct& product, StreamHandle stream) override;
   std::string libraries() override;
@@ -57,8 +65,9 @@ class SimulatedDriver final : public Driver {
   void advance(int64_t nanoseconds);
   /// Queues work of a length and gives the time of its end; null: it has no effect.
   Status work(int device, StreamHandle stream, int64_t nanoseconds, int64_t& end, std::function<void()> effect = {});
-  /// The nth call of a kind from now on fails: "allocate", "pinned", "copy", "event", "synchronize", "product", or
-  /// the next "kernel" when it runs, after which the device is unusable. 0 takes it back. False: no such kind.
+  /// The nth call of a kind from now on fails: "allocate", "pinned", "copy", "event", "synchronize", "product", "graph"
+  /// (its launch), or the next "kernel" when it runs, after which the device is unusable. 0 takes it back. False: no
+  /// such kind.
   bool fail(std::string_view kind, int64_t nth);
   /// Other processes hold so many bytes of a device's memory.
   void hold(int device, uint64_t nbytes);
@@ -69,6 +78,8 @@ class SimulatedDriver final : public Driver {
   std::pair<uint64_t, uint64_t> traffic(int device) const;
 
  private:
+  struct Recorded;
+  struct Capture;
   struct Stream;
   struct Event;
   struct Device;
@@ -84,9 +95,19 @@ class SimulatedDriver final : public Driver {
   };
 
   bool fails(int kind);
+  bool fails_graph();
   Stream& stream_of(int device, StreamHandle handle);
   Status queue(int device, StreamHandle handle, int64_t nanoseconds, std::function<void()> effect, int64_t* end);
   void run_until(int64_t time);
+  bool is_pinned(const void* data) const;
+  // Recordings; the lock is held.
+  Status record(Stream& stream, int64_t nanoseconds, std::function<void()> effect, int64_t* end);
+  Status mark(Event& event, const Stream& stream);
+  Status join(int device, Stream& waiting, const Event& event);
+  /// What is called may not be called in a recording, which is broken by it.
+  bool breaks(const std::shared_ptr<Capture>& capture);
+  /// Whether what may not be called anywhere while work is recorded breaks a recording.
+  bool forbidden();
   char* bytes_at(int device, Address address);
 
   mutable std::mutex lock_;
@@ -97,6 +118,8 @@ class SimulatedDriver final : public Driver {
   std::vector<std::unique_ptr<Stream>> streams_;
   std::map<void*, uint64_t> pinned_;
   std::vector<int64_t> countdown_;
+  std::vector<std::shared_ptr<Capture>> captures_;
+  uint64_t captured_ = 0;
 };
 
 }  // namespace taeda::cuda

@@ -5,6 +5,7 @@
 
 namespace taeda::cuda {
 
+TAEDA_KERNEL(set_numbers, SetNumbers)
 TAEDA_KERNEL(uniform, DrawUniform)
 TAEDA_KERNEL(random_integers, DrawIntegers)
 TAEDA_KERNEL(bernoulli, DrawTruths)

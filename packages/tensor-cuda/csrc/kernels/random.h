@@ -7,14 +7,16 @@ namespace taeda::cuda {
 
 struct Philox {
   uint64_t seed, offset;
+  Address state;  // of a recorded kernel: where the seed of a run lies, and the place from which the offset counts
   struct Words {
     uint32_t w[4];
   };
   /// Random bits of an element; `turn` tells those of one element apart.
   TAEDA_HD Words words(int64_t element, uint32_t turn = 0) const {
-    const uint64_t place = offset + uint64_t(element);
+    const uint64_t* const run = state ? at<const uint64_t>(state) : nullptr;
+    const uint64_t place = offset + uint64_t(element) + (run ? run[1] : 0), of = run ? run[0] : seed;
     uint32_t x[4] = {uint32_t(place), uint32_t(place >> 32), turn, 0};
-    uint32_t key[2] = {uint32_t(seed), uint32_t(seed >> 32)};
+    uint32_t key[2] = {uint32_t(of), uint32_t(of >> 32)};
     for (int round = 0; round < 10; ++round) {
       const uint64_t a = uint64_t(0xd2511f53u) * x[0], b = uint64_t(0xcd9e8d57u) * x[2];
       const uint32_t y[4] = {uint32_t(b >> 32) ^ x[1] ^ key[0], uint32_t(b), uint32_t(a >> 32) ^ x[3] ^ key[1],
@@ -34,6 +36,13 @@ struct Philox {
     return double(bits(element, turn) >> (64 - digits)) *
            (digits == 53 ? 0x1p-53 : 1.0 / double(uint64_t(1) << digits));
   }
+};
+
+/// Before a run of a graph: seed and first place of its numbers.
+struct SetNumbers {
+  Address state;
+  uint64_t seed, offset;
+  TAEDA_HD void operator()(int64_t i) const { at<uint64_t>(state)[i] = i == 0 ? seed : offset; }
 };
 
 /// What a number is made of that is drawn for each element of a row-major output; `a` and `b` are its parameters.

@@ -35,11 +35,15 @@ Allocator::~Allocator() {
 // --- pools ---
 
 Allocator::Pool& Allocator::pool_of(StreamHandle stream, size_t size) {
-  auto& pools = pools_[stream];
+  PoolNumber owner = 0;
+  if (recording())
+    if (const auto capture = captures_.find(source_->capture_of(stream)); capture != captures_.end())
+      owner = capture->second;
+  auto& pools = pools_[{owner, stream}];
   if (!pools) {
-    pools = std::make_unique<Pools>(Pools{{stream, true, {}}, {stream, false, {}}});
+    pools = std::make_unique<Pools>(Pools{{stream, true, owner, {}}, {stream, false, owner, {}}});
     if (pools_.size() == 1) first_stream_ = stream;
-    else several_streams_ = true;
+    else if (stream != first_stream_) several_streams_ = true;
   }
   return size <= policy_.small_limit ? pools->small : pools->large;
 }
@@ -84,7 +88,7 @@ Status Allocator::grow(Pool& pool, size_t size, Block*& block) {
 }
 Status Allocator::grow_or_make_room(Pool& pool, size_t size, Block*& block) {
   Status status = grow(pool, size, block);
-  if (status != Status::OutOfMemory) return status;
+  if (status != Status::OutOfMemory || recording()) return status;  // nobody can wait for work that is recorded
   ++statistics_.retries;
   if (status = look_at_marks(true); status != Status::Ok) return status;
   if ((block = find_free(pool, size))) return Status::Ok;
@@ -95,7 +99,7 @@ Status Allocator::give_segments_back() {
   if (const Status status = source_->settle(); status != Status::Ok) return status;
   for (auto at = segments_.begin(); at != segments_.end();) {
     Block* const block = at->second->first;
-    if (block->state != State::Free || block->after) {
+    if (block->state != State::Free || block->after || is_kept(*block->pool)) {
       ++at;
       continue;
     }
@@ -111,6 +115,7 @@ Status Allocator::give_segments_back() {
 }
 Status Allocator::empty_cache() {
   const std::lock_guard held(lock_);
+  if (recording()) return Status::InvalidValue;
   const Status status = look_at_marks(true);
   return status == Status::Ok ? give_segments_back() : status;
 }
@@ -185,15 +190,20 @@ void Allocator::release(Address address) {
   count(*block->pool, &Counts::allocated_bytes, block->size, false);
   count(*block->pool, &Counts::requested_bytes, block->requested, false);
   block->state = State::Waiting;
+  if (!block->users.empty() && recording()) return unmarked_.push_back(block);
+  if (make_marks(block) && block->marks == 0) make_free(block);
+}
+/// Lets a block wait for its users; false: nobody can.
+bool Allocator::make_marks(Block* block) {
   for (const StreamHandle user : block->users) {
     EventHandle event = nullptr;
     ++statistics_.marks;
-    if (source_->mark(user, event) != Status::Ok) return give_up(block);
+    if (source_->mark(user, event) != Status::Ok) return give_up(block), false;
     ++block->marks;
     marks_[user].push_back({event, block});
   }
   block->users.clear();
-  if (block->marks == 0) make_free(block);
+  return true;
 }
 /// Nobody can say when the block's users are done with it. Marks that were made find it lost.
 void Allocator::give_up(Block* block) {
@@ -221,6 +231,7 @@ Allocator::Block* Allocator::merge(Block* block, Block* with) {
   return left;
 }
 Status Allocator::look_at_marks(bool wait) {
+  if (recording()) return Status::Ok;  // a question to the driver may break the recording
   for (auto& [stream, marks] : marks_) {
     while (!marks.empty()) {
       const Mark mark = marks.front();
@@ -233,6 +244,25 @@ Status Allocator::look_at_marks(bool wait) {
     }
   }
   return Status::Ok;
+}
+
+// --- memory of graphs ---
+
+void Allocator::begin_private(PoolNumber pool, uint64_t capture) {
+  const std::lock_guard held(lock_);
+  captures_[capture] = pool;
+  ++private_[pool];
+}
+void Allocator::end_private(uint64_t capture) {
+  const std::lock_guard held(lock_);
+  captures_.erase(capture);
+  if (recording()) return;
+  for (Block* const block : unmarked_) make_marks(block);
+  unmarked_.clear();
+}
+void Allocator::let_go(PoolNumber pool) {
+  const std::lock_guard held(lock_);
+  if (const auto found = private_.find(pool); found != private_.end() && --found->second == 0) private_.erase(found);
 }
 
 // --- settings ---

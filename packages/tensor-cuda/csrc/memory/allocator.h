@@ -47,7 +47,12 @@ class Source {
   virtual Status mark(StreamHandle stream, EventHandle& event) = 0;
   virtual Status reached(EventHandle event, bool wait) = 0;
   virtual void drop(EventHandle event) = 0;
+  /// The recording that a stream's work goes to; 0: none. Asked only between begin_private and end_private.
+  virtual uint64_t capture_of(StreamHandle) { return 0; }
 };
+
+/// Memory that graphs have for themselves, since they run on it again and again; 0 is everybody's.
+using PoolNumber = uint64_t;
 
 /// One number that goes up and down, and its history.
 struct Count {
@@ -95,7 +100,18 @@ class Allocator {
     if (watches(stream)) uses(address, stream);
   }
 
-  /// Waits for all work and gives every segment back that has no block in use.
+  // Note [Private pools]
+  // While work is recorded, the memory of its streams comes from a pool of the graph's own. What is free there serves
+  // the same recording, and later recordings with the same pool, alone: a graph writes to it whenever it is run. Uses
+  // on other streams are not waited for by events meanwhile, since a recorded event is never reached: such blocks wait
+  // until no work is recorded any more. Nothing is given back to the driver in that time either.
+  /// From now on the memory of a recording's streams comes from a pool, which is kept until `let_go`.
+  void begin_private(PoolNumber pool, uint64_t capture);
+  void end_private(uint64_t capture);
+  /// A graph does without the pool; when the last one does, its segments can be given back, as blocks become free.
+  void let_go(PoolNumber pool);
+
+  /// Waits for all work and gives every segment back that has no block in use. InvalidValue: work is being recorded.
   Status empty_cache();
   /// The process takes at most this part of the device's memory, from 0 to 1.
   void set_fraction(double fraction);
@@ -120,6 +136,7 @@ class Allocator {
   struct Pool {
     StreamHandle stream;
     bool small;
+    PoolNumber owner;
     std::set<Block*, Lower> free;
   };
   struct Pools {
@@ -156,6 +173,9 @@ class Allocator {
   void make_free(Block* block);
   Block* merge(Block* block, Block* with);
   Status look_at_marks(bool wait);
+  bool make_marks(Block* block);
+  bool recording() const { return !captures_.empty(); }
+  bool is_kept(const Pool& pool) const { return pool.owner != 0 && private_.contains(pool.owner); }
   Status give_segments_back();
   void give_up(Block* block);
   void count(const Pool& pool, Count Counts::* what, uint64_t n, bool up);
@@ -165,7 +185,10 @@ class Allocator {
   const std::unique_ptr<Source> source_;
   const Policy policy_;
   mutable std::mutex lock_;
-  std::map<StreamHandle, std::unique_ptr<Pools>> pools_;
+  std::map<std::pair<PoolNumber, StreamHandle>, std::unique_ptr<Pools>> pools_;
+  std::map<uint64_t, PoolNumber> captures_;  // recordings that go on
+  std::map<PoolNumber, uint64_t> private_;   // how many graphs use a pool
+  std::vector<Block*> unmarked_;             // released while work was recorded, with uses on other streams
   std::map<Address, std::unique_ptr<Segment>> segments_;
   std::unordered_map<Address, Block*> given_;
   std::map<StreamHandle, std::deque<Mark>> marks_;

@@ -37,8 +37,12 @@ std::string Allocator::refusal(size_t nbytes) const {
                    size_text(taken > reserved ? taken - reserved : 0));
     if (fraction_ < 1) text += joined(", this process may take ", size_text(uint64_t(fraction_ * double(room->total))));
   }
-  return text + joined("; this process holds ", size_text(reserved), ": ", size_text(used), " in tensors, ",
-                       size_text(reserved - used), " kept for reuse");
+  text += joined("; this process holds ", size_text(reserved), ": ", size_text(used), " in tensors, ",
+                 size_text(reserved - used), " kept for reuse");
+  uint64_t graphs = 0;
+  for (const auto& [address, segment] : segments_) graphs += is_kept(*segment->first->pool) ? segment->size : 0;
+  if (graphs > 0) text += joined("; of it ", size_text(graphs), " are private to graphs");
+  return recording() ? text + "; work is being recorded, so nothing can be given back" : text;
 }
 
 Statistics Allocator::statistics() const {
@@ -65,8 +69,9 @@ std::string Allocator::snapshot() const {
     const Pool& pool = *segment->first->pool;
     text += joined(text.size() > 1 ? ", " : "", "{\"address\": ", std::to_string(address),
                    ", \"total_size\": ", std::to_string(segment->size),
-                   ", \"stream\": ", std::to_string(uintptr_t(pool.stream)),
-                   ", \"segment_type\": ", pool.small ? "\"small\"" : "\"large\"", ", \"blocks\": [");
+                   ", \"stream\": ", std::to_string(uintptr_t(pool.stream)), ", \"segment_pool_id\": [0, ",
+                   std::to_string(pool.owner), "]", ", \"segment_type\": ", pool.small ? "\"small\"" : "\"large\"",
+                   ", \"blocks\": [");
     for (const Block* block = segment->first; block; block = block->after)
       text += joined(block->before ? ", " : "", "{\"address\": ", std::to_string(block->address),
                      ", \"size\": ", std::to_string(block->size),

@@ -15,10 +15,24 @@ int digits_of(int dtype) {
     default: return 53;
   }
 }
+/// Of a recorded call: each run of the graph takes numbers of its own.
+void reserve(const Call& call, Graph& graph, const Tensor& out, int generator, Philox& philox) {
+  if (call.generator(generator))
+    fail(TAEDA_E_RUNTIME,
+         std::string(call.name()) +
+             ": cuda: numbers of a generator that is named in the call cannot be recorded for a graph; "
+             "those of the device's own generator can");
+  std::string text;
+  const Status status = graph.numbers(uint64_t(out.numel()), philox.state, philox.offset, text);
+  if (status != Status::Ok) call.done(status, text.empty() ? "graph" : text);
+}
 Draw draw(const Call& call, const Tensor& out, int generator) {
   Draw d{};
-  passed(api->generator_reserve(call.generator(generator), call.device(), uint64_t(out.numel()), &d.philox.seed,
-                                &d.philox.offset));
+  if (Graph* const graph = own_machine()->graphs().of(call.device().index, call.stream()))
+    reserve(call, *graph, out, generator, d.philox);
+  else
+    passed(api->generator_reserve(call.generator(generator), call.device(), uint64_t(out.numel()), &d.philox.seed,
+                                  &d.philox.offset));
   d.digits = digits_of(out.dtype());
   return d;
 }

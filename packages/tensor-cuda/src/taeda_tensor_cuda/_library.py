@@ -36,6 +36,17 @@ _PARAMETERS: dict[str, list[Any]] = {
     "elapsed": [_pointer, _pointer, ctypes.POINTER(ctypes.c_double)],
     "copy_in": [_int, _size, _pointer, _size, _pointer],
     "copy_out": [_int, _pointer, _size, _size, _pointer],
+    "new_pool": [ctypes.POINTER(_size)],
+    "capture_of": [_int, _pointer, ctypes.POINTER(_size)],
+    "graph_make": [_int, ctypes.POINTER(_pointer)],
+    "graph_end": [_pointer],
+    "graph_begin_capture": [_pointer, _pointer, _size, _int],
+    "graph_end_capture": [_pointer],
+    "graph_instantiate": [_pointer],
+    "graph_drop_recording": [_pointer],
+    "graph_replay": [_pointer, _pointer],
+    "graph_reset": [_pointer],
+    "graph_draw": [_pointer, ctypes.c_char_p],
     "work": [_int, _pointer, ctypes.c_int64, ctypes.POINTER(ctypes.c_int64)],
     "now": [ctypes.POINTER(ctypes.c_int64)],
     "advance": [ctypes.c_int64],
@@ -65,6 +76,24 @@ def library() -> ctypes.CDLL:
     loaded.taeda_cuda_simulate.argtypes, loaded.taeda_cuda_simulate.restype = [_int, _size], _pointer
     loaded.taeda_cuda_end.argtypes, loaded.taeda_cuda_end.restype = [_pointer], None
     return loaded
+
+
+def in_use() -> bool:
+    """Whether the backend has been started, and works."""
+    from taeda_registry.slots import tensor
+
+    return tensor.get_device_module("cuda").is_initialized()
+
+
+def start() -> None:
+    """Starts the backend.
+
+    Raises:
+        RuntimeError: There is no device; the text says why.
+    """
+    from taeda_registry.slots import tensor
+
+    tensor.get_device_module("cuda").init()
 
 
 def text() -> str:

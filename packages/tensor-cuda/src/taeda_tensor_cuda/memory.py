@@ -1,4 +1,7 @@
-"""What the caching allocators of the devices count; names and meanings are those of ``torch.cuda``."""
+"""What the caching allocators of the devices count; names and meanings are those of ``torch.cuda``.
+
+Before a device is in use they count nothing: statistics are empty, numbers 0.
+"""
 
 from __future__ import annotations
 
@@ -8,69 +11,101 @@ from typing import Any
 from taeda_tensor_cuda import _library
 
 __all__ = [
+    "caching_allocator_alloc",
+    "caching_allocator_delete",
     "get_per_process_memory_fraction",
+    "host_memory_stats",
     "max_memory_allocated",
+    "max_memory_cached",
     "max_memory_reserved",
     "mem_get_info",
     "memory_allocated",
+    "memory_cached",
     "memory_reserved",
     "memory_snapshot",
     "memory_stats",
+    "memory_stats_as_nested_dict",
     "memory_summary",
     "pinned_memory_stats",
     "reset_accumulated_memory_stats",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
     "reset_peak_memory_stats",
     "set_per_process_memory_fraction",
 ]
 
-_PINNED = -1
+_PINNED, _OUT_OF_MEMORY = -1, 2
+#: What other libraries have been given, with the device.
+_given: dict[int, int] = {}
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
     """Counts of a device's allocator, such as ``"allocated_bytes.all.peak"``.
 
     Args:
-        device: Device, its name or its index; None is the first one.
+        device: Device, its name or its index; None is the current one.
 
     Returns: For each of allocation, segment, active, allocated_bytes, reserved_bytes, active_bytes and
         requested_bytes, for "all", "small_pool" and "large_pool": current, peak, allocated and freed (totals).
         Beside them num_alloc_retries, num_ooms, num_device_alloc, num_device_free (calls of the driver) and
-        num_events (recorded for blocks that several streams used).
+        num_events (recorded for blocks that several streams used). Empty before a device is in use.
 
     Raises:
-        RuntimeError: No CUDA device is in use yet.
         ValueError: There is no such device.
+
+    Example:
+        >>> taeda.cuda.memory_stats()["allocated_bytes.all.peak"]
+        512
     """
-    return _flat(_library.report_object(None, _index(device), "statistics"))
+    return _flat(memory_stats_as_nested_dict(device))
+
+
+def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
+    """The counts of `memory_stats`, by the parts of their names."""
+    if not _library.in_use():
+        return {}
+    found: dict[str, Any] = _library.report_object(None, _index(device), "statistics")
+    return found
 
 
 def pinned_memory_stats() -> dict[str, int]:
     """The same counts of pinned host memory."""
-    return _flat(_library.report_object(None, _PINNED, "statistics"))
+    return _flat(_library.report_object(None, _PINNED, "statistics")) if _library.in_use() else {}
+
+
+host_memory_stats = pinned_memory_stats
 
 
 def memory_allocated(device: Any = None) -> int:
     """Bytes that tensors hold now, rounded as the allocator does."""
-    return memory_stats(device)["allocated_bytes.all.current"]
+    return memory_stats(device).get("allocated_bytes.all.current", 0)
 
 
 def max_memory_allocated(device: Any = None) -> int:
     """The most of these since the start or `reset_peak_memory_stats`."""
-    return memory_stats(device)["allocated_bytes.all.peak"]
+    return memory_stats(device).get("allocated_bytes.all.peak", 0)
 
 
 def memory_reserved(device: Any = None) -> int:
     """Bytes that the allocator holds of the device now, used or kept."""
-    return memory_stats(device)["reserved_bytes.all.current"]
+    return memory_stats(device).get("reserved_bytes.all.current", 0)
 
 
 def max_memory_reserved(device: Any = None) -> int:
     """The most of these since the start or `reset_peak_memory_stats`."""
-    return memory_stats(device)["reserved_bytes.all.peak"]
+    return memory_stats(device).get("reserved_bytes.all.peak", 0)
+
+
+memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """Bytes that are free on the device, for all processes, and bytes in all."""
+    """Bytes that are free on the device, for all processes, and bytes in all.
+
+    Raises:
+        RuntimeError: There is no CUDA device.
+    """
+    _library.start()
     free, total = ctypes.c_uint64(), ctypes.c_uint64()
     _library.call(None, "room", _index(device), ctypes.byref(free), ctypes.byref(total))
     return free.value, total.value
@@ -78,18 +113,24 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
 
 def reset_peak_memory_stats(device: Any = None) -> None:
     """Peaks start from what is held now."""
-    _library.call(None, "reset", _index(device), b"peaks")
+    if _library.in_use():
+        _library.call(None, "reset", _index(device), b"peaks")
+
+
+reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
 
 
 def reset_accumulated_memory_stats(device: Any = None) -> None:
     """Totals start from 0."""
-    _library.call(None, "reset", _index(device), b"totals")
+    if _library.in_use():
+        _library.call(None, "reset", _index(device), b"totals")
 
 
 def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
     """The allocator takes at most this part of the device's memory.
 
     Raises:
+        RuntimeError: There is no CUDA device.
         TypeError: No float.
         ValueError: Not between 0 and 1.
     """
@@ -101,11 +142,14 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
         raise ValueError(
             f"set_per_process_memory_fraction: argument 'fraction' must lie between 0 and 1, found {fraction}"
         )
+    _library.start()
     _library.call(None, "set_fraction", _index(device), fraction)
 
 
 def get_per_process_memory_fraction(device: Any = None) -> float:
     """The part that was set; 1 at first."""
+    if not _library.in_use():
+        return 1.0
     return _library.number(None, "get_fraction", ctypes.c_double, _index(device))
 
 
@@ -116,12 +160,53 @@ def memory_snapshot(device: Any = None) -> list[dict[str, Any]]:
         requested_size and state ("active_allocated", "active_pending_free" while other streams use it, "inactive", or
         "lost" where the driver failed while it was given back).
     """
-    return _library.report_object(None, _index(device), "snapshot")
+    if not _library.in_use():
+        return []
+    found: list[dict[str, Any]] = _library.report_object(None, _index(device), "snapshot")
+    return found
+
+
+def caching_allocator_alloc(size: int, device: Any = None, stream: Any = None) -> int:
+    """Memory from the allocator for other libraries, by its address.
+
+    Args:
+        size: In bytes.
+        device: None is the current one.
+        stream: Stream or its handle, for whose work it is; None is the current one.
+
+    Raises:
+        RuntimeError: There is no CUDA device.
+        MemoryError: There is not enough memory.
+    """
+    from taeda_registry.slots import tensor
+
+    _library.start()
+    index = _index(device)
+    if stream is None:
+        stream = tensor.current_stream(f"cuda:{index}")
+    handle = stream if isinstance(stream, int) else stream.stream_id
+    try:
+        address: int = _library.number(None, "allocate", ctypes.c_uint64, index, size, handle or None)
+    except _library.DriverError as error:
+        raise (MemoryError if error.status == _OUT_OF_MEMORY else RuntimeError)(str(error)) from None
+    _given[address] = index
+    return address
+
+
+def caching_allocator_delete(mem_ptr: int) -> None:
+    """Give back what `caching_allocator_alloc` gave.
+
+    Raises:
+        ValueError: It is no such address.
+    """
+    if mem_ptr not in _given:
+        raise ValueError(f"caching_allocator_delete: nothing was given at the address {mem_ptr:#x}")
+    _library.call(None, "release", _given.pop(mem_ptr), mem_ptr)
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
     """A table of the counts for people; `abbreviated` leaves the two pools out."""
-    counts = _library.report_object(None, _index(device), "statistics")
+    counts = memory_stats_as_nested_dict(device)
     pools = ("all",) if abbreviated else ("all", "small_pool", "large_pool")
     lines = [f"{'':28}" + "".join(f"{head:>14}" for head in ("current", "peak", "allocated", "freed"))]
     for name, rows in counts.items():
@@ -150,14 +235,14 @@ def _index(device: Any) -> int:
 
     kind = tensor.get_device_module("cuda")
     if device is None:
-        return 0
+        return kind.current_device()
     if isinstance(device, int):
         index = device
     else:
         found = tensor.device(device)
         if found.type != "cuda":
             raise ValueError(f"expected a cuda device, found '{found}'")
-        index = found.index or 0
+        index = kind.current_device() if found.index is None else found.index
     if not 0 <= index < kind.device_count():
         raise ValueError(f"expected the index of a cuda device, of {kind.device_count()}, found {index}")
     return index

@@ -151,6 +151,39 @@ class Machine:
         """Puts work of a length into a stream; gives the time of its end."""
         return self._number("work", ctypes.c_int64, device, stream, nanoseconds)
 
+    def new_pool(self) -> int:
+        """A number for memory that graphs have for themselves."""
+        return self._number("new_pool", ctypes.c_uint64)
+
+    def graph(self, device: int = 0) -> int:
+        """A graph with nothing recorded."""
+        return self._number("graph_make", ctypes.c_void_p, device)
+
+    def end_graph(self, graph: int) -> None:
+        """Does without a graph; a recording ends, too."""
+        self._call("graph_end", graph)
+
+    def begin_capture(self, graph: int, stream: int | None, pool: int, mode: int = 0) -> None:
+        """Records what is put into a stream; modes are 0 global, 1 thread-local, 2 relaxed."""
+        self._call("graph_begin_capture", graph, stream, pool, mode)
+
+    def end_capture(self, graph: int) -> None:
+        """Ends the recording and makes it ready to run."""
+        self._call("graph_end_capture", graph)
+        self._call("graph_instantiate", graph)
+
+    def capture_of(self, stream: int | None, device: int = 0) -> int:
+        """The number of the recording that a stream belongs to; 0: none."""
+        return self._number("capture_of", ctypes.c_uint64, device, stream)
+
+    def replay(self, graph: int, stream: int | None) -> None:
+        """Puts the recorded work into a stream."""
+        self._call("graph_replay", graph, stream)
+
+    def reset_graph(self, graph: int) -> None:
+        """Does without what was recorded."""
+        self._call("graph_reset", graph)
+
     def now(self) -> int:
         """The time."""
         return self._number("now", ctypes.c_int64)
@@ -160,8 +193,8 @@ class Machine:
         self._call("advance", nanoseconds)
 
     def fail(self, kind: str, nth: int = 1) -> None:
-        """The nth call of a kind fails: allocate, pinned, copy, event, synchronize; or the nth kernel that is queued
-        leaves the device unusable when it runs."""
+        """The nth call of a kind fails: allocate, pinned, copy, event, synchronize, product, graph; or the nth kernel
+        that is queued leaves the device unusable when it runs."""
         self._call("fail", kind.encode(), nth)
 
     def hold(self, nbytes: int, device: int = 0) -> None:

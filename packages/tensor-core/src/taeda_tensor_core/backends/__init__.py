@@ -188,16 +188,34 @@ def device_count(device: str) -> int:
     return _C._device_count(device)
 
 
-def properties(device: Any) -> dict[str, Any]:
+class Properties(dict[str, Any]):
+    """Facts by their names, which are attributes too."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"the device has no property {name!r}; found {', '.join(self)}") from None
+
+
+def properties(device: Any) -> Properties:
     """Facts about one device: name, total_memory, free_memory, alignment, processors and what its backend adds.
+
+    They are attributes too, as PyTorch's: beside these `multi_processor_count` and, where a backend tells the
+    capability, `major` and `minor`.
 
     Raises:
         ValueError: What its backend adds is no JSON object.
     """
-    facts = _C._device_properties(device)
+    facts = Properties(_C._device_properties(device))
     more = facts.pop("more")
     if more:
         facts.update(_object_of(more, device))
+    facts.setdefault("multi_processor_count", facts["processors"])
+    capability = facts.get("capability")
+    if isinstance(capability, list) and len(capability) == 2:
+        facts.setdefault("major", capability[0])
+        facts.setdefault("minor", capability[1])
     return facts
 
 

@@ -1,0 +1,27 @@
+"""The names that ``taeda.cuda`` has from this package, found by an entry point of the group ``taeda.device_names``.
+
+They can be imported, and most be called, on machines without a device.
+"""
+
+from __future__ import annotations
+
+from taeda_tensor_cuda import libraries, memory, unavailable_reason
+from taeda_tensor_cuda.graphs import (
+    CUDAGraph,
+    graph,
+    graph_pool_handle,
+    is_current_stream_capturing,
+    make_graphed_callables,
+)
+from taeda_tensor_cuda.memory import *  # noqa: F403
+
+__all__ = list(memory.__all__)
+__all__ += [
+    "CUDAGraph",
+    "graph",
+    "graph_pool_handle",
+    "is_current_stream_capturing",
+    "libraries",
+    "make_graphed_callables",
+    "unavailable_reason",
+]
