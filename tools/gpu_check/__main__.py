@@ -3,6 +3,7 @@
 python tools/gpu_check                  # installs, tests, measures
 python tools/gpu_check --wheels DIR     # without a network: what pip needs lies in DIR
 python tools/gpu_check --no-install     # with what is installed
+python tools/gpu_check --simulated --out DIR  # a rehearsal without a GPU: all of it on the simulated driver, in small
 
 It writes docs/benchmarks/gpu.json and gpu.md. Every figure of a GPU in this project is made by it. Without a GPU it
 says so, writes nothing and ends with status 3; a failed step is written down and gives status 1.
@@ -24,7 +25,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 REPORTS = ROOT / "docs" / "benchmarks"
-NO_GPU, FAILED = 3, 1
+NO_GPU, FAILED, USAGE = 3, 1, 2
 # How long a step may take.
 MOST_SECONDS = {
     "install": 1800,
@@ -83,6 +84,8 @@ def markdown(report: dict[str, Any]) -> str:
     """The report for people."""
     gpu = report["gpu"]
     text = ["# The CUDA backend on a GPU", "", "Written by `python tools/gpu_check`; edits are lost.", ""]
+    if report["simulated"]:
+        text = ["# A rehearsal on the simulated driver", "", "No figure here is of a GPU.", ""]
     text += [
         f"{gpu['name']}, driver {gpu['driver_version']}, {report['date']}, commit {report['commit']}.",
         "",
@@ -90,12 +93,36 @@ def markdown(report: dict[str, Any]) -> str:
     text += ["| step | result | seconds |", "|---|---|---|"]
     for part in report["steps"]:
         text.append(f"| {part['name']} | {'good' if part['status'] == 0 else 'failed'} | {part['seconds']} |")
-    text += ["", "| measured | taeda, us | PyTorch, us | taeda / PyTorch |", "|---|---|---|---|"]
-    for row in report["figures"]:
-        ours, theirs = row["taeda_us"], row["torch_us"]
-        beside = [f"{theirs:.1f}", f"{ours / theirs:.2f}"] if theirs else ["not there", ""]
-        text.append(f"| {row['name']} | {ours:.1f} | {beside[0]} | {beside[1]} |")
+    for kind, title in (("operator", "Operators, device time"), ("queue", "Host time to queue an operation")):
+        text += [
+            "",
+            f"## {title}",
+            "",
+            "| | taeda, us | PyTorch, us | taeda / PyTorch | GB/s |",
+            "|---|---|---|---|---|",
+        ]
+        for row in (row for row in report["figures"] if row["kind"] == kind):
+            speed = row.get("gigabytes_per_second")
+            text.append(f"| {row['name']} | {beside(row, 'us')} | {f'{speed:.0f}' if speed else ''} |")
+    text += ["", "## Training", ""]
+    text += [
+        "| | taeda, ms | PyTorch, ms | taeda / PyTorch | as a graph, ms | peak, MiB | calls of the driver |"
+    ]
+    text += ["|---|---|---|---|---|---|---|"]
+    for row in (row for row in report["figures"] if row["kind"] == "training"):
+        graph = row.get("graph_ms")
+        shown = [f"{graph:.2f}" if graph else row.get("no_graph", "")[:200]]
+        shown += [f"{row['peak_mebibytes']:.0f}", str(row["driver_calls"])] if "ms" in row else ["", ""]
+        text.append(f"| {row['name']} | {beside(row, 'ms')} | {' | '.join(shown)} |")
     return "\n".join(text) + "\n"
+
+
+def beside(row: dict[str, Any], unit: str) -> str:
+    """Three fields: a figure of taeda's, of PyTorch's, and their ratio; or the error."""
+    if "error" in row:
+        return f"failed: {row['error'][:200]} | |"
+    ours, theirs = row[unit]["taeda"], row[unit].get("torch")
+    return f"{ours:.2f} | {theirs:.2f} | {ours / theirs:.2f}" if theirs else f"{ours:.2f} | not there |"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -104,7 +131,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--wheels", type=Path, help="a folder with what pip needs, in place of a network")
     parser.add_argument("--no-install", action="store_true", help="use what is installed")
     parser.add_argument("--out", type=Path, default=REPORTS, help="where the report goes")
+    parser.add_argument(
+        "--simulated", action="store_true", help="a rehearsal on the simulated driver, in small"
+    )
     options = parser.parse_args(arguments)
+    if options.simulated:
+        return rehearse(options.out)
     gpu, why = graphics_processor()
     if not gpu:
         print(f"gpu_check: there is no GPU on this machine ({why}). Nothing was run and nothing was written.")
@@ -126,6 +158,13 @@ def main(arguments: list[str] | None = None) -> int:
     steps.append(step("conformance", conformance, **real))
     steps.append(step("conformance without libraries", conformance, **alone))
     steps.append(step("measurements", [python, "tools/gpu_check/measure.py", str(figures)], **real))
+    return written(options.out, gpu, steps, figures)
+
+
+def written(
+    out: Path, gpu: dict[str, str], steps: list[dict[str, Any]], figures: Path, simulated: bool = False
+) -> int:
+    """Writes the report; the status of the command."""
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -134,14 +173,29 @@ def main(arguments: list[str] | None = None) -> int:
         "commit": commit.stdout.strip(),
         "machine": platform.platform(),
         "gpu": gpu,
+        "simulated": simulated,
         "steps": steps,
         "figures": json.loads(figures.read_text()) if figures.is_file() else [],
     }
     figures.unlink(missing_ok=True)
-    (options.out / "gpu.json").write_text(json.dumps(report, indent=1) + "\n")
-    (options.out / "gpu.md").write_text(markdown(report))
-    print(f"gpu_check: wrote {options.out / 'gpu.json'} and gpu.md")
+    (out / "gpu.json").write_text(json.dumps(report, indent=1) + "\n")
+    (out / "gpu.md").write_text(markdown(report))
+    print(f"gpu_check: wrote {out / 'gpu.json'} and gpu.md")
     return FAILED if any(part["status"] != 0 for part in steps) else 0
+
+
+def rehearse(out: Path) -> int:
+    """Conformance of one operator and all measurements, in small, on the simulated driver."""
+    if out.resolve() == REPORTS:
+        print("gpu_check: a rehearsal writes no figures of GPUs; name a folder with --out")
+        return USAGE
+    out.mkdir(parents=True, exist_ok=True)
+    figures = out / "gpu_figures.json"
+    simulated = {"TAEDA_CUDA_DRIVER": "simulated"}
+    conformance = [sys.executable, "-m", "taeda_testing", "backend", "cuda", "--only", "add"]
+    measure = [sys.executable, "tools/gpu_check/measure.py", str(figures), "--small"]
+    steps = [step("conformance", conformance, **simulated), step("measurements", measure, **simulated)]
+    return written(out, {"name": "simulated device", "driver_version": "none"}, steps, figures, True)
 
 
 if __name__ == "__main__":

@@ -1,82 +1,171 @@
-"""Times operators on a GPU with taeda and, where it is installed, with PyTorch, in turns; medians of device time.
+"""Times operators and training on a GPU with taeda and, where it is installed, with PyTorch, in turns.
 
-python tools/gpu_check/measure.py FIGURES.json
+python tools/gpu_check/measure.py FIGURES.json [--small]
+
+Operators: medians of device time. Training: the host's time for steps that it waits for at the end. Queues: the host's
+time to hand an operation over. What fails is written down, and the rest goes on.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import json
 import statistics
-import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import training
 
 Work = Callable[[], Any]
-ROUNDS, REPEATS, LARGE = 15, 20, 1 << 26
 
 
-def cases(torch: Any) -> dict[str, Work]:
-    """What is measured, with one library's tensors."""
+class Sizes(NamedTuple):
+    """How much is measured: enough to fill a GPU, or as much as shows that everything runs."""
+
+    elements: int
+    side: int
+    images: tuple[int, ...]
+    rounds: int
+    repeats: int
+    queued: int
+
+
+LARGE = Sizes(1 << 26, 4096, (32, 64, 56, 56), 15, 20, 500)
+SMALL = Sizes(1 << 10, 16, (2, 4, 8, 8), 3, 2, 20)
+
+
+def operators(torch: Any, sizes: Sizes) -> dict[str, tuple[int, Work]]:
+    """What is measured, with one library's tensors: bytes that have to move, and the call."""
     torch.manual_seed(0)
-    x, y = (torch.rand(LARGE, device="cuda") for _ in range(2))
+    n, rows = sizes.elements, int(sizes.elements**0.5)
+    x, y = (torch.rand(n, device="cuda") for _ in range(2))
     half = x.to(torch.bfloat16)
-    square = x.reshape(8192, 8192)
-    a, b = square[:4096, :4096].contiguous(), square[4096:, 4096:].contiguous()
-    small = torch.rand(16, device="cuda")
-    images, weight = torch.rand(32, 64, 56, 56, device="cuda"), torch.rand(64, 64, 3, 3, device="cuda")
-    places = torch.arange(LARGE, device="cuda") % 1000003
+    square = x.reshape(rows, rows)
+    a, b = (torch.rand(sizes.side, sizes.side, device="cuda") for _ in range(2))
+    ah, bh = a.to(torch.bfloat16), b.to(torch.bfloat16)
+    images = torch.rand(*sizes.images, device="cuda")
+    weight = torch.rand(sizes.images[1], sizes.images[1], 3, 3, device="cuda")
+    places = torch.arange(n, device="cuda") % 1000003 % n
+    logits, classes = square.clone(), torch.arange(rows, device="cuda") % rows
+    functional = torch.nn.functional
     return {
-        "copy, 64 Mi float32": lambda: x.clone(),
-        "add, 64 Mi float32": lambda: x + y,
-        "add, 64 Mi bfloat16": lambda: half + half,
-        "add, transposed": lambda: square + square.t(),
-        "exp, 64 Mi float32": lambda: x.exp(),
-        "sum, all of 64 Mi": lambda: x.sum(),
-        "sum, rows of 8192": lambda: square.sum(1),
-        "sum, columns of 8192": lambda: square.sum(0),
-        "softmax, rows of 8192": lambda: square.softmax(1),
-        "index_select, 64 Mi": lambda: x.index_select(0, places),
-        "matmul, 4096, float32": lambda: a @ b,
-        "conv2d, 32 x 64 x 56 x 56": lambda: torch.nn.functional.conv2d(images, weight, padding=1),
-        "sort, 1 Mi": lambda: x[: 1 << 20].sort(),
-        "add, 16 elements": lambda: small + small,
+        "copy, float32": (8 * n, lambda: x.clone()),
+        "add, float32": (12 * n, lambda: x + y),
+        "add, bfloat16": (6 * n, lambda: half + half),
+        "add, transposed": (12 * n, lambda: square + square.t()),
+        "exp, float32": (8 * n, lambda: x.exp()),
+        "sum of all": (4 * n, lambda: x.sum()),
+        "sum of rows": (4 * n, lambda: square.sum(1)),
+        "sum of columns": (4 * n, lambda: square.sum(0)),
+        "softmax of rows": (8 * n, lambda: square.softmax(1)),
+        "layer_norm of rows": (8 * n, lambda: functional.layer_norm(square, (rows,))),
+        "cross_entropy of rows": (4 * n, lambda: functional.cross_entropy(logits, classes)),
+        "index_select": (16 * n, lambda: x.index_select(0, places)),
+        "matmul, float32": (0, lambda: a @ b),
+        "matmul, bfloat16": (0, lambda: ah @ bh),
+        "conv2d, 3 x 3": (0, lambda: functional.conv2d(images, weight, padding=1)),
+        "sort": (0, lambda: x[: n >> 6].sort()),
     }
 
 
-def once(torch: Any, work: Work) -> float:
+def device_time(torch: Any, work: Work, repeats: int) -> float:
     """Microseconds of a call, of which several are queued."""
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         work()
     end.record()
     end.synchronize()
-    return float(start.elapsed_time(end)) * 1000 / REPEATS
+    return float(start.elapsed_time(end)) * 1000 / repeats
 
 
-def main(target: Path) -> None:
-    """Measures everything and writes it."""
+def queue_time(torch: Any, work: Work, count: int) -> float:
+    """Microseconds of the host to hand a call over; fewer than a device's queue holds, so nothing makes it wait."""
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    for _ in range(count):
+        work()
+    taken = time.perf_counter() - begin
+    torch.cuda.synchronize()
+    return taken * 1e6 / count
+
+
+def small_calls(torch: Any) -> dict[str, Work]:
+    """Operations that a device does at once."""
+    x, m = torch.rand(16, device="cuda"), torch.rand(4, 4, device="cuda")
+    return {"add": lambda: x + x, "relu": lambda: x.relu(), "sum": lambda: x.sum(), "mm": lambda: m @ m}
+
+
+def in_turns(libraries: dict[str, Any], rounds: int, once: Callable[[str], float]) -> dict[str, float]:
+    """Medians by library, which take turns; the first two rounds do not count."""
+    times: dict[str, list[float]] = {name: [] for name in libraries}
+    for _ in range(rounds):
+        for name in libraries:
+            times[name].append(once(name))
+    return {name: statistics.median(found[2:]) for name, found in times.items()}
+
+
+def row(kind: str, name: str, measured: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """A figure, or what went wrong."""
+    try:
+        made = {"kind": kind, "name": name, **measured()}
+    except Exception as error:
+        made = {"kind": kind, "name": name, "error": f"{type(error).__name__}: {error}"}
+    print(made, flush=True)
+    return made
+
+
+def figures(libraries: dict[str, Any], small: bool) -> Iterator[dict[str, Any]]:
+    """All rows."""
+    sizes = SMALL if small else LARGE
+    work = {name: operators(library, sizes) for name, library in libraries.items()}
+    for case, (nbytes, _) in work["taeda"].items():
+
+        def once(name: str, case: str = case) -> float:
+            return device_time(libraries[name], work[name][case][1], sizes.repeats)
+
+        def measured(nbytes: int = nbytes, once: Any = once) -> dict[str, Any]:
+            times = in_turns(libraries, sizes.rounds, once)
+            return {"us": times, "gigabytes_per_second": nbytes / times["taeda"] / 1000 if nbytes else None}
+
+        yield row("operator", case, measured)
+    work.clear()
+    calls = {name: small_calls(library) for name, library in libraries.items()}
+    for case in calls["taeda"]:
+
+        def queued(name: str, case: str = case) -> float:
+            return queue_time(libraries[name], calls[name][case], sizes.queued)
+
+        yield row("queue", case, lambda queued=queued: {"us": in_turns(libraries, sizes.rounds, queued)})
+    for name, precision in training.cases(small):
+        yield row(
+            "training",
+            f"{name}, {precision}",
+            lambda name=name, precision=precision: training.measured(libraries, name, precision, small),
+        )
+
+
+def main() -> int:
+    """Measures everything and writes it; 1 where something failed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("target", type=Path)
+    parser.add_argument("--small", action="store_true", help="sizes that show that everything runs")
+    options = parser.parse_args()
     import taeda
 
-    libraries = {"taeda": taeda}
-    if importlib.util.find_spec("torch") is not None:
+    libraries: dict[str, Any] = {"taeda": taeda}
+    if not options.small and importlib.util.find_spec("torch") is not None:
         import torch
 
-        libraries["torch"] = torch
-    figures = []
-    work = {name: cases(library) for name, library in libraries.items()}
-    for case in work["taeda"]:
-        times: dict[str, list[float]] = {name: [] for name in libraries}
-        for _ in range(ROUNDS):
-            for name, library in libraries.items():
-                times[name].append(once(library, work[name][case]))
-        medians = {name: statistics.median(found[2:]) for name, found in times.items()}
-        figures.append({"name": case, "taeda_us": medians["taeda"], "torch_us": medians.get("torch", 0.0)})
-        print(figures[-1], flush=True)
-    target.write_text(json.dumps(figures))
+        if torch.cuda.is_available():
+            libraries["torch"] = torch
+    found = list(figures(libraries, options.small))
+    options.target.write_text(json.dumps(found))
+    return int(any("error" in each for each in found))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    raise SystemExit(main())
