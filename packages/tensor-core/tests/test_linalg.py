@@ -199,7 +199,7 @@ def test_linear_and_its_gradients(lead):
 
 
 @pytest.mark.parametrize(
-    "rows, inner, columns", [(12, 3000, 64), (40, 96, 600), (130, 192, 600), (1030, 96, 193)]
+    "rows, inner, columns", [(12, 3000, 64), (16, 700, 200), (40, 96, 600), (130, 192, 600), (1030, 96, 193)]
 )
 def test_linear_in_pieces(rows, inner, columns):
     rng = np.random.default_rng(10)
@@ -227,7 +227,9 @@ def test_thread_count_does_not_change_bits():
         taeda.set_num_threads(before)
 
 
-@pytest.mark.parametrize("rows, columns, inner", [(1030, 300, 200), (520, 256, 130), (128, 700, 22500)])
+@pytest.mark.parametrize(
+    "rows, columns, inner", [(1030, 300, 200), (520, 256, 130), (128, 700, 22500), (330, 420, 17000)]
+)
 @pytest.mark.parametrize("turned", ["neither", "left", "right", "both"])
 def test_many_rows_and_long_sums(rows, columns, inner, turned):
     """Packed operands, turned ones and sums in parts, by any number of threads."""
@@ -244,6 +246,33 @@ def test_many_rows_and_long_sums(rows, columns, inner, turned):
         taeda.set_num_threads(before)
     np.testing.assert_allclose(found[0], x.astype("float64") @ y, rtol=0, atol=1e-5 * inner**0.5)
     assert all(np.array_equal(found[0], other) for other in found[1:])
+
+
+@pytest.mark.parametrize(
+    "rows, columns, inner", [(6, 256, 1200), (37, 300, 700), (300, 1001, 331), (1900, 260, 2300)]
+)
+@pytest.mark.parametrize("turned", [False, True])
+def test_products_with_sums_in_tiles(rows, columns, inner, turned):
+    """Factors of both terms, views whose rows lie apart, and tiles at all edges."""
+    rng = np.random.default_rng(15)
+    x, y, z = (
+        rng.standard_normal(s).astype("float32")
+        for s in ((rows, inner), (inner, columns + 3), (rows, columns))
+    )
+    a = tensor(x.T.copy()).t() if turned else tensor(x)
+    exact = x.astype("float64") @ y[:, :columns]
+    for beta, alpha in ((1, 1), (-0.5, 2), (0, 0.25)):
+        got = taeda.addmm(tensor(z), a, tensor(y)[:, :columns], beta=beta, alpha=alpha)
+        expected = beta * z + alpha * exact
+        np.testing.assert_allclose(got.numpy(), expected, rtol=0, atol=2e-5 * inner**0.5)
+
+
+def test_products_in_tiles_keep_what_is_not_finite_in_its_row():
+    x, y = np.ones((40, 400), "float32"), np.ones((400, 300), "float32")
+    x[5, 7], x[39, 399] = np.nan, np.inf
+    got = taeda.mm(tensor(x), tensor(y)).numpy()
+    assert np.isnan(got[5]).all() and np.isposinf(got[39]).all()
+    assert (np.delete(got, [5, 39], 0) == 400).all()
 
 
 def test_a_left_operand_whose_columns_share_lines_of_the_cache():

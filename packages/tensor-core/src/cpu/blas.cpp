@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cpu/onednn/matmul.h"
+#include "cpu/tiles.h"
 #include "taeda/interrupt.h"
 #include "taeda/parallel.h"
 
@@ -330,7 +331,8 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, 
   const int64_t pieces = count_pieces(work);
 #ifdef TAEDA_WITH_ONEDNN
   if constexpr (std::is_same_v<T, float>)
-    if (a.transposed && a.ld % kSameLines == 0 && pieces == kMaxPieces && n >= 256 && m * k <= kMostPacked) {
+    if (a.transposed && a.ld % kSameLines == 0 && pieces == kMaxPieces && n >= 256 && m * k <= kMostPacked &&
+        !worth_tiles(m, n, k, b.transposed)) {
       const onednn::Turned turned(m, k, a.data, a.ld);
       if (turned.data()) return gemm<float>(m, n, k, alpha, {turned.data(), k}, b, beta, c, ldc, row);
     }
@@ -342,6 +344,8 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, 
     return split_inner(m, n, k, alpha, a, b, fill_rows(m, n, row, beta, c, ldc), c, ldc,
                        std::max(std::min<int64_t>(pieces, k / 1024), k / kLongestSum));
   if (work <= kPieceFlops) return serial_gemm(m, n, k, alpha, a, b, beta, c, ldc, row);
+  if constexpr (std::is_same_v<T, float>)
+    if (worth_tiles(m, n, k, b.transposed)) return tiled_gemm(m, n, k, alpha, a, b, beta, c, ldc, row);
   if constexpr (std::is_same_v<T, float>)
     if (b.transposed && ldc == n && m >= kManyRows && pieces > kMaxPieces / 2)
       return in_rows(m, n, k, alpha, a, b, beta, c, row);
@@ -355,9 +359,14 @@ struct Packed::State {
   int64_t n, k, step;
   Operand<float> b;
   std::vector<onednn::Packed> pieces;
+  std::optional<TiledRight> tiles;
 };
 
-Packed::Packed(int64_t m, int64_t n, int64_t k, Operand<float> b) : state_(new State{n, k, n, b, {}}) {
+Packed::Packed(int64_t m, int64_t n, int64_t k, Operand<float> b) : state_(new State{n, k, n, b, {}, {}}) {
+  if (worth_tiles_of_right(m, n, k)) {
+    state_->tiles.emplace(n, k, b);
+    return;
+  }
   // Measured: a call takes some microseconds, so pieces are few.
   const int64_t count = std::clamp<int64_t>(n / 128, 1, kMaxPieces / 2);
   const int64_t step = ((n + count - 1) / count + 63) / 64 * 64;
@@ -375,6 +384,7 @@ Packed::~Packed() = default;
 
 void Packed::multiply(int64_t m, const float* a, int64_t lda, float* c, const float* row) const {
   const State& s = *state_;
+  if (s.tiles) return s.tiles->multiply(m, a, lda, c, row);
   if (s.pieces.empty()) return gemm<float>(m, s.n, s.k, 1.f, {a, lda}, s.b, 0.f, c, s.n, row);
   parallel_for(int64_t(s.pieces.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {

@@ -4,6 +4,7 @@
 
 #include "cpu/loops/cast.h"
 #include "cpu/loops/fft.h"
+#include "cpu/loops/gemm.h"
 #include "cpu/loops/layers.h"
 #include "cpu/loops/moments.h"
 #include "cpu/loops/optim.h"
@@ -26,6 +27,7 @@ namespace taeda::loops {
 TAEDA_EACH_ISA(TAEDA_FAMILY_ROWS)
 TAEDA_EACH_ISA(TAEDA_CAST_LOOPS)
 TAEDA_EACH_ISA(TAEDA_FFT_LOOPS)
+TAEDA_EACH_ISA(TAEDA_GEMM_LOOPS)
 TAEDA_EACH_ISA(TAEDA_LAYER_LOOPS)
 TAEDA_EACH_ISA(TAEDA_MOMENT_LOOPS)
 TAEDA_EACH_ISA(TAEDA_OPTIM_LOOPS)
@@ -42,6 +44,7 @@ struct Copy {
   const ElementRow *activation, *arith, *compare, *special, *unary;
   const CastTable& cast;
   const FftTable& fft;
+  const GemmTable& gemm;
   LayerTables layers;
   const MomentTable& moments;
   const OptimTable& optim;
@@ -61,6 +64,7 @@ struct Copy {
        ISA::unary_rows,                         \
        ISA::cast,                               \
        ISA::fft,                                \
+       ISA::gemm,                               \
        {ISA::layers_float, ISA::layers_double}, \
        ISA::moments,                            \
        ISA::optim,                              \
@@ -119,6 +123,7 @@ FamilyRows unary_rows() noexcept { return {chosen().unary, kCopies[0].unary}; }
 const CastTable& cast_table() noexcept { return chosen().cast; }
 const CastTable& least_cast_table() noexcept { return kCopies[0].cast; }
 const FftTable& fft_table() noexcept { return chosen().fft; }
+const GemmTable& gemm_table() noexcept { return chosen().gemm; }
 const LayerTables& layer_tables() noexcept { return chosen().layers; }
 const MomentTable& moment_table() noexcept { return chosen().moments; }
 const OptimTable& optim_table() noexcept { return chosen().optim; }

@@ -1,0 +1,38 @@
+// Tiles of float32 matrix products, from operands that are laid out for them.
+#pragma once
+#include <cstdint>
+
+namespace taeda::loops {
+
+inline constexpr int64_t kTileRows = 6, kTileColumns = 16;  // of the result
+
+/// The tiles of a left operand (m, k) stand this many numbers apart, in each the columns of its rows one after the
+/// other; what is written in whole vectors ends before the next.
+constexpr int64_t left_tile(int64_t k) { return kTileRows * k + 8; }
+
+/// Empty where the vendors' routines are faster.
+struct GemmTable {
+  /// A left operand (m, k), `ld` from row to row (from column to column when transposed), to tiles. The last one has
+  /// the rows that remain.
+  void (*pack_left)(const float* a, int64_t ld, bool transposed, int64_t m, int64_t k, float* to) = nullptr;
+  /// Up to kTileColumns columns of a right operand (k, n), to k rows of kTileColumns numbers.
+  void (*pack_right)(const float* b, int64_t ld, bool transposed, int64_t k, int64_t n, float* to) = nullptr;
+  /// c (m, n) = row + alpha * a @ b, and beta * c + alpha * a @ b without `row`, of packed operands; n is at most
+  /// kTileColumns. Beta 0 does not read c.
+  void (*multiply)(int64_t m, int64_t n, int64_t k, float alpha, const float* a, const float* b, const float* row,
+                   float beta, float* c, int64_t ldc) = nullptr;
+};
+
+/// Declares the copy of one instruction set.
+#define TAEDA_GEMM_LOOPS(ISA)  \
+  namespace ISA {              \
+  extern const GemmTable gemm; \
+  }
+#ifdef TAEDA_ISA
+TAEDA_GEMM_LOOPS(TAEDA_ISA)
+#endif
+
+/// Those for this machine (src/cpu/isa.cpp).
+const GemmTable& gemm_table() noexcept;
+
+}  // namespace taeda::loops
