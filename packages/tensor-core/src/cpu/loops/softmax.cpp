@@ -1,4 +1,7 @@
 // Inner loops of softmax, over rows and along columns.
+#include <algorithm>
+#include <cstring>
+
 #include "cpu/loops/lanes.h"
 #include "cpu/loops/softmax.h"
 #include "scalar/math.h"
@@ -6,12 +9,34 @@
 namespace taeda::loops::TAEDA_ISA {
 namespace {
 
+template <class T>
+inline void shifted_exponentials(T* x, T top) {
+  for (int i = 0; i < Lanes<T>::count; ++i) x[i] = vexp(x[i] - top);
+}
+/// out = exp(in - top), the last ones as a whole vector too; `out` may be `in`.
+template <class T>
+inline void shifted_exponentials(T* out, const T* in, int64_t n, T top) {
+  constexpr int64_t L = Lanes<T>::count;
+  alignas(64) T last[L] = {};
+  const int64_t from = n > L ? n - L : 0, count = n - from;
+  std::copy_n(in + from, count, last);
+  shifted_exponentials(last, top);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < from / L * L; ++i) out[i] = vexp(in[i] - top);
+  if (from % L) {
+    alignas(64) T x[L];
+    std::memcpy(x, in + from / L * L, sizeof x);
+    shifted_exponentials(x, top);
+    std::memcpy(out + from / L * L, x, sizeof x);
+  }
+  std::copy_n(last, count, out + from);
+}
+
 /// out = exp(in - greatest) and its sum; returns the greatest.
 template <class T>
 [[gnu::noinline]] T exponentials_of(T* out, const T* in, int64_t n, T& sum) {
   const T top = max_contiguous(in, n);
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) out[i] = vexp(in[i] - top);
+  shifted_exponentials(out, in, n, top);
   sum = sum_contiguous(out, n);
   return top;
 }
@@ -45,7 +70,7 @@ void log_softmax_rows(void* out_, const void* in_, const void*, int64_t rows, in
     double sum = 0;
     for (int64_t done = 0; done < n; done += block) {
       const int64_t m = n - done < block ? n - done : block;
-      for (int64_t i = 0; i < m; ++i) terms[i] = vexp(in[done + i] - top);
+      shifted_exponentials(terms, in + done, m, top);
       sum += double(sum_block(terms, m));
     }
     const T shift = vlog(T(sum));
