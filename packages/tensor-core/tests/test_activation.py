@@ -91,3 +91,24 @@ def test_softmax_takes_a_dtype_by_position(name):
     for made in (getattr(taeda, name)(x, 1, taeda.float64), getattr(x, name)(1, taeda.float64)):
         assert made.dtype == taeda.float64
         assert made.tolist() == getattr(x.double(), name)(1).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_softmax_of_rows_of_any_length(dtype):
+    """Rows shorter than a vector, whole ones, and rests; a NaN at any place makes its row NaN alone."""
+    rng = np.random.default_rng(41)
+    for n in [*range(1, 70), 127, 197, 1025]:
+        x = rng.standard_normal((4, n)).astype(dtype) * 20
+        x[1, rng.integers(n)] = np.nan
+        x[2, : n // 2] = -np.inf
+        e = np.exp(x.astype("float64") - x.max(1, keepdims=True))
+        expected = e / e.sum(1, keepdims=True)
+        tolerance = 5e-6 if dtype == "float32" else 1e-13  # differences of numbers up to 80
+        got = taeda.softmax(taeda.from_numpy(x), 1).numpy()
+        np.testing.assert_allclose(got, expected, rtol=tolerance, atol=1e-37, err_msg=str(n))
+        got = taeda.log_softmax(taeda.from_numpy(x), 1).numpy()
+        with np.errstate(divide="ignore"):
+            logarithms = np.log(expected)
+        close = np.isfinite(logarithms)
+        np.testing.assert_allclose(got[close], logarithms[close], rtol=tolerance, atol=tolerance)
+        assert np.isnan(got[1]).all() and np.isneginf(got[2, : n // 2]).all()
