@@ -105,6 +105,45 @@ def test_what_is_outside_keeps_its_history():
         assert not grad(lambda a: (a * a * w).sum())(x).requires_grad
 
 
+NUMBERS = {
+    "a + 1.5": lambda a: a + 1.5,
+    "1.5 - a": lambda a: 1.5 - a,
+    "a ** 2.5": lambda a: a**2.5,
+    "where": lambda a: taeda.where(a > 0, a, 0.0),
+    "lerp": lambda a: taeda.lerp(a, a + 1, 0.3),
+    "logsumexp": lambda a: a.logsumexp(0),
+    "beside a number of float64": lambda a: a + taeda.tensor(1.0, dtype=taeda.float64),
+    "beside a vector of float64": lambda a: a + taeda.ones(2, dtype=taeda.float64),
+    "beside an integer": lambda a: a * taeda.tensor(3),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_examples_without_dimensions_promote_as_they_do_alone(name, dtype):
+    """A number does not widen an example, though the batch of such examples is a vector."""
+    x = taeda.tensor([1, 2, 3], dtype=getattr(taeda, dtype))
+    expected = taeda.stack([NUMBERS[name](a) for a in x])
+    found = vmap(NUMBERS[name])(x)
+    assert found.dtype is expected.dtype
+    same(found, expected, rtol=1e-3)
+
+
+def test_counts_of_shifts_and_classes_need_not_be_read():
+    counts = taeda.tensor([0, 1, 70])
+    shifted = vmap(taeda.bitwise_left_shift)(taeda.ones(3, 2, dtype=taeda.int64), counts)
+    assert shifted.tolist() == [[1, 1], [2, 2], [0, 0]]
+    one_hot = vmap(lambda c: taeda.nn.functional.one_hot(c, 3))(taeda.tensor([2, 0]))
+    assert one_hot.tolist() == [[0, 0, 1], [1, 0, 0]] and one_hot.dtype is taeda.int64
+    assert vmap(lambda s: taeda.normal(0.0, s), randomness="different")(taeda.zeros(4)).tolist() == [0.0] * 4
+
+
+@pytest.mark.parametrize("change", [lambda x: x.resize_(2, 2), lambda x: x.resize_as_(taeda.ones(2))])
+def test_an_example_has_no_memory_to_resize(change):
+    with pytest.raises(RuntimeError, match="belongs to level 'vmap'"):
+        vmap(lambda x: change(x.clone()))(taeda.ones(3, 4))
+
+
 def test_writing_in_place():
     def function(a):
         made = a.clone()

@@ -31,6 +31,18 @@ def test_policies(x, dtype):
     assert (x @ x).dtype is tc.float32
 
 
+def test_padding_and_pooled_volumes_go_by_their_mode(x):
+    """As PyTorch's table has them: mirrored and repeated edges in float32, constants and wrapped ones as they come."""
+    low, volumes = x.to(tc.bfloat16).reshape(1, 4, 4), x.to(tc.bfloat16).reshape(1, 2, 2, 4)
+    with amp.autocast("cpu", dtype=tc.bfloat16):
+        for mode, expected in (("reflect", tc.float32), ("replicate", tc.float32), ("circular", tc.bfloat16)):
+            assert tc.ops.pad(low, (1, 1), mode).dtype is expected, mode
+        assert tc.ops.pad(low, (1, 1)).dtype is tc.bfloat16
+        assert tc.ops.max_pool3d(volumes, 2).dtype is tc.float32
+        assert tc.ops.max_pool3d_with_indices(volumes, 2)[0].dtype is tc.bfloat16
+    assert tc.ops.pad(low, (1, 1), "reflect").dtype is tc.bfloat16
+
+
 def test_values_are_those_of_explicit_casts(x):
     with amp.autocast("cpu"):
         got = x @ x

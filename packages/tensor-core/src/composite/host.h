@@ -11,6 +11,8 @@ inline Tensor on_host(const Tensor& tensor) {
   check_has_memory(tensor, "to_device");
   return ops::contiguous(ops::to_device(tensor, Device{}));
 }
+/// Whether there are elements that can be read: none on meta, and none of a tensor that belongs to a level.
+inline bool readable(const Tensor& tensor) { return tensor.device().backend != kMeta && !is_carrier(tensor); }
 /// Whether elements can be read here without waiting for a device.
 inline bool at_hand(const Tensor& tensor) {
   return tensor.device().backend == kCPU && tensor.numel() > 0 && !is_carrier(tensor);

@@ -39,6 +39,7 @@ Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& sour
   check(source.dtype() == self.dtype(), ErrorKind::Runtime, "masked_scatter: argument 'source' has dtype ",
         name(source.dtype()), ", expected ", name(self.dtype()));
   const Shape sizes = broadcast_shapes(self.sizes(), mask.sizes(), "masked_scatter");
+  if (mask.device().backend == kMeta) return taeda::empty(sizes, self.dtype(), self.device());
   const Tensor places = ops::nonzero(ops::reshape(ops::expand(mask, sizes), Shape{-1}));
   const int64_t count = places.size(0);
   check(source.numel() >= count, ErrorKind::Runtime, "masked_scatter: argument 'source' has ", source.numel(),
@@ -74,6 +75,10 @@ static int64_t checked_classes(const Tensor& classes, int64_t num_classes) {
 Tensor one_hot(const Tensor& tensor, int64_t num_classes) {
   check(tensor.dtype() == DType::Int64, ErrorKind::Runtime, "one_hot: argument 'tensor' must be int64, got ",
         name(tensor.dtype()));
+  if (num_classes > 0 && !readable(tensor)) {
+    const Tensor all = ops::arange(Scalar(0), Scalar(num_classes), Scalar(1), DType::Int64, tensor.device());
+    return ops::to_dtype(ops::eq(ops::unsqueeze(tensor, -1), all), DType::Int64);
+  }
   const Tensor flat = on_host(tensor);
   const int64_t classes = checked_classes(flat, num_classes);
   Shape sizes(tensor.sizes());
@@ -152,6 +157,8 @@ static Tensor repeated_places(const Tensor& repeats, int64_t size, std::optional
       [[unlikely]]
     fail(ErrorKind::Runtime, "repeat_interleave: argument 'repeats' must be integers, one or one for each of the ",
          size, " elements, got ", describe(repeats));
+  if (repeats.device().backend == kMeta && output_size)
+    return taeda::empty(Shape{*output_size}, DType::Int64, repeats.device());
   const Tensor counts =
       on_host(ops::expand(ops::reshape(ops::to_dtype(repeats, DType::Int64), Shape{-1}), Shape{size}));
   Count sum = 0;

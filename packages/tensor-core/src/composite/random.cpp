@@ -114,7 +114,7 @@ Tensor normal_Tensor(const Tensor& mean, const Tensor& std, const Generator& gen
   if (is_integral(dtype)) dtype = default_dtype();
   check(!is_complex(std.dtype()), ErrorKind::Runtime, "normal: argument 'std' must not be complex, got ",
         name(std.dtype()));
-  if (std.numel()) {
+  if (std.numel() && readable(std)) {
     const double least = number_of(ops::amin(std));
     check(least >= 0, ErrorKind::Runtime, "normal: argument 'std' must not be negative, found ", least);
   }

@@ -149,7 +149,7 @@ Tensor istft(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_lengt
   const int64_t stop = std::min(end, all);
   check(start < stop, ErrorKind::Runtime, op, ": nothing is left of ", all, " samples between ", start, " and ", stop);
   const Tensor weight = ops::narrow(envelope, 1, start, stop - start);
-  if (self.device().backend != kMeta) {
+  if (readable(weight)) {
     const double least = number_of(ops::amin(ops::abs(ops::detach(weight))));
     check(least > 1e-11, ErrorKind::Runtime, op,
           ": argument 'window' leaves out samples: the least sum of its overlapping squares is ", least);

@@ -279,6 +279,7 @@ void resize_output(const Tensor& out, IntSpan sizes, const char* op) {
 
 void resize(const Tensor& self, IntSpan sizes) {
   if (std::ranges::equal(self.sizes(), sizes)) return;
+  check_has_memory(self, "resize_");
   check(!self.requires_grad(), ErrorKind::Runtime, "resize_: argument 'self' requires grad and cannot be resized");
   const Storage& storage = *self.impl()->storage;
   const int64_t before = storage.data ? self.bytes() - static_cast<char*>(storage.data) : 0;

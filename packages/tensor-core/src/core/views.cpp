@@ -391,6 +391,7 @@ Tensor flatten(const Tensor& self, int64_t start_dim, int64_t end_dim) {
 }
 
 Tensor unflatten(const Tensor& self, int64_t dim, IntSpan sizes) {
+  check(self.dim() > 0, ErrorKind::Runtime, "unflatten: argument 'self' has no dimension, expected at least one");
   dim = wrap_dim(dim, self.dim(), "unflatten");
   const Shape parts = resolve_shape("unflatten", sizes, self.size(dim), Shape{self.size(dim)});
   Shape out;

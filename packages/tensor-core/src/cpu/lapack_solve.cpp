@@ -1,6 +1,7 @@
 // CPU kernels of the solve family.
 #include "cpu/matrices.h"
 #include "infer/matrices.h"
+#include "infer/solve.h"
 #include "taeda/arithmetic.h"
 #include "taeda/ops.h"
 
@@ -279,22 +280,20 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq_kernel(const Tensor& self, cons
   expect_countable(op, b);
   const std::string_view name = driver.value_or("gelsy");
   const char routine = name == "gels" ? 's' : name == "gelsy" ? 'y' : name == "gelsd" ? 'd' : 'l';
-  const bool ranks = routine != 's', values = routine == 'd' || routine == 'l';
-  const bool vector = infer::is_vector_side(self, b);
+  const bool ranks = routine != 's', vector = infer::is_vector_side(self, b);
   const Tensor B = vector ? ops::unsqueeze(b, -1) : b;
   const int64_t m = self.size(-2), n = self.size(-1), k = std::min(m, n), most = std::max(m, n), columns = B.size(-1);
-  const DType dtype = self.dtype(), real = real_of(dtype);
+  const auto [shape, left, ranks_shape, s_shape] = infer::lstsq_results(self, b, driver);
+  const DType dtype = self.dtype(), real = left.dtype;
   const double precision = real == DType::Float32 ? 0x1p-23 : 0x1p-52;
   const Shape batch = broadcast_shapes(batch_of(self), batch_of(B), op);
   const int64_t count = product(batch);
 
-  const Spec shape = infer::columns(infer::with_tail(batch, {n, columns}), dtype);
-  const Tensor solution =
-      vector ? empty(infer::with_tail(batch, {n}), dtype) : empty_strided(shape.sizes, shape.strides, dtype);
+  const Tensor solution = vector ? empty(shape.sizes, dtype) : empty_strided(shape.sizes, shape.strides, dtype);
   const Tensor X = vector ? ops::unsqueeze(solution, -1) : solution,
                squares = empty(infer::with_tail(batch, {columns}), real);
-  const Tensor rank = empty(ranks ? Shape(batch) : Shape{0}, DType::Int64),
-               s = values ? empty(infer::with_tail(batch, {k}), real) : empty(Shape{0}, real);
+  const Tensor rank = empty(ranks_shape.sizes, DType::Int64), s = empty(s_shape.sizes, real);
+  const bool values = routine == 'd' || routine == 'l';
   bool full = true;
   if (k == 0) {
     ops::zero_(X);

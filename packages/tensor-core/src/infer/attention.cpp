@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "infer/dtypes.h"
+#include "infer/gradients.h"
 #include "taeda/ops/attention.h"
 
 namespace taeda::infer {
@@ -60,5 +61,20 @@ void fused_attention_backward(const Tensor& grad, const Tensor& query, const Ten
   check(is_floating(logsumexp.dtype()), ErrorKind::Runtime, op, ": argument 'logsumexp' has dtype ",
         name(logsumexp.dtype()), ", expected a floating-point dtype");
 }
+
+namespace {
+
+std::tuple<Tensor, Tensor, Tensor> backward_meta(const Tensor& grad, const Tensor& query, const Tensor& key,
+                                                 const Tensor& value, const Tensor&, const Tensor&, const Tensor&, bool,
+                                                 double, int64_t output_mask) {
+  return {gradient_meta(grad, query.sizes(), output_mask, 1), gradient_meta(grad, key.sizes(), output_mask, 2),
+          gradient_meta(grad, value.sizes(), output_mask, 4)};
+}
+const bool registered = [] {
+  kernel<op::fused_attention_backward>(kMeta, backward_meta);
+  return true;
+}();
+
+}  // namespace
 
 }  // namespace taeda::infer

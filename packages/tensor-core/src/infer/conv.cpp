@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "infer/gradients.h"
 #include "infer/windows.h"
 #include "taeda/checked.h"
 #include "taeda/ops/conv.h"
@@ -144,11 +145,8 @@ namespace {
 /// Tensors without bytes stand for the gradients asked for.
 std::tuple<Tensor, Tensor, Tensor> backward_meta(const Tensor& grad, const Tensor& input, const Tensor& weight, IntSpan,
                                                  IntSpan, IntSpan, int64_t, int64_t output_mask) {
-  const auto like = [&](const Tensor& t, int bit) {
-    return output_mask & bit ? empty(t.sizes(), grad.dtype(), grad.device()) : Tensor();
-  };
-  return {like(input, 1), like(weight, 2),
-          output_mask & 4 ? empty(weight.sizes().first(1), grad.dtype(), grad.device()) : Tensor()};
+  return {gradient_meta(grad, input.sizes(), output_mask, 1), gradient_meta(grad, weight.sizes(), output_mask, 2),
+          gradient_meta(grad, weight.sizes().first(1), output_mask, 4)};
 }
 const bool registered = [] {
   kernel<op::conv2d_backward>(kMeta, backward_meta);

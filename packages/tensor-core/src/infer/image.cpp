@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "infer/gradients.h"
 #include "infer/windows.h"
 #include "taeda/checked.h"
 #include "taeda/ops/image.h"
@@ -130,10 +131,7 @@ namespace {
 /// Tensors without bytes stand for the gradients asked for.
 std::tuple<Tensor, Tensor> grid_sampler_backward_meta(const Tensor& grad, const Tensor& input, const Tensor& grid,
                                                       int64_t, int64_t, bool, int64_t output_mask) {
-  const auto like = [&](const Tensor& t, int bit) {
-    return output_mask & bit ? empty(t.sizes(), grad.dtype(), grad.device()) : Tensor();
-  };
-  return {like(input, 1), like(grid, 2)};
+  return {gradient_meta(grad, input.sizes(), output_mask, 1), gradient_meta(grad, grid.sizes(), output_mask, 2)};
 }
 const bool registered = [] {
   kernel<op::grid_sampler_backward>(kMeta, grid_sampler_backward_meta);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "infer/gradients.h"
 #include "taeda/ops/linalg.h"
 
 namespace taeda::infer {
@@ -174,5 +175,19 @@ Spec linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   }
   return spec(layer_sizes(input, weight), input.dtype());
 }
+
+namespace {
+
+std::tuple<Tensor, Tensor, Tensor> backward_meta(const Tensor& grad, const Tensor& input, const Tensor& weight,
+                                                 int64_t output_mask) {
+  return {gradient_meta(grad, input.sizes(), output_mask, 1), gradient_meta(grad, weight.sizes(), output_mask, 2),
+          gradient_meta(grad, weight.sizes().first(size_t(weight.dim() - 1)), output_mask, 4)};
+}
+const bool registered = [] {
+  kernel<op::linear_backward>(kMeta, backward_meta);
+  return true;
+}();
+
+}  // namespace
 
 }  // namespace taeda::infer

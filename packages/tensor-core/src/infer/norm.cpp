@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "infer/dtypes.h"
+#include "infer/gradients.h"
 #include "taeda/ops/norm.h"
 
 namespace taeda::infer {
@@ -136,10 +137,8 @@ namespace {
 /// What the three backward operators give on a device without memory.
 std::tuple<Tensor, Tensor, Tensor> gradients_meta(const Tensor& grad, const Tensor& input, IntSpan parameters,
                                                   int64_t mask) {
-  const auto like = [&](IntSpan sizes, int bit) {
-    return mask & bit ? empty(sizes, grad.dtype(), grad.device()) : Tensor();
-  };
-  return {like(input.sizes(), 1), like(parameters, 2), like(parameters, 4)};
+  return {gradient_meta(grad, input.sizes(), mask, 1), gradient_meta(grad, parameters, mask, 2),
+          gradient_meta(grad, parameters, mask, 4)};
 }
 std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_meta(const Tensor& grad, const Tensor& input, const Tensor&,
                                                             const Tensor&, const Tensor&, bool, int64_t mask) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "taeda/elementwise.h"
+#include "taeda/levels.h"
 
 namespace taeda::infer {
 namespace {
@@ -103,7 +104,8 @@ const Tensor& lower_bound(const char* op, const Tensor& bound, const Tensor& sel
   return bound_of(op, "min", bound, self, false, room);
 }
 const Tensor& shift_count(const Tensor& count, Tensor&& room) {
-  if (count.dim() != 0 || !is_integral(count.dtype()) || count.device().backend != kCPU) return count;
+  if (count.dim() != 0 || !is_integral(count.dtype()) || count.device().backend != kCPU || is_carrier(count))
+    return count;
   const Scalar bits = scalar_of(count);
   if (bits.to<uint64_t>() <= 64) return count;
   return room = count.is_wrapped_number() ? Tensor(64) : all_bits(count.dtype());

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "infer/dtypes.h"
+#include "taeda/ops/random.h"
 
 namespace taeda::infer {
 namespace {
@@ -81,5 +82,21 @@ void uniform_bounds(const char* op, const Tensor& self, double low, double high,
   check(high - low <= largest_number(self.dtype()), ErrorKind::Runtime, op, ": arguments '", a, "' (", low, ") and '",
         b, "' (", high, ") are further apart than the largest number of ", name(self.dtype()));
 }
+
+namespace {
+
+Tensor poisson_meta(const Tensor& self, const Generator&) { return empty(self.sizes(), self.dtype(), self.device()); }
+Tensor multinomial_meta(const Tensor& self, int64_t num_samples, bool, const Generator&) {
+  Shape sizes(self.sizes());
+  sizes.back() = num_samples;
+  return empty(sizes, DType::Int64, self.device());
+}
+const bool registered = [] {
+  kernel<op::multinomial>(kMeta, multinomial_meta);
+  kernel<op::poisson>(kMeta, poisson_meta);
+  return true;
+}();
+
+}  // namespace
 
 }  // namespace taeda::infer

@@ -125,5 +125,34 @@ void linalg_lstsq(const Tensor& self, const Tensor& b, std::optional<double>, st
         ErrorKind::Runtime, op, ": argument 'driver' is '", driver.value_or(""),
         "', expected 'gels', 'gelsy', 'gelsd' or 'gelss'");
 }
+std::array<Spec, 4> lstsq_results(const Tensor& self, const Tensor& b, std::optional<std::string_view> driver) {
+  const std::string_view routine = driver.value_or("gelsy");
+  const bool vector = is_vector_side(self, b), values = routine == "gelsd" || routine == "gelss";
+  const int64_t m = self.size(-2), n = self.size(-1), sides = vector ? 1 : b.size(-1);
+  const Shape batch = broadcast_shapes(batch_of(self), batch_of(b, vector ? 1 : 2), "linalg_lstsq");
+  const DType real = real_of(self.dtype());
+  return {vector ? spec(with_tail(batch, {n}), self.dtype()) : columns(with_tail(batch, {n, sides}), self.dtype()),
+          spec(m > n && routine != "gelsy" ? with_tail(batch, {sides}) : Shape{0}, real),
+          spec(routine == "gels" ? Shape{0} : batch, DType::Int64),
+          spec(values ? with_tail(batch, {std::min(m, n)}) : Shape{0}, real)};
+}
+
+namespace {
+
+std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq_meta(const Tensor& self, const Tensor& b, std::optional<double>,
+                                                      std::optional<std::string_view> driver) {
+  const auto [solution, residuals, rank, values] = lstsq_results(self, b, driver);
+  const auto made = [&](const Spec& s) {
+    return s.strides.empty() ? empty(s.sizes, s.dtype, self.device())
+                             : empty_strided(s.sizes, s.strides, s.dtype, self.device());
+  };
+  return {made(solution), made(residuals), made(rank), made(values)};
+}
+const bool registered = [] {
+  kernel<op::linalg_lstsq>(kMeta, lstsq_meta);
+  return true;
+}();
+
+}  // namespace
 
 }  // namespace taeda::infer

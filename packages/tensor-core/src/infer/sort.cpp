@@ -72,4 +72,20 @@ std::array<Spec, 2> topk(const Tensor& self, int64_t k, int64_t dim, bool, bool)
   return {spec(sizes, self.dtype()), spec(sizes, DType::Int64)};
 }
 
+namespace {
+
+Tensor histc_meta(const Tensor& self, int64_t bins, const Scalar&, const Scalar&) {
+  return empty(Shape{bins}, self.dtype(), self.device());
+}
+Tensor searchsorted_meta(const Tensor& sorted_sequence, const Tensor& self, bool) {
+  return empty(self.sizes(), DType::Int64, sorted_sequence.device());
+}
+const bool registered = [] {
+  kernel<op::histc>(kMeta, histc_meta);
+  kernel<op::searchsorted>(kMeta, searchsorted_meta);
+  return true;
+}();
+
+}  // namespace
+
 }  // namespace taeda::infer

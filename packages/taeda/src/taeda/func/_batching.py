@@ -133,6 +133,8 @@ def call(level: Batching, op: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         targets = tensors_of(list(args[:count]))
         base = tensor.library.op(op.name.removesuffix(".out").removesuffix("_out"))
         return _write(level, op, targets, computed(level, base, args[count:], kwargs))
+    if op.name == "set_":
+        raise RuntimeError(f"vmap: {op.name} gives a tensor other memory, and an example has none of its own")
     base = op.name.removesuffix("_")
     if op.name in RULES or not _is_operator(base):
         return _in_place(level, op, args, kwargs)
@@ -143,7 +145,7 @@ def call(level: Batching, op: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
 def _is_operator(name: str) -> bool:
     try:
         tensor.library.op(name)
-    except (AttributeError, KeyError, RuntimeError, ValueError):
+    except (AttributeError, LookupError, RuntimeError, ValueError):
         return False
     return True
 

@@ -22,7 +22,7 @@ def padded(whole: Any, dims: int) -> Any:
 
 def behind(dim: int, dims: int) -> int:
     """A dimension of an example as one of the batch."""
-    wrapped = dim + dims if dim < 0 else dim
+    wrapped = dim + max(dims, 1) if dim < 0 else dim
     if not 0 <= wrapped < max(dims, 1):
         raise IndexError(
             f"vmap: found dimension {dim}, expected {-max(dims, 1)} to {max(dims, 1) - 1} for {dims} dimensions"
@@ -30,24 +30,35 @@ def behind(dim: int, dims: int) -> int:
     return wrapped + 1
 
 
+def _stand_in(operand: Any) -> Any:
+    """What promotes as an operand does: itself if it is a number, else a tensor without elements."""
+    number = tensor._C._wrapped_number(operand)
+    if number is not operand:
+        return number
+    return tensor.empty((1,) * min(operand.dim(), 1), dtype=operand.dtype, device="meta")
+
+
+def _common_dtype(operands: list[Any]) -> Any:
+    """The dtype that element-wise operators promote an example's operands to."""
+    stand_ins = sorted(map(_stand_in, operands), key=lambda each: not isinstance(each, Tensor))
+    result = stand_ins[0]
+    for other in stand_ins[1:]:
+        dims = max(result.dim(), other.dim() if isinstance(other, Tensor) else 0)
+        result = tensor.empty((1,) * dims, dtype=tensor.result_type(result, other), device="meta")
+    return result.dtype
+
+
 def _promoted(level: Batching, operands: list[Any]) -> list[Any]:
-    """Numbers among operands lead to another dtype than tensors do: they are numbers no longer once they have a
-    batch."""
-    if not any(t.dim() == 0 and level.whole(t) is not None for t in operands) or len(operands) < 2:
-        return [level.whole(t) for t in operands]
-    kinds = {t.dtype for t in operands}
-    if len(kinds) == 1:
-        return [level.whole(t) for t in operands]
-    result = operands[0].dtype
-    like = [tensor.empty((1,) * min(t.dim(), 1), dtype=t.dtype, device="meta") for t in operands]
-    result = like[0]
-    for other in like[1:]:
-        result = tensor.empty(
-            (1,) * max(result.dim(), other.dim()), dtype=tensor.result_type(result, other), device="meta"
-        )
+    """Examples of no dimension promote less than tensors with dimensions do, which is what they are in a batch."""
+    wholes = [level.whole(t) for t in operands]
+    if not any(t.dim() == 0 and whole is not None for t, whole in zip(operands, wholes, strict=True)):
+        return wholes
+    if len({t.dtype for t in operands}) == 1:
+        return wholes
+    dtype = _common_dtype(operands)
     return [
-        whole.to(result.dtype) if whole is not None and t.dim() == 0 and t.dtype is not tensor.bool else whole
-        for t, whole in zip(operands, map(level.whole, operands), strict=True)
+        whole.to(dtype) if whole is not None and t.dim() == 0 and t.dtype is not tensor.bool else whole
+        for t, whole in zip(operands, wholes, strict=True)
     ]
 
 

@@ -133,4 +133,6 @@ def _of_several(level: Batching, op: Any, *args: Any, **kwargs: Any) -> Any:
 def _cdist_backward(level: Batching, op: Any, grad: Any, x1: Any, x2: Any, p: float, distances: Any) -> Any:
     if not grad.dim() == x1.dim() == x2.dim():
         return NotImplemented
-    return op(*(level.expanded(t) for t in (grad, x1, x2)), p, level.expanded(distances))
+    wholes = (level.expanded(t) for t in (grad, x1, x2, distances))
+    g, a, b, d = (t.reshape(-1, *t.shape[-2:]) for t in wholes)
+    return op(g, a, b, p, d).reshape(level.size, *x1.shape)

@@ -27,8 +27,8 @@ _SAMPLES = {
     "adaptive_avg_pool2d": 4, "adaptive_avg_pool2d_backward": 4, "adaptive_max_pool2d": 4,
     "adaptive_max_pool2d_backward": 4, "avg_pool2d": 4, "avg_pool2d_backward": 4, "max_pool2d_backward": 4,
     "max_pool2d_pick": 4, "max_pool2d_with_indices": 4, "max_pool2d_with_indices_backward": 4,
-    "max_pool2d_with_offsets": 4, "col2im": 3, "im2col": 4, "resample": 0, "grid_sampler": 0, "lstm_gates": 0,
-    "lstm_gates_backward": 0, "gru_gates": 0, "gru_gates_backward": 0, "fused_attention": 0,
+    "max_pool2d_with_offsets": 4, "col2im": 3, "im2col": 4, "resample": 0, "resample_backward": 0, "grid_sampler": 0,
+    "lstm_gates": 0, "lstm_gates_backward": 0, "gru_gates": 0, "gru_gates_backward": 0, "fused_attention": 0,
     "fused_attention_backward": 0,
 }  # fmt: skip
 
@@ -41,12 +41,6 @@ def _samples(level: Batching, op: Any, *args: Any, **kwargs: Any) -> Any:
     if any(not t.dim() for t in tensors_of(args)):
         return NotImplemented
     return _unfolded(level, op(*changed(args, lambda t: _folded(level.expanded(t))), **kwargs))
-
-
-@rule("resample_backward")
-def _resample_backward(level: Batching, op: Any, grad: Any, input_size: Any, *rest: Any) -> Any:
-    sizes = [level.size * input_size[0], *input_size[1:]]
-    return _unfolded(level, op(_folded(level.whole(grad)), sizes, *rest))
 
 
 # Convolutions

@@ -165,6 +165,13 @@ def _to_widest(arguments: tuple) -> tuple:
     return tuple(_each(a, lambda t: _cast(t, widest) if _eligible(t) else t) for a in arguments)
 
 
+def _padded(arguments: tuple) -> tuple:
+    """The arguments of `pad`, whose mode and number of dimensions decide."""
+    input, amounts, mode, *_ = arguments
+    name = f"{policies.PADDINGS.get(mode)}{len(amounts) // 2}d"
+    return (_to_float32(input), *arguments[1:]) if name in policies.FLOAT32 else arguments
+
+
 class _Casting(Layer):
     """Casts the arguments of the operators that have a policy."""
 
@@ -172,6 +179,8 @@ class _Casting(Layer):
         family = target.name.partition(".")[0]
         if family in policies.WIDEST:
             change = _to_widest
+        elif family == "pad":
+            change = _padded
         else:
             one = _to_lower if family in policies.LOWER else _to_float32
 
@@ -202,7 +211,7 @@ def _install() -> None:
         return
     with _lock:
         if _layer is None:
-            named = policies.LOWER | policies.FLOAT32 | policies.WIDEST
+            named = policies.LOWER | policies.FLOAT32 | policies.WIDEST | {"pad"}
             chosen = [
                 each
                 for each in operators()

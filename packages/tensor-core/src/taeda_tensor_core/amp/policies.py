@@ -27,13 +27,16 @@ FLOAT32 = frozenset({
     "linalg_eig", "linalg_eigh", "linalg_eigvals", "linalg_eigvalsh", "linalg_householder_product",
     "linalg_inv", "linalg_inv_ex", "linalg_lstsq", "linalg_matrix_rank", "linalg_qr", "linalg_solve",
     "linalg_svd", "linalg_svdvals", "linalg_tensorinv", "linalg_tensorsolve", "lu_solve",
-    "margin_ranking_loss", "max_pool3d", "max_pool3d_with_indices", "max_unpool2d", "max_unpool3d",
-    "mse_loss", "multi_margin_loss", "multilabel_margin_loss", "nanquantile", "nll_loss", "orgqr", "ormqr",
+    "margin_ranking_loss", "max_pool3d", "max_unpool2d", "max_unpool3d", "mse_loss", "multi_margin_loss",
+    "multilabel_margin_loss", "nanquantile", "nll_loss", "orgqr", "ormqr",
     "pinverse", "poisson_nll_loss", "polar", "prod", "qr", "quantile", "reflection_pad1d",
     "reflection_pad2d", "replication_pad1d", "replication_pad2d", "replication_pad3d", "smooth_l1_loss",
     "soft_margin_loss", "stft", "svd", "trace", "triangular_solve", "triplet_margin_loss",
     "view_as_complex",
 })  # fmt: skip
+
+#: What the modes of `pad` are called above; the others are not computed in float32.
+PADDINGS = {"reflect": "reflection_pad", "replicate": "replication_pad"}
 
 #: Tensors that are put together: the widest of their dtypes.
 WIDEST = frozenset({"cat", "index_copy", "stack"})

@@ -492,6 +492,7 @@ RECORDS = [
             calls(((6,), 0, (2, 3)), ((2, 6), -1, (-1, 2)), ((4, 2), 0, (2, 1, 2)), ((0, 3), 0, (0, 2))),
             wrong_call(REFUSED, "unflatten 6", zeros(6), 0, (4, 2)),
             wrong_call(REFUSED, "unflatten", zeros(6), 0, (-1, 4)),
+            wrong_call(REFUSED, "unflatten no dimension", zeros(), 0, (-1, 2)),
             wrong_call(IndexError, "1", zeros(6), 1, (2, 3))),
     _record("unfold", _unfold,
             calls(((5,), 0, 2, 1), ((5,), 0, 2, 3), ((5,), -1, 5, 1), ((3, 4), 0, 2, 1), ((2, 4, 3), 1, 3, 1),
