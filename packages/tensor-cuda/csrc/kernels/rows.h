@@ -102,11 +102,15 @@ struct SoftmaxBackward {
   }
 };
 
-/// Row-major rows of a length, normalised; weight and bias are those of places in a row.
+/// Row-major rows of a length, normalised. Weight and bias are those of channels: a row has as many as there are spans
+/// of `inner` elements in it, and each of `groups` rows in turn has channels of its own.
 struct Normalised {
   Array in, weight, bias, out, mean, rstd;
-  int64_t length;
+  int64_t length, groups, inner;
   double eps;
+  TAEDA_HD int64_t channel(int64_t row, int64_t i) const {
+    return inner == 1 && groups == 1 ? i : row % groups * (length / inner) + i / inner;
+  }
 };
 template <class C>
 struct LayerNorm {
@@ -137,8 +141,8 @@ struct LayerNorm {
       const C rstd = C(1) / C(sqrt(shared.parts[0][0] / C(n.length) + C(n.eps)));
       for (int64_t i = thread; i < n.length; i += kThreads) {
         C y = (load<C>(n.in, base + i) - own.mean) * rstd;
-        if (n.weight.data) y *= load<C>(n.weight, i);
-        if (n.bias.data) y += load<C>(n.bias, i);
+        if (n.weight.data) y *= load<C>(n.weight, n.channel(row, i));
+        if (n.bias.data) y += load<C>(n.bias, n.channel(row, i));
         store<C>(n.out, base + i, y);
       }
       if (thread == 0) {
@@ -149,7 +153,7 @@ struct LayerNorm {
   }
 };
 
-// --- fused optimizers: a thread for each element of a parameter ---
+// --- fused optimizers: a thread for each element of several parameters ---
 
 struct Step {
   Array param, grad, first, second, largest;
@@ -201,6 +205,29 @@ struct SgdStep {
       g = s.nesterov ? g + b * C(Real(s.beta1)) : b;
     }
     store<C>(s.param, i, p - g * C(Real(s.lr)));
+  }
+};
+
+/// What differs between the parameters that one launch changes.
+struct StepPart {
+  Array param, grad, first, second, largest;
+  double scale1, scale2;
+  int64_t end;  // elements of this one and those before it
+};
+template <class Body>
+struct StepOfMany {
+  static constexpr int kMost = 24;  // a kernel's parameters have 4 KiB
+  Step common;
+  StepPart parts[kMost];
+  TAEDA_HD void operator()(int64_t i) const {
+    int k = 0;
+    while (i >= parts[k].end) ++k;
+    const StepPart& part = parts[k];
+    Body body{common};
+    body.s.param = part.param, body.s.grad = part.grad, body.s.first = part.first;
+    body.s.second = part.second, body.s.largest = part.largest;
+    body.s.scale1 = part.scale1, body.s.scale2 = part.scale2;
+    body(k == 0 ? i : i - parts[k - 1].end);
   }
 };
 

@@ -9,8 +9,8 @@ namespace taeda::cuda {
 const taeda_api* api = nullptr;
 int32_t backend_number = 0;
 
-const std::vector<Operation>&index_operations(), &matrix_operations(), &random_operations(), &reduce_operations(),
-    &row_operations(), &window_operations();
+const std::vector<Operation>&attention_operations(), &index_operations(), &loss_operations(), &matrix_operations(),
+    &norm_operations(), &random_operations(), &reduce_operations(), &row_operations(), &window_operations();
 
 namespace {
 
@@ -22,9 +22,9 @@ struct Entry {
   int32_t number;
 };
 const std::vector<const std::vector<Operation>*>& operation_tables() {
-  static const std::vector<const std::vector<Operation>*> tables{&index_operations(),  &matrix_operations(),
-                                                                 &random_operations(), &reduce_operations(),
-                                                                 &row_operations(),    &window_operations()};
+  static const std::vector<const std::vector<Operation>*> tables{
+      &attention_operations(), &index_operations(),  &loss_operations(), &matrix_operations(), &norm_operations(),
+      &random_operations(),    &reduce_operations(), &row_operations(),  &window_operations()};
   return tables;
 }
 std::vector<Entry>& entries() {

@@ -52,7 +52,7 @@ void native_layer_norm(const Call& call) {
   n.out = to.array();
   n.mean = to_mean.array();
   n.rstd = to_rstd.array();
-  n.length = length;
+  n.length = length, n.groups = n.inner = 1;
   n.eps = call.real(4);
   if (out.dtype() == TAEDA_FLOAT64) call.launch(LayerNorm<double>{n}, out.numel() / length);
   else call.launch(LayerNorm<float>{n}, out.numel() / length);
@@ -61,40 +61,63 @@ void native_layer_norm(const Call& call) {
 
 // --- optimizers ---
 
-/// A tensor that a step reads and writes, row by row.
-class Changed {
+/// Steps of parameters that are computed alike, gathered for launches of as many as fit.
+template <class Body>
+class Gathered {
  public:
-  Changed(const Call& call, const Tensor& tensor) : call_(call), tensor_(tensor), rows_(call.rows(tensor)) {}
-  Array array() const { return rows_.array(); }
-  void done() const {
-    if (rows_.handle() != tensor_.handle()) call_.copy(tensor_, rows_);
+  Gathered(const Call& call, const Step& common) : call_(call) { body_.common = common; }
+  /// Those after `grad` may be absent.
+  void add(const Tensor& param, const Tensor& grad, std::initializer_list<const Tensor*> others, double scale1 = 1,
+           double scale2 = 1) {
+    if (param.numel() == 0) return;
+    StepPart& part = body_.parts[count_];
+    part = {};
+    part.param = changed(param);
+    slopes_.push_back(call_.rows(grad));
+    part.grad = slopes_.back().array();
+    Array* const places[] = {&part.first, &part.second, &part.largest};
+    size_t k = 0;
+    for (const Tensor* other : others) {
+      if (other) *places[k] = changed(*other);
+      ++k;
+    }
+    part.scale1 = scale1, part.scale2 = scale2;
+    part.end = items_ += param.numel();
+    if (++count_ == StepOfMany<Body>::kMost) launch();
+  }
+  void launch() {
+    if (count_ > 0) call_.launch(body_, items_);
+    for (const auto& [tensor, rows] : changed_)
+      if (rows.handle() != tensor->handle()) call_.copy(*tensor, rows);
+    changed_.clear(), slopes_.clear();
+    count_ = 0, items_ = 0;
   }
 
  private:
-  const Call& call_;
-  const Tensor& tensor_;
-  Tensor rows_;
-};
-template <template <class> class Body>
-void take_step(const Call& call, Step step, const Tensor& param, const Tensor& grad, const Tensor* first,
-               const Tensor* second, const Tensor* largest) {
-  const Changed to(call, param);
-  const Tensor slope = call.rows(grad);
-  std::optional<Changed> others[3];
-  Array* const places[] = {&step.first, &step.second, &step.largest};
-  const Tensor* const given[] = {first, second, largest};
-  step.param = to.array();
-  step.grad = slope.array();
-  for (int k = 0; k < 3; ++k)
-    if (given[k]) *places[k] = others[k].emplace(call, *given[k]).array();
-  switch (class_for(param.dtype())) {
-    case Class::Complex: call.launch(Body<Complex128>{step}, param.numel()); break;
-    case Class::Double: call.launch(Body<double>{step}, param.numel()); break;
-    default: call.launch(Body<float>{step}, param.numel());
+  /// A tensor that the step reads and writes, row by row.
+  Array changed(const Tensor& tensor) {
+    changed_.emplace_back(&tensor, call_.rows(tensor));
+    return changed_.back().second.array();
   }
-  to.done();
-  for (const auto& other : others)
-    if (other) other->done();
+  const Call& call_;
+  StepOfMany<Body> body_{};
+  std::vector<std::pair<const Tensor*, Tensor>> changed_;
+  std::vector<Tensor> slopes_;
+  int count_ = 0;
+  int64_t items_ = 0;
+};
+/// Parameters by the type that their steps are computed in.
+template <template <class> class Body, class Add>
+void take_steps(const Call& call, const Step& step, const std::vector<Tensor>& params, const Add& add) {
+  Gathered<Body<float>> single(call, step);
+  Gathered<Body<double>> wide(call, step);
+  Gathered<Body<Complex128>> complex(call, step);
+  for (size_t i = 0; i < params.size(); ++i) switch (class_for(params[i].dtype())) {
+      case Class::Complex: add(complex, i); break;
+      case Class::Double: add(wide, i); break;
+      default: add(single, i);
+    }
+  single.launch(), wide.launch(), complex.launch();
 }
 void fused_adam(const Call& call) {
   const auto params = call.tensors(0), grads = call.tensors(1), firsts = call.tensors(2), seconds = call.tensors(3),
@@ -109,11 +132,10 @@ void fused_adam(const Call& call) {
   const bool amsgrad = call.flag(11);
   s.maximize = call.flag(12);
   s.decoupled = call.flag(13);
-  for (size_t i = 0; i < params.size(); ++i) {
-    s.scale1 = 1 / (1 - std::pow(s.beta1, double(steps[i])));
-    s.scale2 = 1 / (1 - std::pow(s.beta2, double(steps[i])));
-    take_step<AdamStep>(call, s, params[i], grads[i], &firsts[i], &seconds[i], amsgrad ? &largest[i] : nullptr);
-  }
+  take_steps<AdamStep>(call, s, params, [&](auto& to, size_t i) {
+    to.add(params[i], grads[i], {&firsts[i], &seconds[i], amsgrad ? &largest[i] : nullptr},
+           1 / (1 - std::pow(s.beta1, double(steps[i]))), 1 / (1 - std::pow(s.beta2, double(steps[i]))));
+  });
 }
 void fused_sgd(const Call& call) {
   const auto params = call.tensors(0), grads = call.tensors(1), buffers = call.tensors(2);
@@ -125,8 +147,8 @@ void fused_sgd(const Call& call) {
   s.nesterov = call.flag(7);
   s.maximize = call.flag(8);
   s.first_step = call.flag(9);
-  for (size_t i = 0; i < params.size(); ++i)
-    take_step<SgdStep>(call, s, params[i], grads[i], s.beta1 != 0 ? &buffers[i] : nullptr, nullptr, nullptr);
+  take_steps<SgdStep>(call, s, params,
+                      [&](auto& to, size_t i) { to.add(params[i], grads[i], {s.beta1 != 0 ? &buffers[i] : nullptr}); });
 }
 
 }  // namespace

@@ -1,0 +1,15 @@
+// Kernels of attention.
+#include "kernels/attention.h"
+
+#define TAEDA_FAMILY "attention"
+
+namespace taeda::cuda {
+
+TAEDA_KERNEL(attention_f, Attention<float>)
+TAEDA_KERNEL(attention_d, Attention<double>)
+TAEDA_KERNEL(attention_shares_f, AttentionShares<float>)
+TAEDA_KERNEL(attention_shares_d, AttentionShares<double>)
+TAEDA_KERNEL(attention_gradient_f, AttentionGradient<float>)
+TAEDA_KERNEL(attention_gradient_d, AttentionGradient<double>)
+
+}  // namespace taeda::cuda

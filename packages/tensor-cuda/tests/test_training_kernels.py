@@ -1,0 +1,203 @@
+"""Kernels that do in a launch or two what is decomposed elsewhere: against the cpu's own, across borders of tiles."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+HEAD = """
+import taeda_tensor_core as tc
+kind = tc.get_device_module("cuda")
+tc.manual_seed(SEED)
+
+def launches(work):
+    # A kernel of few items takes two microseconds of simulated time.
+    start, end = (kind.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    work()
+    end.record()
+    end.synchronize()
+    return round(start.elapsed_time(end) * 1000 / 2)
+
+def there(value):
+    if isinstance(value, tc.Tensor):
+        return value.to("cuda")
+    return [there(each) for each in value] if isinstance(value, list) else value
+
+def near(found, expected, tolerance):
+    found = found if isinstance(found, tuple) else (found,)
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    for a, b in zip(found, expected):
+        assert (a is None) == (b is None)
+        if a is not None:
+            assert a.shape == b.shape and a.dtype == b.dtype, (a.shape, b.shape, a.dtype, b.dtype)
+            assert tc.allclose(a.cpu(), b, rtol=tolerance, atol=tolerance, equal_nan=True), (a.cpu() - b).abs().max()
+
+def check(name, *arguments, most, tolerance=1e-12):
+    operator = getattr(tc.ops, name)
+    moved = there(list(arguments))
+    near(operator(*moved), operator(*arguments), tolerance)
+    count = launches(lambda: operator(*moved))
+    assert count <= most, (name, count)
+
+d = dict(dtype=tc.float64)
+"""
+
+
+def run(program: str, seed: int = 1) -> None:
+    print(f"seed {seed}")
+    text = HEAD.replace("SEED", str(seed)) + textwrap.dedent(program)
+    environment = {**os.environ, "TAEDA_CUDA_DRIVER": "simulated"}
+    command = [sys.executable, "-W", "error", "-c", text]
+    made = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert made.returncode == 0, made.stderr
+
+
+@pytest.mark.parametrize("reduction", [0, 1, 2])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_cross_entropy(reduction: int, weighted: bool) -> None:
+    run(
+        f"""
+        weight = tc.rand(300, **d) if {weighted} else None
+        for smoothing in (0.0, 0.2):
+            for shape, places in (((5, 300), (5,)), ((2, 300, 3), (2, 3)), ((300,), ())):
+                x, t = tc.randn(shape, **d) * 3, tc.randint(0, 300, places)
+                if places:
+                    t.reshape(-1)[1] = -100
+                check("cross_entropy_forward", x, t, weight, {reduction}, -100, smoothing, most=2)
+                out, lse, total = tc.ops.cross_entropy_forward(x, t, weight, {reduction}, -100, smoothing)
+                grad = tc.randn(out.shape, **d)
+                check("cross_entropy_backward", grad, x, t, weight, {reduction}, -100, smoothing, lse, total, most=1)
+        half = tc.randn(4, 300).bfloat16()
+        check("cross_entropy_forward", half, tc.arange(4), None, 1, -100, 0.0, most=2, tolerance=1e-2)
+        """
+    )
+
+
+def test_a_class_out_of_range_is_told() -> None:
+    run(
+        """
+        x, t = tc.randn(3, 4, device="cuda"), tc.tensor([0, 4, 1]).to("cuda")
+        try:
+            tc.ops.cross_entropy_forward(x, t, None, 1, -100, 0.0)[0].cpu()
+        except IndexError as error:
+            assert "cross_entropy_forward: index 4 is out of range for size 4" in str(error), error
+        else:
+            raise AssertionError
+        """
+    )
+
+
+def test_gradients_of_layers_sum_over_many_rows() -> None:
+    run(
+        """
+        for rows, columns in ((3, 5), (1, 300), (1500, 37), (700, 1)):
+            x, w = tc.randn(rows, columns, **d), tc.rand(columns, **d)
+            out, mean, rstd = tc.ops.native_layer_norm(x, [columns], w, None, 1e-5)
+            g = tc.randn(rows, columns, **d)
+            for mask in (7, 1, 2, 4):
+                found = tc.ops.layer_norm_backward(*there([g, x, [columns], mean, rstd, w, mask]))
+                near(found, tc.ops.layer_norm_backward(g, x, [columns], mean, rstd, w, mask), 1e-10)
+            check("layer_norm_backward", g, x, [columns], mean, rstd, None, 7, most=4, tolerance=1e-10)
+        """
+    )
+
+
+def test_groups_and_channels_are_normalised() -> None:
+    run(
+        """
+        for shape in ((3, 6, 5, 7), (2, 6), (4, 6, 300)):
+            x, w, b = tc.randn(*shape, **d) + 3, tc.rand(6, **d), tc.randn(6, **d)
+            g = tc.randn(*shape, **d)
+            for weight in (w, None):
+                check("native_group_norm", x, 3, weight, b, 1e-5, most=1, tolerance=1e-11)
+                _, mean, rstd = tc.ops.native_group_norm(x, 3, weight, b, 1e-5)
+                check("group_norm_backward", g, x, 3, mean, rstd, weight, 7, most=2, tolerance=1e-10)
+                for training in (True, False):
+                    running = [tc.rand(6, **d) for _ in range(2)]
+                    copies = [each.to("cuda") for each in running]
+                    found = tc.ops.native_batch_norm(
+                        *there([x, weight, b]), *copies, training, 0.1, 1e-5)
+                    expected = tc.ops.native_batch_norm(x, weight, b, *running, training, 0.1, 1e-5)
+                    near((*found, *copies), (*expected, *running), 1e-11)
+                    more = [*expected[1:], training, 7]
+                    check("batch_norm_backward", g, x, weight, *more, most=1, tolerance=1e-10)
+        lasting = tc.randn(2, 6, 4, 4, **d).contiguous(memory_format=tc.channels_last)
+        near(tc.ops.native_batch_norm(there(lasting), None, None, None, None, True, 0.1, 1e-5),
+             tc.ops.native_batch_norm(lasting, None, None, None, None, True, 0.1, 1e-5), 1e-11)
+        """
+    )
+
+
+def test_gates_of_recurrent_cells() -> None:
+    run(
+        """
+        n, h = 3, 5
+        a, b, c = tc.randn(n, 4 * h, **d), tc.randn(n, 4 * h, **d), tc.randn(n, h, **d)
+        check("lstm_gates", a, b, c, most=1)
+        _, c_out, gates = tc.ops.lstm_gates(a, b, c)
+        for up in ((c, b[:, :h]), (None, c), (c, None)):
+            check("lstm_gates_backward", *up, gates, c, c_out, most=2)
+        a, b = a[:, : 3 * h], b[:, h:]
+        check("gru_gates", a, b, c, most=3)
+        check("gru_gates_backward", tc.randn(n, h, **d), tc.ops.gru_gates(a, b, c)[1], c, most=1)
+        """
+    )
+
+
+@pytest.mark.parametrize(
+    ("queries", "keys", "width", "value_width"), [(3, 5, 4, 4), (70, 65, 40, 33), (1, 40, 1, 70)]
+)
+def test_attention(queries: int, keys: int, width: int, value_width: int) -> None:
+    run(
+        f"""
+        L, S, E, V = {queries}, {keys}, {width}, {value_width}
+        q = tc.randn(2, L, 3, E, **d).transpose(1, 2)
+        k, v = tc.randn(2, 3, S, E, **d), tc.randn(2, 3, S, V, **d)
+        seen = tc.rand(2, 1, L, S) > 0.3
+        seen[0, 0, 0] = False
+        added = tc.randn(2, 3, L, S, **d)
+        added[:, :, :, 0] = -float("inf")
+        for mask in (None, seen.expand(2, 3, L, S), added):
+            for causal in (False, True):
+                if causal and mask is not None:
+                    continue
+                check("fused_attention", q, k, v, mask, causal, 0.3, most=1, tolerance=1e-10)
+                out, lse = tc.ops.fused_attention(q, k, v, mask, causal, 0.3)
+                g = tc.randn(2, 3, L, V, **d)
+                check("fused_attention_backward", g, q, k, v, mask, out, lse, causal, 0.3, 7, most=4, tolerance=1e-10)
+        half = [each.bfloat16() for each in (q, k, v)]
+        check("fused_attention", *half, None, False, 0.3, most=1, tolerance=3e-2)
+        """
+    )
+
+
+def test_a_step_takes_many_parameters_at_once() -> None:
+    run(
+        """
+        def tensors(dtype):
+            return [tc.randn(i % 7 + 1, 3, dtype=dtype) for i in range(60)]
+        for dtype, tolerance in ((tc.float32, 1e-6), (tc.float64, 1e-13)):
+            given = [tensors(dtype) for _ in range(4)] + [[each.abs() for each in tensors(dtype)]]
+            given[3] = [each.abs() for each in given[3]]
+            given[0][1] = tc.randn(3, 5, dtype=dtype).t()  # not in rows
+            for other in (1, 2, 3, 4):
+                given[other][1] = tc.rand(5, 3, dtype=dtype)
+            moved = there(given)
+            steps = list(range(1, 61))
+            more = (steps, 0.1, 0.9, 0.99, 1e-8, 0.01, True, False, True)
+            tc.ops._fused_adam_(*moved, *more)
+            tc.ops._fused_adam_(*given, *more)
+            for a, b in zip(moved, given):
+                near(tuple(a), tuple(b), tolerance)
+            tc.ops._fused_sgd_(*moved[:3], 0.1, 0.9, 0.0, 0.01, True, False, False)
+            tc.ops._fused_sgd_(*given[:3], 0.1, 0.9, 0.0, 0.01, True, False, False)
+            for a, b in zip(moved[:3], given[:3]):
+                near(tuple(a), tuple(b), tolerance)
+            assert launches(lambda: tc.ops._fused_adam_(*moved, *more)) <= 3 + 2
+        """
+    )
