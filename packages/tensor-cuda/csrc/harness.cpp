@@ -7,6 +7,7 @@
 #include <cstring>
 #include <tuple>
 
+#include "driver/cublas.h"
 #include "driver/images.h"
 
 using namespace taeda::cuda;
@@ -106,6 +107,15 @@ TAEDA_CUDA_EXPORT int taeda_cuda_report(void* m, int device, const char* what) {
   });
 }
 
+/// Whether the lines of the program that ask for memory are noted from now on.
+TAEDA_CUDA_EXPORT int taeda_cuda_note_sites(void* m, int on_or_off) {
+  return on(m, [&](Machine& machine) { return machine.notes_sites() = on_or_off != 0, Status::Ok; });
+}
+/// What was noted, as the text.
+TAEDA_CUDA_EXPORT int taeda_cuda_site_text(void* m, uint64_t site) {
+  return on(m, [&](Machine&) { return last_text = text_of_site(site), Status::Ok; });
+}
+
 // --- the driver ---
 
 TAEDA_CUDA_EXPORT int taeda_cuda_room(void* m, int device, uint64_t* free, uint64_t* total) {
@@ -157,6 +167,11 @@ TAEDA_CUDA_EXPORT int taeda_cuda_copy_out(void* m, int device, void* to, uint64_
   return on(m, [&](Machine& machine) { return machine.driver().copy_out(device, to, from, nbytes, stream); });
 }
 
+/// Whether products of float32 may be computed by TF32; a negative number asks alone.
+TAEDA_CUDA_EXPORT int taeda_cuda_allow_tf32(int allow) {
+  if (allow >= 0) tf32_allowed = allow != 0;
+  return tf32_allowed;
+}
 TAEDA_CUDA_EXPORT int taeda_cuda_has_device_code() { return image_of("arith") != nullptr; }
 
 // --- what only simulated machines have ---

@@ -56,6 +56,7 @@ static_assert(taeda::cuda::kCublasHalf == CUDA_R_16F && taeda::cuda::kCublasBflo
 static_assert(taeda::cuda::kCublasComplexFloat == CUDA_C_32F && taeda::cuda::kCublasComplexDouble == CUDA_C_64F);
 static_assert(taeda::cuda::kCublasComputeFloat == CUBLAS_COMPUTE_32F);
 static_assert(taeda::cuda::kCublasComputeDouble == CUBLAS_COMPUTE_64F);
+static_assert(taeda::cuda::kCublasComputeTf32 == CUBLAS_COMPUTE_32F_FAST_TF32);
 static_assert(taeda::cuda::kCublasDefaultAlgorithm == CUBLAS_GEMM_DEFAULT);
 static_assert(CUBLAS_OP_N == 0 && CUBLAS_OP_T == 1 && CUBLAS_STATUS_SUCCESS == 0);
 """

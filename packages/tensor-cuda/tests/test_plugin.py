@@ -229,6 +229,44 @@ def test_out_of_memory_is_the_class_that_programs_name() -> None:
     assert shown == ["True"] * 4
 
 
+def test_the_lines_that_hold_memory_are_named() -> None:
+    shown = run(
+        """
+        import pickle, tempfile
+        kind = tc.get_device_module("cuda")
+        def message():
+            try:
+                tc.empty(1 << 30, dtype=tc.uint8, device="cuda")
+            except tc.OutOfMemoryError as error:
+                return str(error)
+        print(message())
+        kind.memory._record_memory_history()
+        def weights():
+            return tc.empty(40 << 20, dtype=tc.uint8, device="cuda")
+        def activations():
+            return [tc.empty(3 << 20, dtype=tc.uint8, device="cuda") for _ in range(2)]
+        kept = weights(), activations()
+        print(message())
+        frames = [block["frames"] for segment in kind.memory._snapshot()["segments"] for block in segment["blocks"]]
+        print(sorted({(frame["name"], frame["line"] > 0) for each in frames for frame in each}))
+        with tempfile.NamedTemporaryFile() as file:
+            kind.memory._dump_snapshot(file.name)
+            print(pickle.load(file)["segments"][0]["device"])
+        kind.memory._record_memory_history(None)
+        print("_record_memory_history" in message())
+        try:
+            kind.memory._record_memory_history("some")
+        except ValueError as error:
+            print(error)
+        """,
+        driver="simulated:1:64",
+    ).splitlines()
+    assert "_record_memory_history() lets this name the lines that hold it" in shown[0]
+    assert "; most is held by 40.00 MiB at <string>:" in shown[1] and ", in weights, 6.00 MiB at " in shown[1]
+    assert "('weights', True)" in shown[2] and shown[3] == "0" and shown[4] == "True"
+    assert shown[5].startswith("_record_memory_history: argument 'enabled' must be")
+
+
 @pytest.mark.parametrize("driver", ["simulated:0:64", "simulated:1", "simulated:1:64x", "simulated:1:0"])
 def test_a_machine_that_makes_no_sense_is_refused(driver: str) -> None:
     assert run("print(cuda.unavailable_reason())", driver).startswith(

@@ -107,8 +107,9 @@ int cublasGemmStridedBatchedEx_64(struct handle* h, int ta, int tb, int64_t m, i
                                   const float* a, int at, int64_t lda, long long sa, const float* b, int bt,
                                   int64_t ldb, long long sb, const float* beta, float* c, int ct, int64_t ldc,
                                   long long sc, int64_t count, int compute, int algorithm) {
-  if (at || bt || ct || compute != 68 || algorithm != -1 || h->workspace < 1 << 20) return 15;
-  printf("product %lld %lld %lld x %lld, %d%d\n", (long long)m, (long long)n, (long long)k, (long long)count, ta, tb);
+  if (at || bt || ct || (compute != 68 && compute != 77) || algorithm != -1 || h->workspace < 1 << 20) return 15;
+  printf("product %lld %lld %lld x %lld, %d%d", (long long)m, (long long)n, (long long)k, (long long)count, ta, tb);
+  puts(compute == 77 ? ", TF32" : "");
   fflush(stdout);
   for (int64_t i = 0; i < count * n * m; ++i) {
     const int64_t q = i / (n * m), x = i % m, y = i / m % n;
@@ -277,6 +278,33 @@ def test_products_go_to_cublas(library) -> None:
             "product 4 2 3 x 1, 10",
             f"True {{'found': True, 'text': '{where}'}}",
         ]
+
+
+def test_float32_is_multiplied_by_tf32_where_the_program_allows_it(library) -> None:
+    shown = run(
+        library(),
+        """
+x = tc.ones(2, 2).to("cuda")
+matmul = tc.backends.cuda.matmul
+print(matmul.allow_tf32, matmul.fp32_precision)
+for change in (lambda: None, lambda: setattr(matmul, "allow_tf32", True), lambda: setattr(matmul, "allow_tf32", False),
+               lambda: tc.set_float32_matmul_precision("high"), lambda: setattr(matmul, "fp32_precision", "ieee")):
+    change()
+    x @ x
+print(matmul.allow_tf32)
+for wrong in (("allow_tf32", 1), ("fp32_precision", "bf8")):
+    try:
+        setattr(matmul, *wrong)
+    except (TypeError, ValueError) as error:
+        print(error)
+""",
+    )
+    product = "product 2 2 2 x 1, 00"
+    tf32 = product + ", TF32"
+    assert shown[:7] == ["False ieee", product, tf32, product, tf32, product, "False"]
+    assert shown[7].startswith("allow_tf32: expected a bool") and shown[8].startswith(
+        "fp32_precision: expected"
+    )
 
 
 def test_what_cublas_says_is_passed_on(library) -> None:

@@ -75,7 +75,8 @@ def get_float32_matmul_precision() -> str:
 def set_float32_matmul_precision(precision: str) -> None:
     """Say which precision of float32 products is enough: 'highest', 'high' or 'medium'.
 
-    The cpu's products are of the highest in any case.
+    The cpu's products are of the highest in any case; of accelerators this sets `allow_tf32` of
+    ``taeda.backends.<device>.matmul``.
 
     Raises:
         RuntimeError: Another word.
@@ -85,7 +86,11 @@ def set_float32_matmul_precision(precision: str) -> None:
             f"set_float32_matmul_precision: argument 'precision' must be one of {', '.join(_MATMUL_PRECISIONS)}, found "
             f"{precision!r}"
         )
+    from taeda_tensor_core.backends._settings import device_settings
+
     _settings["matmul"] = precision
+    for kind in _C._reserved_devices():
+        device_settings(kind).matmul.allow_tf32 = precision != "highest"
 
 
 def set_warn_always(b: bool, /) -> None:

@@ -1,5 +1,6 @@
 // A driver, and what is kept beside it: memory for each device, pinned memory, streams for reuse.
 #pragma once
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -27,6 +28,8 @@ class Machine {
   Allocator& pinned() { return *pinned_; }
   Imports& imports() { return imports_; }
   Graphs& graphs() { return graphs_; }
+  /// Whether the lines of the program that ask for memory are noted.
+  std::atomic<bool>& notes_sites() { return notes_sites_; }
 
   Status create_stream(int device, int priority, StreamHandle& stream);
   /// Nobody will put work there; it serves the next one who asks. Memory may know it as its home, so it stays.
@@ -40,6 +43,7 @@ class Machine {
   std::unique_ptr<Allocator> pinned_;
   Imports imports_;
   Graphs graphs_;
+  std::atomic<bool> notes_sites_ = false;
   std::mutex lock_;
   std::map<Kind, std::vector<StreamHandle>> unused_;
   std::map<StreamHandle, int> priorities_;
@@ -47,5 +51,7 @@ class Machine {
 
 /// The backend's; null before it has been started.
 Machine* own_machine();
+/// "train.py:31, in step", of a number that the allocator was given.
+std::string text_of_site(uint64_t site);
 
 }  // namespace taeda::cuda

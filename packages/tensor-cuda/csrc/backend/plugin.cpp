@@ -1,4 +1,5 @@
 // The plug-in: what taeda is told of the devices, and the functions that it calls.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -60,12 +61,25 @@ int32_t device_count(void*, int32_t* count) { return *count = machine->driver().
 
 // --- memory ---
 
+/// Whose lines hold the most memory, where that was noted, else how it can be.
+std::string told_of_holders(int32_t index) {
+  constexpr size_t kMost = 5;
+  if (!machine->notes_sites())
+    return "; taeda.cuda.memory._record_memory_history() lets this name the lines that hold it";
+  const auto holders = machine->memory(index).holders();
+  std::string text;
+  for (size_t i = 0; i < std::min(kMost, holders.size()); ++i)
+    text += (i ? ", " : "; most is held by ") + size_text(holders[i].second) + " at " + text_of_site(holders[i].first);
+  return text;
+}
 int32_t allocate(void*, int32_t index, size_t nbytes, taeda_stream stream, void** data) {
   return guarded([&] {
     Address address = 0;
     std::string text;
-    const Status status = machine->memory(index).allocate(nbytes + kGuard, stream, address, text);
+    const uint64_t site = machine->notes_sites() && TAEDA_API_HAS(api, call_site) ? api->call_site(nullptr) : 0;
+    const Status status = machine->memory(index).allocate(nbytes + kGuard, stream, address, text, site);
     *data = pointer_to(address);
+    if (status == Status::OutOfMemory) text += told_of_holders(index);
     if (status == Status::Ok) guard(*machine, index, address, nbytes, stream);
     return status == Status::Ok ? TAEDA_OK : failed("allocate", status, text);
   });
@@ -374,6 +388,13 @@ constexpr taeda_plugin kPlugin{sizeof kPlugin, TAEDA_ABI_MAJOR, 1, "cuda", "taed
 }  // namespace
 
 Machine* own_machine() { return machine; }
+std::string text_of_site(uint64_t site) {
+  if (!site || !api || !TAEDA_API_HAS(api, set_error_at)) return "";
+  api->set_error_at(TAEDA_E_RUNTIME, "", site);
+  std::string text = api->last_error();  // " (queued at train.py:31, in step)"
+  const size_t begin = text.find(" at "), end = text.rfind(')');
+  return begin == text.npos || end == text.npos ? text : text.substr(begin + 4, end - begin - 4);
+}
 
 }  // namespace taeda::cuda
 

@@ -12,6 +12,8 @@
 
 namespace taeda::cuda {
 
+std::atomic<bool> tf32_allowed = false;
+
 struct Cublas::Table {
 #define TAEDA_CUBLAS_POINTER(RESULT, NAME, PARAMETERS) RESULT(*NAME) PARAMETERS = nullptr;
   TAEDA_CUBLAS_FUNCTIONS(TAEDA_CUBLAS_POINTER)
@@ -27,13 +29,14 @@ constexpr size_t kWorkspace = size_t(32) << 20;
 struct Types {
   int data = -1, compute = -1;
 };
+int single_of() { return tf32_allowed ? kCublasComputeTf32 : kCublasComputeFloat; }
 Types types_of(int dtype) {
   switch (dtype) {
     case TAEDA_FLOAT16: return {kCublasHalf, kCublasComputeFloat};
     case TAEDA_BFLOAT16: return {kCublasBfloat16, kCublasComputeFloat};
-    case TAEDA_FLOAT32: return {kCublasFloat, kCublasComputeFloat};
+    case TAEDA_FLOAT32: return {kCublasFloat, single_of()};
     case TAEDA_FLOAT64: return {kCublasDouble, kCublasComputeDouble};
-    case TAEDA_COMPLEX64: return {kCublasComplexFloat, kCublasComputeFloat};
+    case TAEDA_COMPLEX64: return {kCublasComplexFloat, single_of()};
     case TAEDA_COMPLEX128: return {kCublasComplexDouble, kCublasComputeDouble};
     default: return {};
   }
@@ -46,7 +49,7 @@ struct Factor {
   };
   Factor(const double (&value)[2], int compute) {
     for (int i = 0; i < 2; ++i)
-      compute == kCublasComputeFloat ? void(single[i] = float(value[i])) : void(wide[i] = value[i]);
+      compute == kCublasComputeDouble ? void(wide[i] = value[i]) : void(single[i] = float(value[i]));
   }
 };
 

@@ -14,6 +14,9 @@ namespace taeda::cuda {
 /// Status numbers of cuBLAS lie above the driver's.
 inline constexpr int kFirstCublasStatus = 100'000;
 
+/// Whether products of float32 may round their factors to 10 bits; a setting of the process.
+extern std::atomic<bool> tf32_allowed;
+
 class Cublas {
  public:
   explicit Cublas(const Functions& driver) : driver_(driver) {}

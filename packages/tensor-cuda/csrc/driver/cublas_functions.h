@@ -19,7 +19,7 @@ namespace taeda::cuda {
 // Constants of library_types.h and cublas_api.h. Operations are 0 (none) and 1 (transposed).
 inline constexpr int kCublasFloat = 0, kCublasDouble = 1, kCublasHalf = 2, kCublasComplexFloat = 4,
                      kCublasComplexDouble = 5, kCublasBfloat16 = 14;
-inline constexpr int kCublasComputeFloat = 68, kCublasComputeDouble = 70;
+inline constexpr int kCublasComputeFloat = 68, kCublasComputeDouble = 70, kCublasComputeTf32 = 77;
 inline constexpr int kCublasDefaultAlgorithm = -1;
 
 }  // namespace taeda::cuda

@@ -79,7 +79,7 @@ Status Allocator::grow(Pool& pool, size_t size, Block*& block) {
   ++statistics_.driver_takes;
   if (const Status status = source_->take(nbytes, address); status != Status::Ok) return status;
   auto segment = std::make_unique<Segment>(Segment{address, nbytes, nullptr});
-  block = new Block{address, nbytes, 0, &pool, segment.get(), nullptr, nullptr, State::Free, 0, {}};
+  block = new Block{address, nbytes, 0, &pool, segment.get(), nullptr, nullptr, State::Free, 0, {}, 0};
   segment->first = block;
   segments_[address] = std::move(segment);
   count(pool, &Counts::segments, 1, true);
@@ -125,14 +125,14 @@ Status Allocator::empty_cache() {
 void Allocator::cut(Block* block, size_t size) {
   const size_t rest = block->size - size;
   if (block->pool->small ? rest < policy_.granule : rest <= policy_.large_rest) return;
-  auto* const left =
-      new Block{block->address + size, rest, 0, block->pool, block->segment, block, block->after, State::Free, 0, {}};
+  auto* const left = new Block{
+      block->address + size, rest, 0, block->pool, block->segment, block, block->after, State::Free, 0, {}, 0};
   if (left->after) left->after->before = left;
   block->after = left;
   block->size = size;
   left->pool->free.insert(left);
 }
-Status Allocator::allocate(size_t nbytes, StreamHandle stream, Address& address, std::string& text) {
+Status Allocator::allocate(size_t nbytes, StreamHandle stream, Address& address, std::string& text, uint64_t site) {
   const std::lock_guard held(lock_);
   Block* block = nullptr;
   Status status = Status::OutOfMemory;
@@ -149,6 +149,7 @@ Status Allocator::allocate(size_t nbytes, StreamHandle stream, Address& address,
   }
   block->state = State::InUse;
   block->requested = nbytes;
+  block->site = site;
   given_[block->address] = block;
   const Pool& pool = *block->pool;
   count(pool, &Counts::allocations, 1, true);

@@ -18,6 +18,9 @@
 
 namespace taeda::cuda {
 
+/// "1.50 GiB", for people.
+std::string size_text(uint64_t nbytes);
+
 /// How sizes are rounded, and where segments are cut. Sizes in bytes.
 struct Policy {
   size_t granule;        // sizes are multiples of it
@@ -86,8 +89,8 @@ class Allocator {
   Allocator& operator=(const Allocator&) = delete;
   ~Allocator();
 
-  /// Memory for work on `stream`. `text` says why not.
-  Status allocate(size_t nbytes, StreamHandle stream, Address& address, std::string& text);
+  /// Memory for work on `stream`. `text` says why not. `site` is whoever asks, for `holders`; 0: nobody says.
+  Status allocate(size_t nbytes, StreamHandle stream, Address& address, std::string& text, uint64_t site = 0);
   /// Takes back what `allocate` gave. Never waits, and never fails: where the driver can make no mark the block is
   /// handed out no more.
   void release(Address address);
@@ -118,6 +121,8 @@ class Allocator {
   double fraction() const;
 
   Statistics statistics() const;
+  /// Who holds how many bytes, the most first, of those who said who they are.
+  std::vector<std::pair<uint64_t, uint64_t>> holders() const;
   void reset_peaks();
   void reset_totals();
   /// Segments with their blocks, as a JSON list.
@@ -152,6 +157,7 @@ class Allocator {
     State state;
     uint32_t marks;                   // that are not reached yet
     std::vector<StreamHandle> users;  // streams other than its pool's
+    uint64_t site = 0;
   };
   struct Segment {
     Address address;

@@ -1,4 +1,5 @@
 // What the allocator says of itself: statistics, snapshot, the text of an error, and whether it is in order.
+#include <algorithm>
 #include <cstdio>
 
 #include "memory/allocator.h"
@@ -10,7 +11,8 @@ constexpr Count Counts::* kCounts[] = {&Counts::allocations,     &Counts::segmen
                                        &Counts::allocated_bytes, &Counts::reserved_bytes, &Counts::active_bytes,
                                        &Counts::requested_bytes};
 
-/// "1.50 GiB", for people.
+}  // namespace
+
 std::string size_text(uint64_t n) {
   static constexpr const char* kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
   double value = double(n);
@@ -20,6 +22,8 @@ std::string size_text(uint64_t n) {
   std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.2f %s", value, kUnits[unit]);
   return text;
 }
+namespace {
+
 template <class... Part>
 std::string joined(const Part&... part) {
   return (std::string() + ... + part);
@@ -49,6 +53,15 @@ Statistics Allocator::statistics() const {
   const std::lock_guard held(lock_);
   return statistics_;
 }
+std::vector<std::pair<uint64_t, uint64_t>> Allocator::holders() const {
+  const std::lock_guard held(lock_);
+  std::map<uint64_t, uint64_t> bytes;
+  for (const auto& [address, block] : given_)
+    if (block->site) bytes[block->site] += block->size;
+  std::vector<std::pair<uint64_t, uint64_t>> sorted(bytes.begin(), bytes.end());
+  std::ranges::stable_sort(sorted, [](const auto& a, const auto& b) { return a.second > b.second; });
+  return sorted;
+}
 void Allocator::reset_peaks() {
   const std::lock_guard held(lock_);
   for (Counts& counts : statistics_.pools)
@@ -76,7 +89,8 @@ std::string Allocator::snapshot() const {
       text += joined(block->before ? ", " : "", "{\"address\": ", std::to_string(block->address),
                      ", \"size\": ", std::to_string(block->size),
                      ", \"requested_size\": ", std::to_string(block->requested), ", \"state\": \"",
-                     kStates[size_t(block->state)], "\"}");
+                     kStates[size_t(block->state)],
+                     "\", \"site\": ", std::to_string(block->state == State::InUse ? block->site : 0), "}");
     text += "]}";
   }
   return text + "]";

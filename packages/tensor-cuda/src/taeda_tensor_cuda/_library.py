@@ -36,6 +36,8 @@ _PARAMETERS: dict[str, list[Any]] = {
     "elapsed": [_pointer, _pointer, ctypes.POINTER(ctypes.c_double)],
     "copy_in": [_int, _size, _pointer, _size, _pointer],
     "copy_out": [_int, _pointer, _size, _size, _pointer],
+    "note_sites": [_int],
+    "site_text": [_size],
     "new_pool": [ctypes.POINTER(_size)],
     "capture_of": [_int, _pointer, ctypes.POINTER(_size)],
     "graph_make": [_int, ctypes.POINTER(_pointer)],

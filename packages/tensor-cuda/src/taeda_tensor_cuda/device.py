@@ -14,6 +14,7 @@ from taeda_tensor_cuda.graphs import (
     make_graphed_callables,
 )
 from taeda_tensor_cuda.memory import *  # noqa: F403
+from taeda_tensor_cuda.settings import matmul_settings as matmul_settings
 
 __all__ = list(memory.__all__)
 __all__ += [

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
+from taeda_tensor_core import _plugins
 from taeda_tensor_core._build_facts import get_library_dir
 
 __all__ = ["DEVICE_INDEPENDENT", "device_settings", "settings"]
@@ -273,7 +274,10 @@ def _device_answers(kind: str) -> dict[str, Any]:
 
 
 def device_settings(kind: str) -> Settings:
-    """The module of a kind of device: settings of its matrix products and attention, which nothing reads."""
+    """The module of a kind of device: settings of its matrix products and attention.
+
+    Nothing reads them but those of products that the module of the device's names (`_plugins.names_of`) offers.
+    """
     if kind not in _made:
         values = {
             "matmul": SimpleNamespace(
@@ -282,6 +286,9 @@ def device_settings(kind: str) -> Settings:
             ),
             "cufft_plan_cache": SimpleNamespace(size=0, max_size=0, clear=lambda: None),
         }  # fmt: skip
+        own = _plugins.names_of(kind)
+        if own is not None and hasattr(own, "matmul_settings"):
+            values["matmul"] = own.matmul_settings
         doc = f"Settings for devices of the kind {kind!r}; {_UNREAD}."
         _made[kind] = Settings(kind, doc, values, _device_answers(kind))
     return _made[kind]
