@@ -258,5 +258,11 @@ def __getattr__(name: str) -> object:
         return [*_OWN, *(item for item in own if not item.startswith("_"))]
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _scripts(name) if "cript" in name else getattr(options, name)
 
-    return getattr(options, name)
+
+def _scripts(name: str) -> object:
+    """How TorchScript archives are recognised, read and written, and what they consist of."""
+    from taeda_tensor_core.checkpoint import read_script, write_script
+
+    return getattr(write_script if name == "write_script" else read_script, name)

@@ -2,7 +2,7 @@
 
 A file holds the tensors once, and up to two descriptions that refer to them: the Python object, which needs its classes
 when it is read, and the graph, which needs nothing. Reading takes the object where it can, else the graph.
-The format is taeda's own; PyTorch's TorchScript archives are programs in another language, which nothing here runs.
+That format is taeda's own; PyTorch's TorchScript archives are read by `_archives`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import os
 import pickle
-import zipfile
 from typing import Any
 
 from taeda.jit import _modules
@@ -56,7 +55,7 @@ def _described(obj: Any, tensors: list[Any]) -> tuple[bytes | None, str]:
 
 
 def save(m: Any, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
-    """Write a scripted or traced program to a file.
+    """Write a scripted or traced program to a file; what came from an archive of PyTorch's is one again.
 
     Args:
         m: What `script` or `trace` gave.
@@ -73,6 +72,12 @@ def save(m: Any, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
     """
     if not isinstance(m, (_modules.ScriptModule, _modules.ScriptFunction)) and not callable(m):
         raise RuntimeError(f"save: expected what script or trace gave, found {type(m).__name__}")
+    extra = {name: _bytes(value) for name, value in (_extra_files or {}).items()}
+    if hasattr(type(m), "_script_program"):  # it came from an archive
+        from taeda.jit import _archives
+
+        _archives.save(m, f, extra)
+        return
     program = getattr(m, "_original", None) or getattr(m, "_function", None) or m
     tensors: list[Any] = []
     graph, without_graph = None, "it was not traced"
@@ -91,7 +96,7 @@ def save(m: Any, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
     tensor.save(
         {
             "format": _FORMAT, "version": _VERSION, "tensors": tensors, "graph": graph, "object": whole,
-            "extra": {name: _bytes(value) for name, value in (_extra_files or {}).items()},
+            "extra": extra,
         },
         f,
     )  # fmt: skip
@@ -107,9 +112,10 @@ def load(
     _extra_files: dict[str, Any] | None = None,
     _restore_shapes: bool = False,
 ) -> Any:
-    """Read what `save` wrote.
+    """Read what `save` wrote, or a TorchScript archive that PyTorch wrote.
 
-    Reading runs code that the file names, as reading any pickle does: read only what you trust.
+    Reading a file of taeda's runs code that the file names, as reading any pickle does: read only what you trust. The
+    program of an archive of PyTorch's can call operators on tensors and nothing else.
 
     Args:
         f: A path, or a file open for reading.
@@ -126,10 +132,7 @@ def load(
     if isinstance(f, (str, os.PathLike)) and not os.path.exists(f):
         raise ValueError(f"The provided filename {f} does not exist")
     if _is_torchscript(f):
-        raise RuntimeError(
-            f"load: {f} is a TorchScript archive of PyTorch, whose programs are in another language; save the "
-            "state_dict there, and load it into the model here"
-        )
+        return _from_archive(f, map_location, _extra_files)
     content = tensor.load(f, map_location=map_location, weights_only=False)
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise RuntimeError(f"load: {f} was not written by taeda.jit.save; read it with taeda.load")
@@ -165,12 +168,13 @@ def _program(content: dict[str, Any]) -> Any:
 
 
 def _is_torchscript(f: Any) -> bool:
-    try:
-        with zipfile.ZipFile(f) as archive:
-            names = archive.namelist()
-    except (zipfile.BadZipFile, OSError, TypeError):
-        return False
-    finally:
-        if hasattr(f, "seek"):
-            f.seek(0)
-    return any(name.endswith("/constants.pkl") for name in names)
+    return (not hasattr(f, "read") or hasattr(f, "seek")) and tensor.serialization.is_script(f)
+
+
+def _from_archive(f: Any, map_location: Any, extra_files: dict[str, Any] | None) -> Any:
+    from taeda.jit import _archives
+
+    if hasattr(f, "read"):
+        return _archives.load(f, map_location, extra_files)
+    with open(f, "rb") as file:
+        return _archives.load(file, map_location, extra_files)

@@ -1,7 +1,7 @@
-"""Zip archives without compression: where each entry lies, every claim of the directory checked against the file.
+"""Zip archives: where each entry lies, every claim of the directory checked against the file.
 
 Layout: PKWARE's application note (APPNOTE.TXT), 4.3. Entries may neither overlap nor leave the file, so that nothing
-that is read is larger than the file.
+that is read is larger than the file. Compressed entries are texts of programs, read where the caller expects them.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ _LENGTHS = struct.Struct("<2H")
 _ENTRY = struct.Struct("<4s6H3L5H2L")
 _LOCAL = struct.Struct("<4s5H3L2H")
 _ENCRYPTED = 1
+_DEFLATED = 8
 _FULL = 0xFFFFFFFF
 
 
@@ -30,6 +31,8 @@ class _Entry:
     data: int
     size: int
     checksum: int
+    packed: int  # bytes in the file
+    deflated: bool
 
 
 class Archive:
@@ -37,11 +40,12 @@ class Archive:
 
     Args:
         source: the file.
-        budget: what its directory may cost.
+        budget: what its directory, and what is inflated, may cost.
+        deflated: whether entries may be compressed.
     """
 
-    def __init__(self, source: Source, budget: Budget) -> None:
-        self._source = source
+    def __init__(self, source: Source, budget: Budget, deflated: bool = False) -> None:
+        self._source, self._budget, self._deflated = source, budget, deflated
         count, length, begin = _directory(source)
         budget.take(count * 400)
         text = source.part(begin, length)
@@ -59,14 +63,31 @@ class Archive:
     def __iter__(self) -> Any:
         return iter(self._entries)
 
+    def is_deflated(self, name: str) -> bool:
+        """Whether an entry is compressed."""
+        return self._entry(name).deflated
+
     def read(self, name: str) -> bytes:
         """The content of a small entry."""
         entry = self._entry(name)
-        return self._checked(name, entry, self._source.part(entry.data, entry.size))
+        data = self._source.part(entry.data, entry.packed)
+        return self._checked(name, entry, self._inflated(name, entry, data) if entry.deflated else data)
+
+    def _inflated(self, name: str, entry: _Entry, data: bytes) -> bytes:
+        self._budget.take(entry.size)
+        try:
+            out = zlib.decompressobj(-zlib.MAX_WBITS).decompress(data, entry.size + 1)
+        except zlib.error as error:
+            fail(f"entry {shown(name)} of the archive is damaged: {error}")
+        if len(out) != entry.size:
+            fail(f"entry {shown(name)} of the archive does not have the {entry.size} bytes that it claims")
+        return out
 
     def tensor(self, name: str) -> Any:
         """The content of an entry as a tensor of bytes."""
         entry = self._entry(name)
+        if entry.deflated:
+            fail(f"entry {shown(name)} of the archive is compressed")
         data = self._source.tensor(entry.data, entry.size)
         if entry.size and not self._source.mapped:
             self._checked(name, entry, memoryview(data.numpy()))
@@ -96,11 +117,12 @@ class Archive:
         raw, extra = text[at : at + lengths[0]], text[at + lengths[0] : at + lengths[0] + lengths[1]]
         name = raw.decode("utf-8", "replace")
         packed, size, begin = _wide(extra, size, packed, begin)
-        if kind != 0 or packed != size or flags & _ENCRYPTED:
+        deflated = kind == _DEFLATED and self._deflated
+        if (not deflated and (kind != 0 or packed != size)) or flags & _ENCRYPTED:
             fail(f"entry {shown(name)} of the archive is compressed or encrypted")
         if name in self._entries:
             fail(f"the archive repeats the entry {shown(name)}")
-        self._entries[name] = _Entry(begin, self._data(raw, begin), size, checksum)
+        self._entries[name] = _Entry(begin, self._data(raw, begin), size, checksum, packed, deflated)
         return stop
 
     def _data(self, name: bytes, begin: int) -> int:
@@ -114,9 +136,9 @@ class Archive:
     def _check_apart(self, end: int) -> None:
         at = 0
         for name, entry in sorted(self._entries.items(), key=lambda item: item[1].begin):
-            if entry.begin < at or entry.data + entry.size > end:
+            if entry.begin < at or entry.data + entry.packed > end:
                 fail(f"entry {shown(name)} of the archive overlaps another one or the directory")
-            at = entry.data + entry.size
+            at = entry.data + entry.packed
 
 
 def _wide(extra: bytes, size: int, packed: int, begin: int) -> tuple[int, int, int]:

@@ -269,11 +269,15 @@ class Zip:
     """A zip archive of PyTorch's: where its pickle and its storages are."""
 
     def __init__(self, source: Source, budget: Budget) -> None:
-        self._archive = Archive(source, budget)
+        self._archive = Archive(source, budget, deflated=True)
         heads = [name for name in self._archive if re.fullmatch(r"([^/]*/)?data\.pkl", name)]
         if len(heads) != 1:
             fail(f"expected one entry data.pkl in the archive, found {len(heads)}")
         self._root = heads[0][: -len("data.pkl")]
+        if self._root + "constants.pkl" in self._archive:
+            fail("the file is a TorchScript archive, a program with its data; read it with taeda.jit.load")
+        if self._archive.is_deflated(heads[0]):
+            fail(f"entry {shown(heads[0])} of the archive is compressed")
         order = self._root + "byteorder"
         if order in self._archive and self._archive.read(order) != b"little":
             fail("the archive is not in little-endian byte order")

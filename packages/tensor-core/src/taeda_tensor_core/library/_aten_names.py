@@ -132,6 +132,7 @@ _DEFINITIONS: dict[str, tuple[str, Callable[..., Any]]] = {
 
 @functools.cache
 def _definitions() -> dict[str, tuple[str, Callable[..., Any]]]:
+    from taeda_tensor_core.library import _aten_layers  # noqa: F401 (adds its own)
     from taeda_tensor_core.library._aten_parts import PARTS
 
     return _DEFINITIONS | PARTS
