@@ -203,3 +203,9 @@ def test_compilers_of_forward_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert taeda.equal(aot_module(layer, nop)(x), layer(x))
     for name in [n for n in sys.modules if n.partition(".")[0] == "functorch"]:
         monkeypatch.delitem(sys.modules, name)
+
+
+def test_modes_are_those_of_pytorch():
+    assert taeda.compile(lambda x: x, mode="max-autotune")(3) == 3
+    with pytest.raises(RuntimeError, match="Unrecognized mode=fast, should be one of: default"):
+        taeda.compile(lambda x: x, mode="fast")

@@ -233,6 +233,8 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable, operands: Sequence[An
         >>> taeda.cond(True, lambda x: x + 1, lambda x: x - 1, (taeda.tensor(1.0),))
         tensor(2.)
     """
+    if not callable(true_fn) or not callable(false_fn):
+        raise RuntimeError("cond: Expect both branches to be callable.")
     return (true_fn if _truth("cond", pred) else false_fn)(*operands)
 
 

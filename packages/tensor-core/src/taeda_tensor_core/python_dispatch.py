@@ -55,7 +55,7 @@ class _Thread(threading.local):
 
     def __init__(self) -> None:
         self.modes: dict[str, list[TorchDispatchMode]] = {_ABOVE: [], _BELOW: []}
-        self.included: dict[str, bool] = {}  # what the layers were before the outermost mode
+        self.before: list[tuple[bool, bool]] = []  # whether the layer was on, and held off, before each mode
 
 
 _thread = _Thread()
@@ -242,16 +242,17 @@ class TorchDispatchMode:
     def __enter__(self) -> TorchDispatchMode:
         at = self._position
         start(at)
-        if not _thread.modes[at]:
-            _thread.included[at] = _C._include_layer(POSITIONS[at], True)
+        place = POSITIONS[at]  # held off while a method runs, which may enter modes for what it calls
+        _thread.before.append((_C._include_layer(place, True), _C._exclude_layer(place, False)))
         _thread.modes[at].append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
         at = self._position
         _thread.modes[at].pop()
-        if not _thread.modes[at]:
-            _C._include_layer(POSITIONS[at], _thread.included[at])
+        included, excluded = _thread.before.pop()
+        _C._include_layer(POSITIONS[at], included)
+        _C._exclude_layer(POSITIONS[at], excluded)
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> TorchDispatchMode:

@@ -1,7 +1,7 @@
-"""Graphs of functions for compilers of graphs, which autograd differentiates as it does functions.
+"""Graphs of functions for compilers of graphs: one of the forward computation, and one of the gradients.
 
-PyTorch gives a second compiler the graph of the gradients; here the gradients of what the first one made come from
-autograd, and the second is not called.
+A backend of `taeda.compile` that has one compiler gets the graph of public functions, which autograd differentiates;
+with `bw_compiler`, and from `aot_function`, compilers get operators, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -49,12 +49,21 @@ def _unboxed(run: Callable[..., Any]) -> Callable[..., Any]:
     return (lambda *args: run(list(args))) if getattr(run, "_boxed_call", False) else run
 
 
-def aot_autograd(*, fw_compiler: Callable[..., Any], **_: Any) -> Callable[..., Any]:
-    """A backend of `taeda.compile` that calls a compiler with the graph of the forward computation.
+def aot_autograd(
+    *,
+    fw_compiler: Callable[..., Any],
+    bw_compiler: Callable[..., Any] | None = None,
+    decompositions: Any = None,
+    **_: Any,
+) -> Callable[..., Any]:
+    """A backend of `taeda.compile` that calls compilers with graphs.
 
     Args:
         fw_compiler: Takes a graph module and the list of its inputs, and gives a function of these or, marked by
-            `make_boxed_func`, of their list. Further arguments are accepted; `bw_compiler` is not called.
+            `make_boxed_func`, of their list.
+        bw_compiler: The same for the graph of the gradients; without it they come from autograd, and the graph is one
+            of public functions.
+        decompositions: Functions that stand for operators, by overload. Further arguments are accepted.
 
     Example:
         >>> from taeda._dynamo.backends.common import aot_autograd
@@ -63,18 +72,53 @@ def aot_autograd(*, fw_compiler: Callable[..., Any], **_: Any) -> Callable[..., 
     """
 
     def backend(gm: Any, example_inputs: list[Any], **_: Any) -> Callable[..., Any]:
-        return _unboxed(fw_compiler(gm, example_inputs))
+        if bw_compiler is None and decompositions is None:
+            return _unboxed(fw_compiler(gm, example_inputs))
+        return aot_function(gm, fw_compiler, bw_compiler, decompositions=decompositions)
 
     return backend
 
 
 def aot_function(
-    fn: Callable[..., Any], fw_compiler: Callable[..., Any], *_: Any, **__: Any
+    fn: Callable[..., Any],
+    fw_compiler: Callable[..., Any],
+    bw_compiler: Callable[..., Any] | None = None,
+    partition_fn: Any = None,
+    decompositions: Any = None,
+    **_: Any,
 ) -> Callable[..., Any]:
-    """A function that runs what a compiler makes of the graph of `fn`; see `aot_autograd`."""
-    from taeda._dynamo._compiled import compiled
+    """A function that runs what compilers make of the graphs of `fn` and of its gradients.
 
-    return compiled(fn, aot_autograd(fw_compiler=fw_compiler))
+    Args:
+        fn: The function; a module's parameters and buffers are inputs of its graph.
+        fw_compiler: See `aot_autograd`.
+        bw_compiler: That of the gradients' graph; `fw_compiler` where it is None.
+        partition_fn: Accepted; the backward part gets what it reads of the forward part.
+        decompositions: Functions that stand for operators, by overload.
+
+    Example:
+        >>> from functorch.compile import aot_function
+        >>> def show(gm, inputs):
+        ...     print([node.name for node in gm.graph.nodes])
+        ...     return gm
+        >>> aot_function(lambda x: x.sin(), show)(taeda.ones(1, requires_grad=True)).backward()
+        ['primals_1', 'sin', 'output']
+        ['primals_1', 'tangents_1', 'cos', 'mul', 'output']
+    """
+    from taeda._functorch._joint import JointFunction
+
+    if not isinstance(fn, nn.Module):
+        return JointFunction(fn, fw_compiler, bw_compiler, decompositions)
+
+    def stateless(state: dict[str, Any], args: Any, kwargs: Any) -> Any:
+        from taeda.func import functional_call
+
+        return functional_call(fn, state, args, kwargs)
+
+    joint = JointFunction(stateless, fw_compiler, bw_compiler, decompositions)
+    return lambda *args, **kwargs: joint(
+        {**dict(fn.named_parameters()), **dict(fn.named_buffers())}, args, kwargs
+    )
 
 
 class _Compiled(nn.Module):

@@ -28,7 +28,7 @@ def scan(
         dim: The dimension.
         reverse: Begin at the end; outputs stand in the order of the slices all the same.
 
-    Returns: The last state, and the outputs stacked along their first dimension.
+    Returns: The last state, and the outputs stacked along dimension `dim`.
 
     Raises:
         RuntimeError: `xs` are no such tensors, there is no slice, or the structure of the state changes.
@@ -46,4 +46,4 @@ def scan(
         if _pytree.tree_flatten(state)[1] != kind:
             raise RuntimeError("scan: the state that 'combine_fn' gives is not of the structure of 'init'")
         outputs.append(output)
-    return state, stacked(outputs[::-1] if reverse else outputs)
+    return state, stacked(outputs[::-1] if reverse else outputs, dim)

@@ -29,6 +29,10 @@ __all__ = [
 T = TypeVar("T")
 
 
+#: Modes of PyTorch's compiler; all are the same here.
+_MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
+
+
 def compile(
     model: Any = None,
     *,
@@ -58,7 +62,7 @@ def compile(
         For a module an `taeda._dynamo.OptimizedModule`, whose parameters' names begin with ``_orig_mod.``.
 
     Raises:
-        RuntimeError: `model` cannot be called, or both `mode` and `options` are given.
+        RuntimeError: `model` cannot be called, both `mode` and `options` are given, or nobody knows the mode.
         taeda._dynamo.exc.InvalidBackend: Nobody has registered the name.
 
     Example:
@@ -70,6 +74,8 @@ def compile(
         raise RuntimeError(
             "Either mode or options can be specified, but both can't be specified at the same time."
         )
+    if backend == "inductor" and mode not in (None, *_MODES):
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
     if model is None:
         given = {"fullgraph": fullgraph, "backend": backend, "mode": mode, "options": options}
         return _itself if disable else lambda function: compile(function, **given)

@@ -27,6 +27,11 @@ __all__ = ["Recorded", "is_recording", "record"]
 _active: list[Any] = []
 #: Methods and attributes whose result is a number of elements.
 _SIZES = frozenset({"size", "numel", "nelement"})
+#: Methods whose result is an element, and questions about elements that a program branches by.
+_NUMBERS = frozenset({"item"})
+_BRANCHES = frozenset(
+    {"__bool__", "__int__", "__index__", "__float__", "tolist", "is_nonzero", "equal", "allclose"}
+)
 #: Questions that leave no trace when nobody uses the answer.
 _PURE = frozenset({"size", "numel", "nelement", "shape", "data", "detach", "grad"})
 
@@ -47,6 +52,10 @@ class Recorded(NamedTuple):
 
 class _CannotRecordError(Exception):
     pass
+
+
+class _BranchError(Exception):
+    """A branch on elements of a tensor; its argument is the question that was asked."""
 
 
 class _Int(int):
@@ -94,8 +103,9 @@ def is_recording() -> bool:
 class _Recording(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]
     """Keeps every public function that is called, and lets it run."""
 
-    def __init__(self, root: Any) -> None:
+    def __init__(self, root: Any, data_dependent: bool = True) -> None:
         super().__init__()
+        self.data_dependent = data_dependent
         self.graph = Graph()
         self.nodes: dict[int, Node] = {}
         self.kept: list[Any] = []
@@ -165,6 +175,8 @@ class _Recording(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        if not self.data_dependent and getattr(func, "__name__", "") in _BRANCHES:
+            self._refuse_branch(func, args)
         if self.failure is not None:
             return func(*args, **kwargs)
         ready = self._prepared(func, args, kwargs)
@@ -174,6 +186,11 @@ class _Recording(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name
         except _CannotRecordError as error:
             self.failure = str(error)
             return result
+
+    def _refuse_branch(self, func: Any, args: Any) -> None:
+        """Raise for a question about elements that are only known when the program runs."""
+        if any(id(item) in self.nodes for item in args):
+            raise _BranchError(func.__name__)
 
     def _prepared(self, func: Any, args: Any, kwargs: Any) -> Any:
         """The arguments as nodes, taken before the function changes any; what cannot be is told when it matters."""
@@ -187,6 +204,8 @@ class _Recording(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name
         method = tensor.overrides.is_tensor_method_or_property(func)
         if name in ("__get__", "__set__", "__delete__") and method:
             return self._attribute(func.__self__.__name__, name, ready, result)
+        if not self.data_dependent and method and name in _NUMBERS and type(result) is int:
+            return self._size(result, self.graph.call_method("item", tuple(self._arguments(ready)[0])))
         sizes = method and name in _SIZES and (type(result) is int or isinstance(result, tensor.Size))
         changes = result is None and method and (name.endswith("_") and name not in ("__delitem__",))
         if not (sizes or changes or _has_tensor(result)):
@@ -277,6 +296,7 @@ def record(
     root: Any = None,
     name: str = "GraphModule",
     keep_class: bool = False,
+    data_dependent: bool = True,
 ) -> Recorded:
     """Run a function once and give the graph of what it called.
 
@@ -287,9 +307,13 @@ def record(
         root: The module whose parameters and buffers it uses.
         name: Name of the graph module's class.
         keep_class: Let the graph module give a container of the result's own class; else mappings become dicts.
+        data_dependent: Take a branch on elements of tensors for good, and numbers out of them for constants.
+
+    Raises:
+        GuardOnDataDependentSymNode: There is such a branch, and it may not be.
     """
     kwargs = kwargs or {}
-    recording = _Recording(root)
+    recording = _Recording(root, data_dependent)
     graph = recording.graph
     values = (*args, *kwargs.values())
     names = _names(getattr(root, "forward", function) if root is not None else function, args, kwargs)
@@ -304,6 +328,13 @@ def record(
     try:
         with recording:
             result = function(*args, **kwargs)
+    except _BranchError as error:
+        from taeda.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+        raise GuardOnDataDependentSymNode(
+            f"Could not guard on data-dependent expression: {name} asks '{error}' of a tensor that its inputs decide; "
+            "use taeda.cond or taeda.where, or draft_export, which takes the branch for good"
+        ) from error
     except Exception as error:
         # Something minds that sizes are more than numbers; without them the program says itself what is wrong.
         recording.failure = f"{type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""Graphs of functions by running them."""
+"""Graphs of functions by running them, operator by operator."""
 
 from __future__ import annotations
 
@@ -18,23 +18,41 @@ def get_proxy_mode() -> None:
 def make_fx(
     f: Callable[..., Any], decomposition_table: Any = None, tracing_mode: str = "real", **_: Any
 ) -> Callable[..., Any]:
-    """A function that runs `f` once on its arguments and gives the graph module of what `f` called.
+    """A function that runs `f` once on its arguments and gives the graph module of the operators that `f` called.
 
-    The graph's functions are taeda's public ones; PyTorch's are operators.
+    Sizes are numbers in the graph. With "symbolic" it has taeda's public functions instead, and sizes that `f` reads
+    from tensors stay sizes of the tensors.
 
     Args:
         f: The function.
-        decomposition_table: Accepted; nothing is taken apart.
-        tracing_mode: Accepted; the function runs on the arguments themselves.
+        decomposition_table: Functions that stand for operators, by overload: what they call is in the graph.
+        tracing_mode: "real" or "fake" for operators, "symbolic" for public functions.
 
     Raises:
+        ValueError: Another tracing mode.
         RuntimeError: From the result, where what `f` did cannot stand in a graph.
 
     Example:
-        >>> graph = make_fx(lambda x: taeda.relu(x) + 1)(taeda.ones(2)).graph
-        >>> [node.name for node in graph.nodes]
-        ['x', 'relu', 'add', 'output']
+        >>> print(make_fx(lambda x: taeda.relu(x) + 1)(taeda.ones(2)).code.strip())
+        def forward(self, x_1):
+            relu = torch.ops.aten.relu.default(x_1);  x_1 = None
+            add = torch.ops.aten.add.Tensor(relu, 1);  relu = None
+            return add
     """
+    if tracing_mode not in ("real", "fake", "symbolic"):
+        raise ValueError(f"Unexpected tracing type: {tracing_mode}")
+    if tracing_mode == "symbolic":
+        return _with_sizes(f)
+
+    def run(*args: Any) -> Any:
+        from taeda.fx._operators_record import recorded
+
+        return recorded(f, args, decomposition_table)
+
+    return run
+
+
+def _with_sizes(f: Callable[..., Any]) -> Callable[..., Any]:
     from taeda.fx._record import record
     from taeda_registry.slots import nn
 

@@ -29,7 +29,7 @@ __all__ = [
 
 
 class GuardOnDataDependentSymNode(RuntimeError):
-    """A condition that depends on numbers not known yet; never raised here."""
+    """A branch on elements of a tensor, in a program that is exported."""
 
 
 def free_symbols(val: Any) -> set[Any]:

@@ -1,0 +1,202 @@
+"""Forward and backward graphs of a function, for a compiler of each.
+
+The function runs once on copies of its arguments while its operators, and those of its gradients, are recorded. What
+the backward part reads of the forward part is handed from one graph to the other.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from taeda.fx._operators_record import OperatorRecording
+from taeda.fx.graph import Graph
+from taeda.fx.graph_module import GraphModule
+from taeda.fx.node import Node
+from taeda.utils import _pytree
+from taeda_registry.slots import autograd, tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["JointFunction"]
+
+
+class _Recorded(NamedTuple):
+    """One recording of a function.
+
+    Attributes:
+        recording: The graph of both parts.
+        last: The last node of the forward part.
+        outputs: Leaves of the result.
+        spec: How they make the result.
+        wanted: Places of the outputs that have gradients.
+        tracked: Places of the inputs that get some.
+        grads: Gradients of these.
+    """
+
+    recording: OperatorRecording
+    last: Node | None
+    outputs: list[Any]
+    spec: Any
+    wanted: list[int]
+    tracked: list[int]
+    grads: list[Any]
+
+
+class JointFunction:
+    """A function of tensors that runs what two compilers make of its graphs.
+
+    Args:
+        function: The function.
+        forward: Takes the graph module of the forward part and its inputs, and gives a function of these.
+        backward: The same for the backward part; `forward` where it is None.
+        decompositions: Functions that stand for operators.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], forward: Callable[..., Any], backward: Callable[..., Any] | None,
+        decompositions: Any = None,
+    ) -> None:  # fmt: skip
+        self._function, self._forward, self._backward = function, forward, backward or forward
+        self._decompositions = decompositions
+        self._known: dict[Any, Callable[..., Any]] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, spec = _pytree.tree_flatten((args, kwargs))
+        key = (str(spec), tensor.is_grad_enabled(), *map(_kind, leaves))
+        if key not in self._known:
+            self._known[key] = self._compiled(leaves, spec)
+        return self._known[key]([leaf for leaf in leaves if isinstance(leaf, tensor.Tensor)])
+
+    def _compiled(self, leaves: list[Any], spec: Any) -> Callable[[list[Any]], Any]:
+        done = self._recorded(leaves, spec)
+        given = [leaf for leaf in leaves if isinstance(leaf, tensor.Tensor)]
+        primals = [node for node in done.recording.graph.nodes if node.op == "placeholder"][: len(given)]
+        if not done.tracked or not done.wanted:
+            whole = done.recording.finished(tuple(done.outputs), "GraphModule")
+            run = _unboxed(self._forward(whole, given))
+            return lambda inputs: _pytree.tree_unflatten(list(run(*inputs)), done.spec)
+        saved = _saved(done)
+        parts = _parts(done, primals, saved)
+        forward = _unboxed(self._forward(parts[0], given))
+        examples = [node.meta["val"].detach() for node in saved]
+        tangents = [tensor.ones_like(done.outputs[place]).detach() for place in done.wanted]
+        backward = _unboxed(self._backward(parts[1], [*examples, *tangents]))
+        run_both = _differentiable(forward, backward, done, len(given))
+        return lambda inputs: _pytree.tree_unflatten(list(run_both(inputs)), done.spec)
+
+    def _recorded(self, leaves: list[Any], spec: Any) -> _Recorded:
+        recording = OperatorRecording(self._decompositions)
+        inputs: list[Any] = []
+        copies = list(leaves)
+        for place, leaf in enumerate(leaves):
+            if isinstance(leaf, tensor.Tensor):
+                copies[place] = leaf.detach().clone().requires_grad_(leaf.requires_grad)
+                inputs.append(copies[place])
+                recording.input(f"primals_{len(inputs)}", copies[place])
+        args, kwargs = _pytree.tree_unflatten(copies, spec)
+        with recording:
+            outputs, out_spec = _pytree.tree_flatten(self._function(*args, **kwargs))
+        last = next(iter(reversed(list(recording.graph.nodes))), None)
+        wanted = [i for i, out in enumerate(outputs) if isinstance(out, tensor.Tensor) and out.requires_grad]
+        tracked = [i for i, value in enumerate(inputs) if value.requires_grad]
+        grads = _gradients(recording, [outputs[i] for i in wanted], [inputs[i] for i in tracked])
+        return _Recorded(recording, last, outputs, out_spec, wanted, tracked, grads)
+
+
+def _gradients(recording: OperatorRecording, outputs: list[Any], inputs: list[Any]) -> list[Any]:
+    """Gradients of the inputs, by tangents of the outputs that are inputs of the graph."""
+    if not outputs or not inputs:
+        return []
+    tangents = [tensor.ones_like(out).detach() for out in outputs]
+    for number, tangent in enumerate(tangents, 1):
+        recording.input(f"tangents_{number}", tangent)
+    with recording:
+        return list(autograd.grad(outputs, inputs, tangents, allow_unused=True))
+
+
+def _kind(leaf: Any) -> Any:
+    """What a compiled function is kept for: a tensor's form, or the value itself."""
+    if not isinstance(leaf, tensor.Tensor):
+        return type(leaf), leaf
+    return tuple(leaf.shape), leaf.dtype, str(leaf.device), leaf.requires_grad
+
+
+def _unboxed(run: Callable[..., Any]) -> Callable[..., Any]:
+    return (lambda *args: run(list(args))) if getattr(run, "_boxed_call", False) else run
+
+
+def _saved(done: _Recorded) -> list[Node]:
+    """Nodes of the forward part that the backward part reads."""
+    nodes = list(done.recording.graph.nodes)
+    border = nodes.index(done.last) + 1 if done.last is not None else 0
+    before, after = nodes[:border], nodes[border:]
+    read = {node for late in after for node in late.all_input_nodes}
+    read |= {node for grad in done.grads if (node := _node(done, grad)) is not None}
+    return [node for node in before if node in read and node.op != "get_attr"]
+
+
+def _node(done: _Recorded, value: Any) -> Node | None:
+    return done.recording.node_of(value) if isinstance(value, tensor.Tensor) else None
+
+
+def _parts(done: _Recorded, primals: list[Node], saved: list[Node]) -> tuple[GraphModule, GraphModule]:
+    """The graph modules of the forward and the backward part."""
+    recording = done.recording
+    nodes = list(recording.graph.nodes)
+    border = nodes.index(done.last) + 1 if done.last is not None else 0
+    outputs = [recording.arguments(out) for out in done.outputs]
+    forward = _copied(recording, nodes[:border], [], (*outputs, *saved))
+    grads = tuple(recording.arguments(grad) for grad in done.grads)
+    return forward, _copied(recording, nodes[border:], saved, grads)
+
+
+def _copied(recording: OperatorRecording, nodes: list[Node], inputs: list[Node], outputs: Any) -> GraphModule:
+    """A graph module of some nodes, where others that they read are inputs."""
+    graph = Graph()
+    made: dict[Node, Node] = {}
+    for node in inputs:
+        made[node] = graph.placeholder(node.name)
+    for node in (*(n for n in nodes if n.op == "placeholder"), *(n for n in nodes if n.op != "placeholder")):
+        made[node] = graph.node_copy(node, lambda old: _copy_of(old, made, graph))
+    graph.output(
+        _pytree.tree_map(
+            lambda item: _copy_of(item, made, graph) if isinstance(item, Node) else item, outputs
+        )
+    )
+    for node in reversed(graph.nodes):
+        if not node.users and (node.op == "get_attr" or node.target is operator.getitem):
+            graph.erase_node(node)
+    return GraphModule(recording.holder, graph, "GraphModule")
+
+
+def _copy_of(node: Node, made: dict[Node, Node], graph: Graph) -> Node:
+    if node not in made:  # a constant of the other part
+        made[node] = graph.node_copy(node, lambda old: made[old])
+    return made[node]
+
+
+def _differentiable(
+    forward: Callable[..., Any], backward: Callable[..., Any], done: _Recorded, count: int
+) -> Callable[[list[Any]], Any]:
+    """Both functions as one of autograd."""
+    results, wanted, tracked = len(done.outputs), done.wanted, done.tracked
+
+    class Compiled(autograd.Function):  # type: ignore[misc, name-defined]
+        @staticmethod
+        def forward(ctx: Any, *inputs: Any) -> Any:
+            out = forward(*inputs)
+            ctx.kept = list(out[results:])
+            ctx.mark_non_differentiable(
+                *(x for i, x in enumerate(out[:results]) if i not in wanted and isinstance(x, tensor.Tensor))
+            )
+            return tuple(out[:results])
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            found = iter(backward(*ctx.kept, *(grads[i] for i in wanted)))
+            by_place = {place: next(found) for place in tracked}
+            return tuple(by_place.get(place) for place in range(count))
+
+    return lambda inputs: Compiled.apply(*inputs)

@@ -1,0 +1,167 @@
+"""Graphs of the operators that a program called, backward passes included, under PyTorch's names of overloads.
+
+`_record` keeps the public functions of a program and the sizes that it reads; this keeps what is below them, as
+dispatch modes are told it: sizes are numbers here.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+from taeda.fx._code import _PyTreeCodeGen, _PyTreeInfo
+from taeda.fx._record import _names
+from taeda.fx.graph import Graph
+from taeda.fx.graph_module import GraphModule
+from taeda.fx.node import Node
+from taeda.utils import _pytree
+from taeda.utils._python_dispatch import TorchDispatchMode
+from taeda_registry.slots import nn, tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["OperatorRecording", "recorded"]
+
+
+class OperatorRecording(TorchDispatchMode):  # type: ignore[misc]
+    """A mode that keeps every operator that is called, and lets it run.
+
+    Args:
+        decompositions: Functions that stand for operators, by overload; what they call is kept instead.
+
+    Attributes:
+        graph: The graph so far.
+    """
+
+    def __init__(self, decompositions: Mapping[Any, Callable[..., Any]] | None = None) -> None:
+        super().__init__()
+        self.graph = Graph()
+        self.holder = nn.Module()
+        self._decompositions = dict(decompositions or {})
+        self._nodes: dict[int, Node] = {}
+        self._by_memory: dict[Any, Node] = {}  # autograd keeps results as other objects over the same memory
+        self._kept: list[Any] = []
+        self._constants = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if (instead := self._decompositions.get(func)) is not None:
+            with self:
+                result = instead(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        given = self._arg(tuple(args)), self._arg(kwargs)
+        result = func(*args, **kwargs)
+        if _has_tensor(result):
+            self.know(result, self._call(func, given))
+        elif result is None and given[0]:
+            self._call(func, given)
+        return result
+
+    def _call(self, func: Any, given: tuple[Any, Any]) -> Node:
+        name = str(func).split(".")[1]  # without package and overload
+        return self.graph.create_node("call_function", func, *given, name=name)
+
+    def input(self, name: str, value: Any) -> Node:
+        """A placeholder; a tensor is known by it from here on."""
+        node = self.graph.placeholder(name)
+        if isinstance(value, tensor.Tensor):
+            self.know(value, node)
+        return node
+
+    def know(self, value: Any, node: Node) -> None:
+        """Note that a node's result is a value, and the tensors in it."""
+        node.meta["val"] = value
+        if isinstance(value, tensor.Tensor):
+            self._nodes[id(value)] = node
+            self._by_memory[_place(value)] = node
+            self._kept.append(value)
+            return
+        for index, item in enumerate(value):
+            if _has_tensor(item):
+                self.know(item, self.graph.call_function(operator.getitem, (node, index)))
+
+    def node_of(self, value: Any) -> Node | None:
+        """The node of a tensor."""
+        return self._nodes.get(id(value)) or self._by_memory.get(_place(value))
+
+    def _arg(self, value: Any) -> Any:
+        if isinstance(value, tensor.Tensor):
+            found = self._nodes.get(id(value)) or self._by_memory.get(_place(value))
+            return self._constant(value) if found is None else found
+        if isinstance(value, (list, tuple)):
+            return (
+                type(value)(map(self._arg, value))
+                if type(value) in (list, tuple)
+                else list(map(self._arg, value))
+            )
+        if isinstance(value, dict):
+            return {key: self._arg(item) for key, item in value.items()}
+        return value
+
+    def _constant(self, value: Any) -> Node:
+        """A tensor that the program has from elsewhere: a parameter that it reads, or a constant."""
+        kind = "_param_constant" if isinstance(value, nn.Parameter) else "_tensor_constant"
+        name = f"{kind}{self._constants}"
+        self._constants += 1
+        if kind == "_param_constant":
+            self.holder.register_parameter(name, value)
+        else:
+            self.holder.register_buffer(name, value.detach())
+        node = self.graph.get_attr(name)
+        self.know(value, node)
+        return node
+
+    def arguments(self, value: Any) -> Any:
+        """A value as it stands in the arguments of a node: tensors as their nodes."""
+        return self._arg(value)
+
+    def finished(self, result: Any, name: str) -> GraphModule:
+        """The graph module, which gives a value."""
+        self.graph.output(self._arg(result))
+        return GraphModule(self.holder, self.graph, name)
+
+
+def _place(value: Any) -> Any:
+    """Where a tensor's elements are; the tensor's own identity where that says nothing."""
+    if not value.numel() or value.device.type == "meta" or value.layout != tensor.strided:
+        return id(value)
+    return value.data_ptr(), tuple(value.shape), value.stride(), value.dtype, str(value.device)
+
+
+def _has_tensor(value: Any) -> bool:
+    if isinstance(value, tensor.Tensor):
+        return True
+    return isinstance(value, (tuple, list)) and any(map(_has_tensor, value))
+
+
+def recorded(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    decompositions: Mapping[Any, Callable[..., Any]] | None = None,
+) -> GraphModule:
+    """The graph module of what a function calls with some arguments.
+
+    Args:
+        function: The function.
+        args: Its arguments; tensors in them are the inputs of the graph, with the other leaves.
+        decompositions: Functions that stand for operators, by overload.
+    """
+    recording = OperatorRecording(decompositions)
+    names = _names(getattr(function, "forward", function), args, {})
+    ways, spec = _pytree.tree_flatten_with_path(args)
+    flat = len(ways) == len(args)
+    for number, (way, leaf) in enumerate(ways):
+        recording.input(f"{names[way[0].idx] if flat else f'arg{number}'}_1", leaf)
+    with recording:
+        result = function(*args)
+    leaves, out_spec = _pytree.tree_flatten(result)
+    plain = _pytree.tree_is_leaf(result) or type(result) in (list, tuple)
+    made = recording.finished(result if plain else leaves, getattr(function, "__name__", "GraphModule"))
+    if not (flat and plain):
+        made.graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(names, spec, None if plain else out_spec)))
+        made.recompile()
+    return made

@@ -1,0 +1,161 @@
+"""Graphs of operators: of functions, of their gradients, and of both for compilers."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import taeda
+from taeda import nn
+from taeda._functorch.aot_autograd import aot_function, aot_module, make_boxed_func
+from taeda.fx.experimental.proxy_tensor import make_fx
+
+
+def targets(module):
+    return [str(node.target) for node in module.graph.nodes if node.op == "call_function"]
+
+
+def program(x, w):
+    return nn.functional.layer_norm((x * x).sin() * w, (3,)).softmax(-1).relu().sum()
+
+
+def test_functions_become_graphs_of_operators():
+    made = make_fx(lambda x, k: taeda.relu(x) * k + 1)(taeda.ones(2), 3)
+    assert [node.name for node in made.graph.nodes] == ["x_1", "k_1", "relu", "mul", "add", "output"]
+    assert targets(made) == ["aten.relu.default", "aten.mul.Tensor", "aten.add.Tensor"]
+    assert "torch.ops.aten.relu.default(x_1)" in made.code
+    assert made(taeda.full((2,), -1.0), 3).tolist() == [1.0, 1.0]
+    node = next(node for node in made.graph.nodes if node.name == "mul")
+    assert node.meta["val"].tolist() == [3.0, 3.0] and node.target is taeda.ops.aten.mul.Tensor
+
+
+def test_containers_and_constants():
+    kept = taeda.tensor([1.0, 2.0])
+    made = make_fx(lambda d: {"r": d["a"] + kept, "s": [d["b"]]})({"a": taeda.ones(2), "b": taeda.ones(1)})
+    found = made({"a": taeda.zeros(2), "b": taeda.full((1,), 4.0)})
+    assert found["r"].tolist() == [1.0, 2.0] and found["s"][0].tolist() == [4.0]
+    assert [node.target for node in made.graph.nodes if node.op == "get_attr"] == ["_tensor_constant0"]
+
+
+def test_gradients_are_in_graphs():
+    made = make_fx(taeda.func.grad(lambda x: (x.sin() * x).sum()))(taeda.ones(3))
+    x = taeda.tensor([0.5, 1.0, 2.0])
+    np.testing.assert_allclose(made(x).numpy(), (x.cos() * x + x.sin()).numpy(), rtol=1e-6)
+    assert "aten.cos.default" in targets(made)
+
+
+def test_decompositions_stand_for_operators():
+    table = {taeda.ops.aten.relu.default: lambda x: taeda.where(x > 0, x, 0.0)}
+    made = make_fx(lambda x: x.relu() + 1, decomposition_table=table)(taeda.ones(2))
+    found = targets(made)
+    assert (
+        "aten.relu.default" not in found and found[0] == "aten.gt.Scalar" and found[-1] == "aten.add.Tensor"
+    )
+    assert any(target.startswith("aten.where") for target in found)
+    assert made(taeda.tensor([-1.0, 2.0])).tolist() == [1.0, 3.0]
+
+
+def test_sizes_are_followed_when_they_are_symbols():
+    made = make_fx(lambda x: x.view(x.size(0), -1) * 2, tracing_mode="symbolic")(taeda.ones(2, 3, 4))
+    assert made(taeda.ones(5, 2, 2)).shape == (5, 4)
+    with pytest.raises(ValueError, match="tracing type"):
+        make_fx(program, tracing_mode="other")
+
+
+def graphs():
+    seen = []
+
+    def keep(module, inputs):
+        seen.append((module, len(inputs)))
+        return module
+
+    return keep, seen
+
+
+def test_compilers_get_forward_and_backward_graphs():
+    keep, seen = graphs()
+    compiled = aot_function(program, keep)
+    x, w = taeda.rand(2, 3, requires_grad=True), taeda.ones(3, requires_grad=True)
+    compiled(x, w).backward()
+    (forward, given), (backward, saved) = seen
+    assert given == 2 and [n.name for n in forward.graph.nodes][:2] == ["primals_1", "primals_2"]
+    assert not any(node.op == "get_attr" for node in backward.graph.nodes)  # saved results are handed over
+    inputs = [node.name for node in backward.graph.nodes if node.op == "placeholder"]
+    assert inputs[-1] == "tangents_1" and len(inputs) == saved
+    found = x.grad, w.grad
+    x.grad = w.grad = None
+    program(x, w).backward()
+    for ours, plain in zip(found, (x.grad, w.grad), strict=True):
+        np.testing.assert_allclose(ours.numpy(), plain.numpy(), rtol=1e-5, atol=1e-7)
+    again = taeda.rand(2, 3, requires_grad=True)
+    compiled(again, w)
+    assert len(seen) == 2  # the same form is not compiled again
+    compiled(taeda.rand(4, 3, requires_grad=True), w)
+    assert len(seen) == 4
+
+
+def test_modules_are_compiled_with_their_state():
+    net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 2))
+    plain = copy.deepcopy(net)
+    keep, seen = graphs()
+    compiled = aot_module(net, keep, lambda module, inputs: make_boxed_func(keep(module, inputs)))
+    x = taeda.rand(5, 3)
+    for module in (compiled, plain):
+        for _ in range(2):
+            module(x).square().sum().backward()
+    assert len(seen) == 2
+    for (name, ours), expected in zip(net.named_parameters(), plain.parameters(), strict=True):
+        np.testing.assert_allclose(
+            ours.grad.numpy(), expected.grad.numpy(), rtol=1e-4, atol=1e-6, err_msg=name
+        )
+    np.testing.assert_allclose(net[1].running_mean.numpy(), plain[1].running_mean.numpy(), rtol=1e-6)
+    assert net[1].num_batches_tracked == 2
+
+
+def test_what_needs_no_gradient_has_one_graph():
+    keep, seen = graphs()
+    made = aot_function(lambda x, flag: {"y": x * 2, "n": 3} if flag else x, keep)
+    assert made(taeda.ones(2), True)["y"].tolist() == [2.0, 2.0] and made(taeda.ones(2), True)["n"] == 3
+    assert made(taeda.ones(2), False).tolist() == [1.0, 1.0] and len(seen) == 2
+
+
+def test_backends_with_two_compilers():
+    from taeda._dynamo.backends.common import aot_autograd
+
+    keep, seen = graphs()
+    backend = aot_autograd(fw_compiler=keep, bw_compiler=keep)
+    x = taeda.ones(3, requires_grad=True)
+    taeda.compile(lambda v: v.sin().sum(), backend=backend)(x).backward()
+    np.testing.assert_allclose(x.grad.numpy(), np.cos(np.ones(3)), rtol=1e-6)
+    assert "aten.sin.default" in targets(seen[0][0]) and "aten.cos.default" in targets(seen[1][0])
+
+
+def test_outputs_of_scans_stand_along_their_dimension():
+    from taeda._higher_order_ops.scan import scan
+
+    x = taeda.arange(6.0).reshape(3, 2)
+    last, found = scan(lambda s, row: (s + row, s * row), taeda.zeros(3), x, dim=1, reverse=True)
+    assert last.tolist() == [1.0, 5.0, 9.0] and found.tolist() == [[0.0, 0.0], [6.0, 0.0], [20.0, 0.0]]
+    with pytest.raises(RuntimeError, match="branches to be callable"):
+        taeda.cond(True, 3, abs, (x,))
+
+
+def test_a_mode_may_be_entered_in_its_own_method():
+    from taeda.utils._python_dispatch import TorchDispatchMode
+
+    class Twice(TorchDispatchMode):
+        seen = ()
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.seen += (str(func),)
+            if "relu" in str(func):
+                with self:
+                    return args[0].clamp(min=0)
+            return func(*args, **(kwargs or {}))
+
+    x = taeda.ones(2, requires_grad=True)
+    with Twice() as mode:
+        taeda.relu(x)
+        x.exp()
+    assert [name.split(".")[1] for name in mode.seen] == ["relu", "clamp", "exp"]
+    assert (x * 2).requires_grad and len(mode.seen) == 3  # all is as before
