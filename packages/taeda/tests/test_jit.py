@@ -231,7 +231,8 @@ def test_script_modules_are_derived_from():
 
 
 def test_exported_programs(net, tmp_path):
-    program = taeda.export.export(net, (words(),))
+    free = {0: taeda.export.Dim.DYNAMIC, 1: taeda.export.Dim.DYNAMIC}
+    program = taeda.export.export(net, (words(),), dynamic_shapes=(free,))
     assert isinstance(program.module(), fx.GraphModule) and same(
         program.module()(words(1, 5)), net(words(1, 5))
     )
@@ -262,7 +263,7 @@ class Nested(nn.Module):
 
 def test_functions_become_graphs_by_running_them():
     made = make_fx(lambda x, n: taeda.relu(x) + n if n.sum() > 0 else x)(taeda.ones(2), taeda.ones(2))
-    assert {"x", "n", "relu", "add", "output"} <= {node.name for node in made.graph.nodes}
+    assert {"x_1", "n_1", "relu", "add", "output"} <= {node.name for node in made.graph.nodes}
     assert taeda.equal(made(taeda.ones(2), -taeda.ones(2)), taeda.zeros(2))
 
 
@@ -285,7 +286,9 @@ def test_exported_programs_say_what_inputs_and_outputs_are():
     from taeda.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
 
     model = Kinds()
-    program = taeda.export.export(model, (taeda.ones(4, 3), {"a": [taeda.ones(2)]}), {"scale": 2})
+    rows = {"x": {0: taeda.export.Dim.DYNAMIC}}
+    given = (taeda.ones(4, 3), {"a": [taeda.ones(2)]})
+    program = taeda.export.export(model, given, {"scale": 2}, dynamic_shapes=rows)
     signature = program.graph_signature
     assert isinstance(signature, taeda.export.ExportGraphSignature)
     assert signature.parameters == ("inner.weight", "inner.bias")

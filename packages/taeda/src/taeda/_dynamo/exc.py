@@ -28,4 +28,7 @@ RecompileError = _error("RecompileError")
 ResetRequired = _error("ResetRequired")
 TorchRuntimeError = _error("TorchRuntimeError")
 UncapturedHigherOrderOpError = _error("UncapturedHigherOrderOpError")
-UserError = _error("UserError", Unsupported)
+
+
+class UserError(Unsupported):
+    """What a program says of an exported program's sizes does not fit its inputs."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
+from taeda.export._guards import Guards
 from taeda.export.graph_signature import ExportGraphSignature, signature_of
 from taeda_registry.slots import nn, tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["ExportedProgram", "UnflattenedModule", "export", "load", "save", "unflatten"]
+__all__ = ["ExportedProgram", "UnflattenedModule", "draft_export", "export", "load", "save", "unflatten"]
 
 _FORMAT = "taeda.export"
 
@@ -24,9 +25,11 @@ class ExportedProgram:
         example_inputs: The arguments it was exported with, and those by name.
     """
 
-    def __init__(self, graph_module: Any, example_inputs: Any = None) -> None:
+    def __init__(self, graph_module: Any, example_inputs: Any = None, guards: Guards | None = None) -> None:
         self.graph_module, self.example_inputs = graph_module, example_inputs
-        self.range_constraints: dict[Any, Any] = {}
+        self._guards, self._runner = guards, graph_module
+        self._signature: ExportGraphSignature | None = None
+        self.range_constraints: dict[Any, Any] = {} if guards is None else dict(guards.ranges)
         self.constants: dict[str, Any] = {
             name: value for name, value in graph_module.named_buffers() if name.startswith("_tensor_constant")
         }
@@ -41,6 +44,8 @@ class ExportedProgram:
         """What inputs and outputs are."""
         from taeda.utils import _pytree
 
+        if self._signature is not None:
+            return self._signature
         given = None
         if self.example_inputs is not None:
             args, kwargs = self.example_inputs
@@ -55,33 +60,59 @@ class ExportedProgram:
     @property
     def state_dict(self) -> dict[str, Any]:
         """Parameters and buffers by path."""
-        return dict(self.graph_module.state_dict())
+        return dict(self._runner.state_dict())
 
     def parameters(self) -> Iterator[Any]:
         """Parameters."""
-        return self.graph_module.parameters()
+        return self._runner.parameters()
 
     def named_parameters(self) -> Iterator[tuple[str, Any]]:
         """Paths and parameters."""
-        return self.graph_module.named_parameters()
+        return self._runner.named_parameters()
 
     def buffers(self) -> Iterator[Any]:
         """Buffers."""
-        return self.graph_module.buffers()
+        return self._runner.buffers()
 
     def named_buffers(self) -> Iterator[tuple[str, Any]]:
         """Paths and buffers."""
-        return self.graph_module.named_buffers()
+        return self._runner.named_buffers()
 
     def module(self, check_guards: bool = True) -> Any:
-        """The program as a module of its own, with the same parameters."""
-        made = copy.copy(self.graph_module)
-        made.training = self.graph_module.training
+        """The program as a module of its own, with the same parameters.
+
+        Args:
+            check_guards: Let calls whose inputs the program was not exported for raise AssertionError.
+        """
+        made = copy.copy(self._runner)
+        made.training = self._runner.training
+        if check_guards and self._guards is not None:
+            check = self._guards.check
+            made.register_forward_pre_hook(lambda module, args, kwargs: check(args, kwargs), with_kwargs=True)
         return made
 
     def run_decompositions(self, decomp_table: Any = None, **_: Any) -> ExportedProgram:
-        """The program itself: it is made of functions that need not be taken apart."""
-        return self
+        """The program with a graph of operators, parameters and buffers among its inputs; `module()` is the same.
+
+        Sizes are numbers in that graph, those of the inputs that the program was exported with.
+
+        Args:
+            decomp_table: Functions that stand for operators, by overload.
+
+        Raises:
+            RuntimeError: The program was read from a file, and its inputs are not known.
+        """
+        from taeda.export._operators import in_operators
+
+        if self.example_inputs is None:
+            raise RuntimeError(
+                "run_decompositions: a program that was read from a file has no example inputs"
+            )
+        made = ExportedProgram(self._runner, self.example_inputs, self._guards)
+        args, kwargs = self.example_inputs
+        found = in_operators(self._runner, args, kwargs, self.constants, decomp_table)
+        made.graph_module, made._signature = found
+        return made
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
@@ -130,35 +161,56 @@ def export(
 ) -> ExportedProgram:
     """The program that a module runs with these inputs.
 
-    Sizes that it reads from tensors stay sizes of the tensors, so that the program serves other sizes where the module
-    does; a branch that it takes is taken for good.
+    Sizes that it reads from tensors stay sizes of the tensors, and numbers that it takes out of integer tensors stay
+    what is taken out of them. A branch on a size is taken for good.
 
     Args:
         mod: A module.
         args: Its arguments.
         kwargs: Its arguments by name.
-        dynamic_shapes: Accepted; sizes need no description.
+        dynamic_shapes: Which sizes may vary: by argument, or one for each in their order, a dict by dimension or one
+            entry for each of `Dim`, `Dim.DYNAMIC`, `Dim.AUTO`, a number or None. All others stay as they are.
         strict: Accepted.
 
     Raises:
         ValueError: `mod` is no module.
+        UserError: `dynamic_shapes` does not fit the inputs.
+        GuardOnDataDependentSymNode: The module branches on the elements of a tensor.
         RuntimeError: What it did cannot stand in a graph; the text says why.
 
     Example:
-        >>> program = taeda.export.export(taeda.nn.Linear(2, 3), (taeda.ones(1, 2),))
+        >>> sizes = {"input": {0: taeda.export.Dim("batch", min=1, max=64)}}
+        >>> program = taeda.export.export(taeda.nn.Linear(2, 3), (taeda.ones(1, 2),), dynamic_shapes=sizes)
         >>> program.module()(taeda.ones(4, 2)).shape
         Size([4, 3])
     """
-    from taeda.fx._record import record
+    return _exported(mod, args, kwargs or {}, dynamic_shapes, True)
+
+
+def draft_export(
+    mod: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None, *, dynamic_shapes: Any = None, **_: Any
+) -> ExportedProgram:  # fmt: skip
+    """`export` that takes branches on elements of tensors for good, the way that the example inputs take."""
+    return _exported(mod, args, kwargs or {}, dynamic_shapes, False)
+
+
+def _exported(
+    mod: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any, strict: bool
+) -> ExportedProgram:
+    from taeda.export._guards import guards_of
+    from taeda.fx._record import _names, record
 
     if not isinstance(mod, nn.Module):
         raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
     if not isinstance(args, tuple):
         raise TypeError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
-    done = record(mod, args, kwargs, root=mod, name=type(mod).__name__, keep_class=True)
+    guards = guards_of(_names(mod.forward, args, {}), args, kwargs, dynamic_shapes)
+    done = record(
+        mod, args, kwargs, root=mod, name=type(mod).__name__, keep_class=True, data_dependent=not strict
+    )
     if done.module is None:
         raise RuntimeError(f"export: {type(mod).__name__} cannot be exported: {done.failure}")
-    return ExportedProgram(done.module, (args, kwargs or {}))
+    return ExportedProgram(done.module, (args, kwargs), guards)
 
 
 def save(ep: ExportedProgram, f: Any, *, extra_files: dict[str, Any] | None = None, **_: Any) -> None:
@@ -176,7 +228,8 @@ def save(ep: ExportedProgram, f: Any, *, extra_files: dict[str, Any] | None = No
         raise TypeError(
             f"The 'ep' parameter must be an instance of 'ExportedProgram', got {type(ep).__name__}"
         )
-    tensor.save({"format": _FORMAT, "program": ep.graph_module, "extra": dict(extra_files or {})}, f)
+    content = {"format": _FORMAT, "program": ep._runner, "extra": dict(extra_files or {})}
+    tensor.save({**content, "guards": ep._guards}, f)
 
 
 def load(f: Any, *, extra_files: dict[str, Any] | None = None, **_: Any) -> ExportedProgram:
@@ -195,4 +248,4 @@ def load(f: Any, *, extra_files: dict[str, Any] | None = None, **_: Any) -> Expo
     for name in extra_files or {}:
         if name in content["extra"]:
             extra_files[name] = content["extra"][name]  # type: ignore[index]
-    return ExportedProgram(content["program"])
+    return ExportedProgram(content["program"], None, content.get("guards"))

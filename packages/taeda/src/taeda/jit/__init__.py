@@ -2,7 +2,8 @@
 
 There is no compiler. `script` gives functions and modules behind classes of its own that call them and share
 everything with them; `trace` runs a program once and keeps its graph, so that `save` can write it without its source.
-What only marks code for the compiler gives the function itself.
+What only marks code for the compiler gives the function itself. `load` also reads archives that PyTorch's `jit.save`
+wrote: their programs are translated to Python (`_archives`).
 """
 
 from __future__ import annotations

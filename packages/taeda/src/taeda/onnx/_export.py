@@ -159,7 +159,7 @@ def _graph_of(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
     from taeda.fx._record import record
 
     if isinstance(model, ExportedProgram):
-        return model.graph_module, None
+        return model.module(check_guards=False), None
     if not isinstance(model, nn.Module):
         raise TypeError(f"onnx.export: argument 'model' must be a module, found {type(model).__name__}")
     done = record(model, args, kwargs, root=model, name=type(model).__name__, keep_class=True)

@@ -1,0 +1,70 @@
+"""Sizes with names and bounds, as programs describe what may vary in the inputs of an exporter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["Dim", "dims"]
+
+
+class _DimHint:
+    """What an exporter is told about a size."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def __repr__(self) -> str:
+        return f"DimHint({self._kind})"
+
+
+class Dim:
+    """A size with a name and bounds, as programs describe the inputs of an exporter.
+
+    Multiples of it, and it with a number added, are sizes too.
+
+    Args:
+        name: Its name.
+        min: Smallest value.
+        max: Largest value.
+    """
+
+    AUTO = _DimHint("AUTO")
+    DYNAMIC = _DimHint("DYNAMIC")
+    STATIC = _DimHint("STATIC")
+
+    def __init__(self, name: str, *, min: int | None = None, max: int | None = None) -> None:
+        low, high = 0 if min is None else min, max
+        if high is not None and high <= low:
+            raise AssertionError(f"Cannot create Dim with inconsistent min={min}, max={max}")
+        self.__name__, self.min, self.max = name, low, high
+
+    def _derived(self, sign: str, number: Any, bound: Callable[[int], int]) -> Dim:
+        if type(number) is not int:
+            raise NotImplementedError(
+                f"Dim: expected an int beside {self.__name__} {sign}, found {type(number).__name__}: sizes are "
+                "multiples of one size, moved by a number"
+            )
+        text = f"{number}*{self.__name__}" if sign == "*" else f"{self.__name__} {sign} {number}"
+        made = Dim.__new__(Dim)
+        made.__name__, made.min = text, bound(self.min)
+        made.max = None if self.max is None else bound(self.max)
+        return made
+
+    def __add__(self, other: int) -> Dim:
+        return self._derived("+", other, lambda size: size + other)
+
+    def __sub__(self, other: int) -> Dim:
+        return self._derived("-", other, lambda size: size - other)
+
+    def __mul__(self, other: int) -> Dim:
+        if type(other) is int and other <= 0:
+            raise NotImplementedError(f"Dim: argument of {self.__name__} * must be positive, found {other}")
+        return self._derived("*", other, lambda size: size * other)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[Dim, ...]:
+    """Several sizes with names and the same bounds."""
+    return tuple(Dim(name, min=min, max=max) for name in names)

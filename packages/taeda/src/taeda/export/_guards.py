@@ -1,0 +1,202 @@
+"""What an exported program asks of its inputs: sizes, bounds of sizes that may vary, and values that are no tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from taeda.export._dims import Dim, _DimHint
+from taeda.utils import _pytree
+from taeda_registry.slots import tensor
+
+__all__ = ["Guards", "ValueRanges", "guards_of"]
+
+
+class ValueRanges:
+    """The values that a size may have.
+
+    Attributes:
+        lower: The smallest.
+        upper: The largest; None where there is none.
+    """
+
+    def __init__(self, lower: int, upper: int | None) -> None:
+        self.lower, self.upper = lower, upper
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ValueRanges) and (self.lower, self.upper) == (other.lower, other.upper)
+
+    def __hash__(self) -> int:
+        return hash((self.lower, self.upper))
+
+    def __contains__(self, size: int) -> bool:
+        return self.lower <= size and (self.upper is None or size <= self.upper)
+
+    def __repr__(self) -> str:
+        return f"VR[{self.lower}, {'int_oo' if self.upper is None else self.upper}]"
+
+
+class _Guard(NamedTuple):
+    """A condition on one input: its text, what kind it is, and what is compared."""
+
+    way: tuple[Any, ...]
+    text: str
+    kind: str  # "value", "size", "at least", "at most", or "same" for all sizes of one symbol
+    dim: int
+    bound: Any
+
+    def holds(self, value: Any, sizes: dict[str, int]) -> bool:
+        """Whether an input meets it; `sizes` are those of the symbols met so far."""
+        if self.kind == "value":
+            return bool(value == self.bound)
+        if not isinstance(value, tensor.Tensor) or value.dim() <= self.dim:
+            return False
+        size = value.shape[self.dim]
+        if self.kind == "same":
+            return sizes.setdefault(self.bound, size) == size
+        if self.kind == "size":
+            return bool(size == self.bound)
+        return bool(size >= self.bound if self.kind == "at least" else size <= self.bound)
+
+
+class Guards:
+    """The conditions of one program.
+
+    Args:
+        names: Names of the arguments that are given by position.
+        guards: The conditions.
+        ranges: Bounds of sizes that may vary, by their symbols.
+    """
+
+    def __init__(self, names: list[str], guards: list[_Guard], ranges: dict[str, ValueRanges]) -> None:
+        self._names, self._guards, self.ranges = names, guards, ranges
+
+    def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Check a call's arguments.
+
+        Raises:
+            AssertionError: A condition does not hold; the text is the first that does not.
+        """
+        leaves = dict(_leaves(_by_name(self._names, args, kwargs)))
+        sizes: dict[str, int] = {}
+        for guard in self._guards:
+            if guard.way in leaves and not guard.holds(leaves[guard.way], sizes):
+                raise AssertionError(f"Guard failed: {guard.text}")
+
+
+def _by_name(names: list[str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    return {**dict(zip(names, args, strict=False)), **kwargs}
+
+
+def _leaves(values: dict[str, Any]) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    for name, value in values.items():
+        for way, leaf in _pytree.tree_flatten_with_path(value)[0]:
+            yield (name, *(_pytree.keystr((key,)) for key in way)), leaf
+
+
+def guards_of(names: list[str], args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any) -> Guards:
+    """The conditions that follow from example inputs and what is said of their sizes.
+
+    Args:
+        names: Names of the arguments, in their order.
+        args: The example inputs by position.
+        kwargs: Those by name.
+        dynamic_shapes: By argument, or one for each in their order: what is said of its sizes, by dimension or one for
+            each; None where they stay as they are.
+
+    Raises:
+        UserError: What is said does not fit the inputs.
+    """
+    given = _by_name(names, args, kwargs)
+    said = _said_of(given, dynamic_shapes)
+    made: list[_Guard] = []
+    ranges: dict[str, ValueRanges] = {}
+    symbols: dict[str, str] = {}
+    for way, leaf in _leaves(given):
+        spelled = way[0] + "".join(way[1:])
+        if isinstance(leaf, tensor.Tensor):
+            for dim, size in enumerate(leaf.shape):
+                made += _of_size(way, spelled, dim, int(size), said.get((way, dim)), symbols, ranges)
+        elif isinstance(leaf, (int, float, str, bool)):
+            made.append(_Guard(way, f"{spelled} == {leaf!r}", "value", 0, leaf))
+    return Guards(names, made, ranges)
+
+
+def _of_size(
+    way: tuple[Any, ...], spelled: str, dim: int, size: int, said: Any, symbols: dict[str, str],
+    ranges: dict[str, ValueRanges],
+) -> list[_Guard]:  # fmt: skip
+    """The conditions on one size of one tensor."""
+    text = f"{spelled}.size()[{dim}]"
+    if said is None or said is Dim.STATIC or isinstance(said, int):
+        if isinstance(said, int) and said != size:
+            raise _error(f"{text} is {size}, but dynamic_shapes says {said}")
+        return [_Guard(way, f"{text} == {size}", "size", dim, size)]
+    bounds = ValueRanges(0, None) if isinstance(said, _DimHint) else ValueRanges(said.min, said.max)
+    if size not in bounds:
+        raise _error(f"{text} is {size}, outside of {bounds}, the range of {said.__name__}")
+    name = f"{text} {len(symbols)}" if isinstance(said, _DimHint) else said.__name__
+    known = name in symbols
+    symbol = symbols.setdefault(name, f"s{len(symbols)}")
+    ranges[symbol] = bounds
+    made = [_Guard(way, f"{text} >= {bounds.lower}", "at least", dim, bounds.lower)]
+    if bounds.upper is not None:
+        made.append(_Guard(way, f"{text} <= {bounds.upper}", "at most", dim, bounds.upper))
+    equal = f"{text} == {symbol}" if known else f"{text} is a size"
+    return [*made, _Guard(way, equal, "same", dim, symbol)]
+
+
+def _said_of(given: dict[str, Any], dynamic_shapes: Any) -> dict[tuple[tuple[Any, ...], int], Any]:
+    """What is said of each size of each tensor."""
+    if dynamic_shapes is None:
+        return {}
+    if isinstance(dynamic_shapes, (tuple, list)):
+        if len(dynamic_shapes) != len(given):
+            raise _error(
+                f"dynamic_shapes has {len(dynamic_shapes)} entries, expected one for each of {len(given)} inputs"
+            )
+        dynamic_shapes = dict(zip(given, dynamic_shapes, strict=True))
+    if set(dynamic_shapes) - set(given):
+        raise _error(
+            "When `dynamic_shapes` is specified as a dict, its top-level keys must be the arg names "
+            f"{list(given)} of `inputs`, but here they are {list(dynamic_shapes)}."
+        )
+    found: dict[tuple[tuple[Any, ...], int], Any] = {}
+    for name, said in dynamic_shapes.items():
+        _note((name,), given[name], said, found)
+    return found
+
+
+def _note(way: tuple[Any, ...], value: Any, said: Any, found: dict[Any, Any]) -> None:
+    if said is None or isinstance(said, _DimHint):
+        if isinstance(said, _DimHint) and isinstance(value, tensor.Tensor):
+            found.update({(way, dim): said for dim in range(value.dim())})
+        return
+    if isinstance(value, tensor.Tensor):
+        _note_sizes(way, value, said, found)
+        return
+    inner = value.items() if isinstance(value, dict) else enumerate(value)
+    parts = said if isinstance(said, dict) else dict(enumerate(said))
+    for key, item in inner:
+        _note((*way, f"[{key!r}]"), item, parts.get(key), found)
+
+
+def _note_sizes(way: tuple[Any, ...], value: Any, said: Any, found: dict[Any, Any]) -> None:
+    if isinstance(said, (tuple, list)) and len(said) != value.dim():
+        raise _error(
+            f"dynamic_shapes of {way[0]} has {len(said)} entries, expected one for each of {value.dim()} dimensions"
+        )
+    for dim, one in (said if isinstance(said, dict) else dict(enumerate(said))).items():
+        if type(dim) is not int or not -value.dim() <= dim < value.dim():
+            raise _error(f"dynamic_shapes of {way[0]} names dimension {dim!r}, and it has {value.dim()}")
+        if not (one is None or isinstance(one, (int, Dim, _DimHint))):
+            raise _error(
+                f"dynamic_shapes of {way[0]}: expected Dim, an int or None for a size, found {one!r}"
+            )
+        found[way, dim % value.dim()] = one
+
+
+def _error(text: str) -> Exception:
+    from taeda._dynamo.exc import UserError
+
+    return UserError(text)  # type: ignore[no-any-return]

@@ -1,0 +1,159 @@
+"""Exported programs ask for what they were exported for: sizes, their bounds, values; none branches on elements."""
+
+import io
+
+import pytest
+
+import taeda
+from taeda import nn
+from taeda._dynamo.exc import UserError
+from taeda.export import Dim
+from taeda.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(3, 2)
+
+    def forward(self, x, parts=None, *, scale=1.0):
+        out = self.inner(x) * scale
+        return out if parts is None else out + parts["a"].sum()
+
+
+def exported(sizes=None, **options):
+    given = (taeda.ones(2, 3), {"a": taeda.ones(4)})
+    return taeda.export.export(Net(), given, {"scale": 2.0}, dynamic_shapes=sizes, **options)
+
+
+def called(program, rows=2, columns=3, more=4, scale=2.0):
+    return program.module()(taeda.ones(rows, columns), {"a": taeda.ones(more)}, scale=scale)
+
+
+BATCH = {"x": {0: Dim("batch", min=2, max=10)}, "parts": {"a": None}, "scale": None}
+
+
+def test_sizes_stay_as_they_are():
+    program = exported()
+    assert called(program).shape == (2, 2) and program.range_constraints == {}
+    for options, text in (
+        ({"rows": 3}, r"x\.size\(\)\[0\] == 2"), ({"columns": 4}, r"x\.size\(\)\[1\] == 3"),
+        ({"more": 5}, r"parts\['a'\]\.size\(\)\[0\] == 4"), ({"scale": 3.0}, r"scale == 2\.0"),
+    ):  # fmt: skip
+        with pytest.raises(AssertionError, match=f"Guard failed: {text}"):
+            called(program, **options)
+    assert program.module(check_guards=False)(taeda.ones(5, 3), {"a": taeda.ones(1)}, scale=2.0).shape == (
+        5,
+        2,
+    )
+
+
+def test_sizes_vary_within_bounds():
+    program = exported(BATCH)
+    (bounds,) = program.range_constraints.values()
+    assert str(bounds) == "VR[2, 10]" and 10 in bounds and 11 not in bounds
+    assert called(program, rows=10).shape == (10, 2)
+    with pytest.raises(AssertionError, match=r"x\.size\(\)\[0\] <= 10"):
+        called(program, rows=11)
+    with pytest.raises(AssertionError, match=r"x\.size\(\)\[0\] >= 2"):
+        called(program, rows=1)
+    file = io.BytesIO()
+    taeda.export.save(program, file)
+    file.seek(0)
+    again = taeda.export.load(file)
+    assert called(again, rows=5).shape == (5, 2) and again.range_constraints == program.range_constraints
+    with pytest.raises(AssertionError, match="<= 10"):
+        called(again, rows=11)
+
+
+def test_one_size_is_the_same_everywhere():
+    class Sum(nn.Module):
+        def forward(self, x, y):
+            return x.sum() + y.sum()
+
+    size = Dim("n")
+    program = taeda.export.export(Sum(), (taeda.ones(3), taeda.ones(3)), dynamic_shapes=({0: size}, (size,)))
+    assert program.module()(taeda.ones(5), taeda.ones(5)).item() == 10.0
+    with pytest.raises(AssertionError, match=r"y\.size\(\)\[0\] == s0"):
+        program.module()(taeda.ones(5), taeda.ones(4))
+    each = {"x": {0: Dim.DYNAMIC}, "y": {0: Dim.AUTO}}
+    free = taeda.export.export(Sum(), (taeda.ones(3), taeda.ones(3)), dynamic_shapes=each).module()
+    assert free(taeda.ones(5), taeda.ones(4)).item() == 9.0
+
+
+@pytest.mark.parametrize(
+    ("sizes", "text"),
+    [
+        ({"z": None}, "arg names"), (({0: 2},), "entries"), ({"x": {2: Dim("n")}}, "dimension 2"),
+        ({"x": (None,)}, "each of 2 dimensions"), ({"x": {0: Dim("n", min=5)}}, "outside of"),
+        ({"x": {0: 7}}, "says 7"),
+        ({"x": {0: "n"}}, "expected Dim"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_the_inputs_is_told(sizes, text):
+    with pytest.raises(UserError, match=text):
+        exported(sizes)
+
+
+class Branching(nn.Module):
+    def forward(self, x):
+        return x + 1 if x.sum() > 0 else x - 1
+
+
+def test_branches_on_elements_are_refused():
+    with pytest.raises(GuardOnDataDependentSymNode, match=r"data-dependent.*cond"):
+        taeda.export.export(Branching(), (taeda.ones(2),))
+    program = taeda.export.draft_export(Branching(), (taeda.ones(2),)).module()
+    assert program(-taeda.ones(2)).tolist() == [0.0, 0.0]  # the way of the example
+
+    class Chosen(nn.Module):
+        def forward(self, x):
+            return taeda.where(x.sum() > 0, x + 1, x - 1)
+
+    assert taeda.export.export(Chosen(), (taeda.ones(2),)).module()(-taeda.ones(2)).tolist() == [-2.0, -2.0]
+
+
+def test_numbers_are_taken_out_of_tensors_again():
+    class Sized(nn.Module):
+        def forward(self, x):
+            n = x.max().item()
+            return taeda.zeros(n + 1) + n, x * n
+
+    program = taeda.export.export(Sized(), (taeda.tensor([2, 3]),)).module()
+    zeros, product = program(taeda.tensor([4, 1]))
+    assert zeros.tolist() == [4.0] * 5 and product.tolist() == [16, 4]
+
+
+def test_programs_in_operators():
+    class Counting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Sequential(nn.Linear(3, 2), nn.ReLU())
+            self.register_buffer("seen", taeda.zeros(()))
+            self.fixed = taeda.ones(2)
+
+        def forward(self, x, scale):
+            self.seen.add_(1)
+            return {"y": self.inner(x) * scale + self.fixed}
+
+    net = Counting()
+    sizes = {"x": {0: Dim("batch", max=8)}, "scale": None}
+    program = taeda.export.export(net, (taeda.ones(2, 3), 2.0), dynamic_shapes=sizes)
+    seen = net.seen.item()
+    core = program.run_decompositions()
+    assert net.seen.item() == seen  # it runs once more, and leaves no trace
+    assert [n.name for n in core.graph.nodes if n.op == "placeholder"] == [
+        "p_inner_0_weight", "p_inner_0_bias", "b_seen", "c__tensor_constant0", "x", "scale"
+    ]  # fmt: skip
+    found = [str(n.target) for n in core.graph.nodes if n.op == "call_function"]
+    assert found == [
+        "aten.add_.Tensor", "aten.t.default", "aten.addmm.default", "aten.relu.default", "aten.mul.Tensor",
+        "aten.add.Tensor",
+    ]  # fmt: skip
+    signature = core.graph_signature
+    assert signature.inputs_to_parameters["p_inner_0_weight"] == "inner.0.weight"
+    assert signature.user_inputs == ("x", 2.0) and signature.user_outputs == ("add",)
+    state = [net.inner[0].weight, net.inner[0].bias, net.seen, net.fixed]
+    (y,) = core.graph_module(*state, taeda.full((2, 3), 2.0), 2.0)
+    assert taeda.equal(y, net(taeda.full((2, 3), 2.0), 2.0)["y"])
+    assert core.module()(taeda.ones(5, 3), 2.0)["y"].shape == (5, 2)
