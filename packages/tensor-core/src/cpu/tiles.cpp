@@ -3,11 +3,13 @@
 // Note [Products in tiles]
 // The left operand is laid out as a whole first, by all threads. Then every task makes a block of the result: for runs
 // of the inner dimension it lays out a strip of columns of the right operand, which stays in the first cache while all
-// tiles of the block's rows are multiplied by it. Runs and blocks depend on the shape alone, and the sums of the runs
-// are added in order, so the bits do not depend on the number of threads.
+// tiles of the block's rows are multiplied by it; where several blocks need the strips, they are laid out beforehand.
+// Runs and blocks depend on the shape alone, and the sums of the runs are added in order, so the bits do not depend on
+// the number of threads.
 #include "cpu/tiles.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "cpu/loops/gemm.h"
 #include "taeda/interrupt.h"
@@ -27,6 +29,7 @@ constexpr int64_t kTaskWork = 1 << 19;     // multiplications that pay for a tas
 constexpr int64_t kLongTask = 1 << 28;     // those that signals may wait for
 constexpr int64_t kMostLeft = 1 << 22;     // numbers of a left operand that are laid out at a time
 constexpr int64_t kLongestPart = 1 << 14;  // of the inner dimension, of them
+constexpr int64_t kMostRight = 1 << 22;    // numbers of a right operand that is laid out once for blocks of rows
 constexpr int64_t kStripRoom = kLongestRun * kTileColumns;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -106,6 +109,8 @@ void multiply_part(int64_t m, int64_t n, int64_t k, float alpha, Operand<float> 
                    float* c, int64_t ldc, const float* row) {
   const Runs runs(k);
   const Cut cut(m, n, k);
+  std::optional<TiledRight> right;
+  if (cut.blocks > 1 && n * k <= kMostRight) right.emplace(n, k, b);
   const Left left(m, runs, a);
   parallel_for(cut.blocks * cut.groups, 1, [&](int64_t begin, int64_t end) {
     alignas(64) float room[kStripRoom];
@@ -113,7 +118,8 @@ void multiply_part(int64_t m, int64_t n, int64_t k, float alpha, Operand<float> 
       const int64_t i = task / cut.groups * cut.rows, j = task % cut.groups * cut.columns,
                     columns = std::min(cut.columns, n - j);
       multiply_block(runs, left, i, std::min(cut.rows, m - i), j, columns, alpha, row, beta, c, ldc,
-                     [&](int64_t r, int64_t at) {
+                     [&](int64_t r, int64_t at) -> const float* {
+                       if (right) return right->strip(r, at);
                        const Operand<float> from = part(b, runs.from(r), at);
                        gemm_table().pack_right(from.data, from.ld, from.transposed, runs.length(r),
                                                std::min(kTileColumns, n - at), room);
@@ -143,7 +149,7 @@ void tiled_gemm(int64_t m, int64_t n, int64_t k, float alpha, Operand<float> a, 
                     p == 0 ? beta : 1.f, c + i * ldc, ldc, p == 0 ? row : nullptr);
 }
 
-TiledRight::TiledRight(int64_t n, int64_t k, Operand<float> b) : n_(n), k_(k) {
+TiledRight::TiledRight(int64_t n, int64_t k, Operand<float> b) : n_(n), k_(k), step_(Runs(k).step) {
   const Runs runs(k);
   const int64_t strips = ceil_div(n, kTileColumns);
   packed_ = empty(Shape{runs.count * runs.step * strips * kTileColumns}, DType::Float32);
@@ -157,15 +163,18 @@ TiledRight::TiledRight(int64_t n, int64_t k, Operand<float> b) : n_(n), k_(k) {
   });
 }
 
+const float* TiledRight::strip(int64_t run, int64_t column) const {
+  return packed_.data<float>() + (run * ceil_div(n_, kTileColumns) + column / kTileColumns) * step_ * kTileColumns;
+}
+
 void TiledRight::multiply(int64_t m, const float* a, int64_t lda, float* c, const float* row) const {
   const Runs runs(k_);
   const Left left(m, runs, {a, lda});
-  const int64_t strips = ceil_div(n_, kTileColumns), step = ceil_div(strips, 8) * kTileColumns;
+  const int64_t step = ceil_div(ceil_div(n_, kTileColumns), 8) * kTileColumns;
   parallel_for(ceil_div(n_, step), 1, [&](int64_t begin, int64_t end) {
     for (int64_t j = begin * step; j < std::min(n_, end * step); j += step)
-      multiply_block(runs, left, 0, m, j, std::min(step, n_ - j), 1.f, row, 0.f, c, n_, [&](int64_t r, int64_t at) {
-        return packed_.data<float>() + (r * strips + at / kTileColumns) * runs.step * kTileColumns;
-      });
+      multiply_block(runs, left, 0, m, j, std::min(step, n_ - j), 1.f, row, 0.f, c, n_,
+                     [&](int64_t r, int64_t at) { return strip(r, at); });
   });
 }
 

@@ -20,9 +20,11 @@ class TiledRight {
   TiledRight(int64_t n, int64_t k, Operand<float> b);
   /// c (m, n) = a (m, k) @ b, with `row` as of gemm().
   void multiply(int64_t m, const float* a, int64_t lda, float* c, const float* row) const;
+  /// The strip of columns that begins with `column`, for a run of the inner dimension: see Note [Products in tiles].
+  const float* strip(int64_t run, int64_t column) const;
 
  private:
-  int64_t n_, k_;
+  int64_t n_, k_, step_;
   Tensor packed_;
 };
 
