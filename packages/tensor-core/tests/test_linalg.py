@@ -198,6 +198,23 @@ def test_linear_and_its_gradients(lead):
     assert taeda.ops.linear_backward(tensor(grad), tensor(x), tensor(w), 2)[0] is None
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("rows", [1, 63, 64, 65, 300])
+@pytest.mark.parametrize("columns", [1, 31, 32, 65, 257, 600])
+def test_gradient_of_a_bias(rows, columns, dtype):
+    rng = np.random.default_rng(16)
+    grad, x = make(rng, (rows, columns), dtype), make(rng, (rows, 3), dtype)
+    weight, before, found = make(rng, (columns, 3), dtype), taeda.get_num_threads(), []
+    try:
+        for threads in (1, 3):
+            taeda.set_num_threads(threads)
+            found.append(taeda.ops.linear_backward(tensor(grad), tensor(x), tensor(weight), 4)[2])
+    finally:
+        taeda.set_num_threads(before)
+    close(found[0], grad.astype("complex128").sum(0), dtype)
+    assert np.array_equal(found[0].numpy(), found[1].numpy())
+
+
 @pytest.mark.parametrize(
     "rows, inner, columns", [(12, 3000, 64), (16, 700, 200), (40, 96, 600), (130, 192, 600), (1030, 96, 193)]
 )
