@@ -51,6 +51,41 @@ def test_numbers_do_not_depend_on_the_number_of_threads():
     assert taeda.equal(*draws)
 
 
+def philox(counters, key):
+    """Philox 4x32-10 (Salmon et al., 2011) of 64-bit counters: four words of 32 bits each."""
+    c = [counters & 0xFFFFFFFF, counters >> np.uint64(32), 0 * counters, 0 * counters]
+    k0, k1 = key & 0xFFFFFFFF, key >> 32
+    for _round in range(10):
+        first, second = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
+        c = [
+            (second >> np.uint64(32)) ^ c[1] ^ np.uint64(k0),
+            second & 0xFFFFFFFF,
+            (first >> np.uint64(32)) ^ c[3] ^ np.uint64(k1),
+            first & 0xFFFFFFFF,
+        ]
+        k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
+    return c
+
+
+def test_numbers_are_those_of_philox():
+    """In groups of 64 blocks, first words first; also where the counter outgrows 32 bits, in a vector and between."""
+    zeros = [int(word[0]) for word in philox(np.zeros(1, "uint64"), 0)]
+    assert zeros == [
+        0x6627E8D5,
+        0xE169C58D,
+        0xBC57AC4C,
+        0x9B00DBD8,
+    ]  # the authors' known answer
+    seed, generator = 0x123456789ABCDEF, taeda.Generator()
+    for offset in (0, 64, 2**32 - 128, 2**32 - 67, 2**32 - 64, 2**32 - 1, 2**40 + 3):
+        state = np.array([seed, offset], "<u8").view("uint8")
+        generator.set_state(taeda.from_numpy(state.copy()))
+        blocks = np.uint64(offset) + np.arange(192, dtype="uint64")
+        words = np.stack(philox(blocks, seed), 0).reshape(4, 3, 64).transpose(1, 0, 2).ravel()
+        expected = (words >> np.uint64(8)).astype("float32") * np.float32(2**-24)
+        np.testing.assert_array_equal(taeda.rand(700, generator=generator).numpy(), expected[:700])
+
+
 def test_a_longer_draw_begins_with_the_shorter():
     short = taeda.rand(300)
     taeda.manual_seed(1234)

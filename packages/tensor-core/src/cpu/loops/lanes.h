@@ -6,36 +6,55 @@
 
 namespace taeda::loops::TAEDA_ISA {
 
-/// 64 bytes of T; the compiler splits it into whatever registers there are.
+/// As many bytes as a register has: longer vectors are compared one element at a time, and folded through memory.
+#if defined(__AVX512F__)
+inline constexpr int kRegister = 64;
+#elif defined(__AVX2__)
+inline constexpr int kRegister = 32;
+#else
+inline constexpr int kRegister = 16;
+#endif
+template <class T, int Bytes = kRegister>
+struct Register {
+  typedef T type __attribute__((vector_size(Bytes)));
+};
+
+/// 64 bytes of T in as many registers as that takes.
 template <class T>
 struct Lanes {
-  typedef T type __attribute__((vector_size(64)));
-  static constexpr int count = int(64 / sizeof(T));
-};
-template <class T> using Vec = typename Lanes<T>::type;
-template <class T>
-inline Vec<T> load(const T* p) {
-  Vec<T> v;
-  std::memcpy(&v, p, sizeof v);
-  return v;
-}
-template <class T>
-inline Vec<T> spread(T value) {
-  return Vec<T>{} + value;
-}
+  using Part = typename Register<T>::type;
+  static constexpr int count = int(64 / sizeof(T)), parts = 64 / kRegister;
+  Part part[parts] = {};
 
-/// Adds the lanes in a fixed tree: halves of `Bytes` to each other.
-template <class T, int Bytes = 32, class V = Vec<T>>
-inline T fold_add(V v) {
-  if constexpr (Bytes < int(sizeof(T))) {
+  void add(const T* x) {
+    for (int i = 0; i < parts; ++i) {
+      Part next;
+      std::memcpy(&next, x + i * (count / parts), sizeof next);
+      part[i] += next;
+    }
+  }
+  void add(const Lanes& other) {
+    for (int i = 0; i < parts; ++i) part[i] += other.part[i];
+  }
+};
+
+/// Adds the lanes of a register in a fixed tree: halves to each other.
+template <class T, int Bytes = kRegister>
+inline T fold_add(typename Register<T, Bytes>::type v) {
+  if constexpr (Bytes == int(sizeof(T))) {
     return v[0];
   } else {
-    typedef T Half __attribute__((vector_size(Bytes)));
-    Half low, high;
-    std::memcpy(&low, &v, Bytes);
-    std::memcpy(&high, reinterpret_cast<const char*>(&v) + Bytes, Bytes);
+    typename Register<T, Bytes / 2>::type low, high;
+    std::memcpy(&low, &v, Bytes / 2);
+    std::memcpy(&high, reinterpret_cast<const char*>(&v) + Bytes / 2, Bytes / 2);
     return fold_add<T, Bytes / 2>(low + high);
   }
+}
+template <class T>
+inline T fold_add(Lanes<T> v) {
+  for (int half = Lanes<T>::parts / 2; half; half /= 2)
+    for (int i = 0; i < half; ++i) v.part[i] += v.part[i + half];
+  return fold_add<T>(v.part[0]);
 }
 
 /// Sum of up to a few thousand contiguous elements: four vectors of lanes, then the rest one by one.
@@ -48,16 +67,19 @@ inline T sum_block(const T* x, int64_t n) {
     for (; i < n; ++i) rest += x[i];
     return rest;
   }
-  Vec<T> a{}, b{}, c{}, d{};
+  Lanes<T> a, b, c, d;
   for (; i + 4 * L <= n; i += 4 * L) {
-    a += load(x + i);
-    b += load(x + i + L);
-    c += load(x + i + 2 * L);
-    d += load(x + i + 3 * L);
+    a.add(x + i);
+    b.add(x + i + L);
+    c.add(x + i + 2 * L);
+    d.add(x + i + 3 * L);
   }
-  for (; i + L <= n; i += L) a += load(x + i);
+  for (; i + L <= n; i += L) a.add(x + i);
   for (; i < n; ++i) rest += x[i];
-  return fold_add<T>((a + b) + (c + d)) + rest;
+  a.add(b);
+  c.add(d);
+  a.add(c);
+  return fold_add(a) + rest;
 }
 /// Pairwise over blocks: the error grows with the logarithm of n.
 template <class T>
@@ -77,19 +99,6 @@ inline T sum_contiguous(const T* x, int64_t n) {
   while (depth) total = stack[--depth] + total;
   return total;
 }
-/// As many bytes as a register has: of longer vectors the compiler compares the elements one by one.
-#if defined(__AVX512F__)
-inline constexpr int kRegister = 64;
-#elif defined(__AVX2__)
-inline constexpr int kRegister = 32;
-#else
-inline constexpr int kRegister = 16;
-#endif
-template <class T>
-struct Register {
-  typedef T type __attribute__((vector_size(kRegister)));
-};
-
 template <class T>
 inline T max_one_by_one(const T* x, int64_t n) {
   T m = x[0];

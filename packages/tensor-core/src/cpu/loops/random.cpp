@@ -2,6 +2,7 @@
 #include <bit>
 #include <cmath>
 
+#include "cpu/loops/lanes.h"
 #include "cpu/loops/types.h"
 #include "scalar/math.h"
 #include "cpu/loops/random.h"
@@ -16,25 +17,38 @@ struct Words {
   alignas(64) uint32_t w[4][N];
 };
 
-typedef uint32_t Vec32 __attribute__((vector_size(64)));
-typedef uint64_t Vec64 __attribute__((vector_size(64)));
-constexpr int L = 16;
+typedef uint32_t Vec32 __attribute__((vector_size(kRegister)));
+typedef uint64_t Vec64 __attribute__((vector_size(kRegister)));
+constexpr int L = kRegister / 4;
+static_assert(N % L == 0);
 
-/// Products of the even lanes of `a` with m: 64 bits each.
-inline Vec64 even_products(Vec32 a, uint64_t m) { return (std::bit_cast<Vec64>(a) & 0xffffffffull) * m; }
-inline Vec64 odd_products(Vec32 a, uint64_t m) { return (std::bit_cast<Vec64>(a) >> 32) * m; }
+/// Products of the lower halves of lanes with m, 64 bits each: one instruction, which the compiler does not find.
+inline Vec64 products(Vec64 a, uint32_t m) {
+#if defined(__AVX512F__)
+  return std::bit_cast<Vec64>(_mm512_mul_epu32(std::bit_cast<__m512i>(a), _mm512_set1_epi64(m)));
+#elif defined(__AVX2__)
+  return std::bit_cast<Vec64>(_mm256_mul_epu32(std::bit_cast<__m256i>(a), _mm256_set1_epi64x(m)));
+#elif defined(__SSE4_2__)
+  return std::bit_cast<Vec64>(_mm_mul_epu32(std::bit_cast<__m128i>(a), _mm_set1_epi64x(m)));
+#else
+  return (a & 0xffffffffull) * m;
+#endif
+}
+/// Products of the even lanes of `a` with m; of the odd ones.
+inline Vec64 even_products(Vec32 a, uint32_t m) { return products(std::bit_cast<Vec64>(a), m); }
+inline Vec64 odd_products(Vec32 a, uint32_t m) { return products(std::bit_cast<Vec64>(a) >> 32, m); }
 /// Upper halves of the products, lane by lane; lower halves likewise.
 inline Vec32 upper(Vec64 even, Vec64 odd) { return std::bit_cast<Vec32>((even >> 32) | (odd & 0xffffffff00000000ull)); }
 inline Vec32 lower(Vec64 even, Vec64 odd) { return std::bit_cast<Vec32>((even & 0xffffffffull) | (odd << 32)); }
 
-/// Blocks base ... base + 15 of a group.
+/// As many blocks of a group as a vector has lanes, from `base` on.
 inline void philox_blocks(uint64_t seed, uint64_t offset, Words& out, int base) {
-  Vec32 c0, c1, c2{}, c3{};
-  for (int j = 0; j < L; ++j) {
-    const uint64_t counter = offset + uint64_t(base + j);
-    c0[j] = uint32_t(counter);
-    c1[j] = uint32_t(counter >> 32);
-  }
+  Vec32 c0, c1{}, c2{}, c3{};
+  const uint64_t first = offset + uint64_t(base);
+  for (int j = 0; j < L; ++j) c0[j] = uint32_t(j);
+  c0 += uint32_t(first);
+  c1 += uint32_t(first >> 32);
+  c1 -= std::bit_cast<Vec32>(c0 < uint32_t(first));  // what is carried
   uint32_t k0 = uint32_t(seed), k1 = uint32_t(seed >> 32);
   for (int round = 0; round < 10; ++round) {
     const Vec64 e0 = even_products(c0, 0xD2511F53u), o0 = odd_products(c0, 0xD2511F53u);
