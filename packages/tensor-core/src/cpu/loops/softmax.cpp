@@ -139,8 +139,8 @@ template <class T, class Width, class Term>
   for (int64_t j = 0; j < w; ++j) sum[j] = T(total[j]);
 }
 template <class T, bool Log>
-void softmax_columns(void* out_, const void* in_, const void*, int64_t n, int64_t stride, int64_t columns,
-                     void* scratch_) {
+[[gnu::noinline]] void softmax_columns(void* out_, const void* in_, const void*, int64_t n, int64_t stride,
+                                       int64_t columns, void* scratch_) {
   T* const out = static_cast<T*>(out_);
   const T* const in = static_cast<const T*>(in_);
   T* const tile = static_cast<T*>(scratch_);
@@ -193,27 +193,44 @@ void softmax_backward_columns(void* out_, const void* grad_, const void* output_
   });
 }
 
+/// to[j * to_step + i] = from[i * from_step + j].
 template <class T>
-constexpr void set_columns(SoftmaxTable& t, int which) {
+inline void turn(const T* __restrict from, int64_t from_step, int64_t rows, int64_t columns, T* __restrict to,
+                 int64_t to_step) {
+  for (int64_t j = 0; j < columns; ++j)
+    for (int64_t i = 0; i < rows; ++i) to[j * to_step + i] = from[i * from_step + j];
+}
+/// Short rows fill few vectors, so that many are turned into the columns of a tile; longer or few ones go by `Rows`.
+template <class T, RowFn Rows, ColumnFn Columns>
+void rows_by_length(void* out, const void* in, const void*, int64_t rows, int64_t n) {
+  constexpr int64_t kShort = 64, kFew = 16;
+  if (n > kShort || rows < kFew) return Rows(out, in, nullptr, rows, n);
+  alignas(64) T tile[kShort * kColumns], scratch[kShort * kColumns];
+  for (int64_t r = 0; r < rows; r += kColumns) {
+    const int64_t count = rows - r < kColumns ? rows - r : kColumns;
+    turn(static_cast<const T*>(in) + r * n, n, count, n, tile, kColumns);
+    Columns(tile, tile, nullptr, n, kColumns, count, scratch);
+    turn(tile, kColumns, n, count, static_cast<T*>(out) + r * n, n);
+  }
+}
+
+template <class T>
+constexpr void set(SoftmaxTable& t) {
+  constexpr int which = sizeof(T) == 8;
+  t.row_fns[kSoftmax][which] = rows_by_length<T, softmax_rows<T>, softmax_columns<T, false>>;
+  t.row_fns[kLogSoftmax][which] = rows_by_length<T, log_softmax_rows<T>, softmax_columns<T, true>>;
+  t.row_fns[kSoftmaxBackward][which] = softmax_backward_rows<T>;
+  t.row_fns[kLogSoftmaxBackward][which] = log_softmax_backward_rows<T>;
   t.column_fns[kSoftmax][which] = softmax_columns<T, false>;
   t.column_fns[kLogSoftmax][which] = softmax_columns<T, true>;
   t.column_fns[kSoftmaxBackward][which] = softmax_backward_columns<T, false>;
   t.column_fns[kLogSoftmaxBackward][which] = softmax_backward_columns<T, true>;
+  t.exponentials[which] = exponentials<T>;
 }
 constexpr SoftmaxTable make() {
   SoftmaxTable t{};
-  t.row_fns[kSoftmax][0] = softmax_rows<float>;
-  t.row_fns[kSoftmax][1] = softmax_rows<double>;
-  t.row_fns[kLogSoftmax][0] = log_softmax_rows<float>;
-  t.row_fns[kLogSoftmax][1] = log_softmax_rows<double>;
-  t.row_fns[kSoftmaxBackward][0] = softmax_backward_rows<float>;
-  t.row_fns[kSoftmaxBackward][1] = softmax_backward_rows<double>;
-  t.row_fns[kLogSoftmaxBackward][0] = log_softmax_backward_rows<float>;
-  t.row_fns[kLogSoftmaxBackward][1] = log_softmax_backward_rows<double>;
-  t.exponentials[0] = exponentials<float>;
-  t.exponentials[1] = exponentials<double>;
-  set_columns<float>(t, 0);
-  set_columns<double>(t, 1);
+  set<float>(t);
+  set<double>(t);
   return t;
 }
 
