@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import taeda_tensor_core as taeda
-from taeda_autograd import gradcheck, gradgradcheck
+from taeda_autograd import grad, gradcheck, gradgradcheck
 from taeda_testing import OpRecord, Sample, all_records
 from taeda_testing.cases import SEED, samples_of, size_of, smooth
 from taeda_testing.runner import differentiated, function_of, to_tensors
@@ -100,3 +100,17 @@ def test_scattered_products_with_zeros(make):
 
         assert gradcheck(call, (make(3, 4), make(3, 2)))
         assert gradgradcheck(call, (make(3, 4), make(3, 2)))
+
+
+@pytest.mark.parametrize(
+    "function", [taeda.igamma, taeda.igammac, taeda.ops.special_zeta], ids=lambda f: f.__name__
+)
+def test_an_argument_without_derivative_is_refused_where_its_gradient_is_asked_for(function):
+    """Not before: values, and gradients of the other argument, do not need it."""
+    a, x = taeda.tensor(2.5, requires_grad=True), taeda.tensor(1.5, requires_grad=True)
+    result = function(a, x)
+    assert result.requires_grad and result.item() == function(a.detach(), x.detach()).item()
+    function(a.detach(), x).backward()
+    assert grad(result, x, retain_graph=True)[0].item() == x.grad.item()
+    with pytest.raises(NotImplementedError, match=function.__name__):
+        result.backward()
