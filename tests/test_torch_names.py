@@ -220,31 +220,6 @@ def test_reserved_devices_can_be_named_but_not_used():
         taeda.device("gpu")
 
 
-def test_hub_loads_from_a_folder(tmp_path):
-    (tmp_path / "hubconf.py").write_text(
-        'dependencies = ["sys"]\ndef model(width, bias=True):\n    """A model."""\n    return width, bias\n'
-    )
-    assert taeda.hub.load(tmp_path, "model", 3, source="local", bias=False) == (3, False)
-    assert taeda.hub.list(tmp_path) == ["model"] and taeda.hub.help(tmp_path, "model") == "A model."
-    with pytest.raises(RuntimeError, match="Cannot find callable other"):
-        taeda.hub.load(tmp_path, "other", source="local")
-    with pytest.raises(RuntimeError, match="is not offered; clone it"):
-        taeda.hub.load("owner/repository", "model")
-    (tmp_path / "hubconf.py").write_text('dependencies = ["no_such_package"]')
-    with pytest.raises(RuntimeError, match="Missing dependencies: no_such_package"):
-        taeda.hub.load(tmp_path, "model", source="local")
-
-
-def test_hub_finds_files_that_are_there(tmp_path):
-    taeda.save({"weight": taeda.ones(2)}, tmp_path / "model-abc.pth")
-    found = taeda.hub.load_state_dict_from_url("https://host/path/model-abc.pth", model_dir=str(tmp_path))
-    assert found["weight"].tolist() == [1.0, 1.0]
-    with pytest.raises(RuntimeError, match="invalid hash value"):
-        taeda.hub.load_state_dict_from_url("https://host/model-abc.pth", str(tmp_path), check_hash=True)
-    with pytest.raises(RuntimeError, match="is not fetched; download it yourself"):
-        taeda.hub.load_state_dict_from_url("https://host/other.pth", model_dir=str(tmp_path))
-
-
 def test_future():
     future = taeda.futures.Future()
     after = future.then(lambda done: done.value() + 1)
