@@ -36,6 +36,16 @@ IMPORTED = [
     "distributed.fsdp.wrap: transformer_auto_wrap_policy", "distributed.algorithms.join: Join",
     "distributed.elastic.multiprocessing.errors: record", "distributed.checkpoint.state_dict: get_state_dict",
     "distributed.tensor.parallel: ColwiseParallel parallelize_module", "distributed.nn.functional: all_reduce",
+    "_C: _add_docstr _infer_size _set_grad_enabled _VariableFunctionsClass",
+    "_jit_internal: _overload _overload_method",
+    "_utils: _rebuild_tensor_v2 _rebuild_sparse_tensor _reorder_tensors_as _import_dotted_name is_compiling",
+    "nn.modules.conv: _reverse_repeat_tuple _size_2_t", "nn.modules.loss: _Reduction",
+    "nn.modules.rnn: apply_permutation", "nn.parallel.scatter_gather: _is_namedtuple",
+    "nn.parallel.distributed: DistributedDataParallel _find_tensors", "nn.parallel._functions: _get_stream Scatter",
+    "autograd.function: _SingleLevelFunction _ContextMethodMixin", "_tensor_str: _str _tensor_str",
+    "autograd.profiler_util: _format_time _format_memory", "backends.cuda: SDPBackend SDPAParams",
+    "cuda.amp.autocast_mode: autocast custom_fwd custom_bwd", "cuda.amp.grad_scaler: GradScaler OptState",
+    "serialization: _get_layout", "storage: _load_from_bytes",
 ]  # fmt: skip
 
 
@@ -220,3 +230,26 @@ def test_distributions_that_are_modules_too():
     assert prior.scale.dtype is taeda.float64 and list(prior.parameters()) == []
     assert taeda.nn.Sequential(prior).double().state_dict()["0.scale"].item() == 1
     assert prior.log_prob(taeda.tensor(0.0)).item() == pytest.approx(-0.918938533)
+
+
+def test_names_of_copied_sources():
+    assert taeda._C._infer_size((2, 1), (3,)) == (2, 3)
+    with taeda.enable_grad():
+        taeda._C._set_grad_enabled(False)
+        assert not taeda.is_grad_enabled()
+    assert taeda.is_grad_enabled()
+    ours, others = [taeda.ones(1), taeda.tensor([2]), taeda.ones(3)], taeda.ones(2).split(1)
+    assert taeda._utils._reorder_tensors_as(
+        [ours[0], ours[2], ours[1]], [others[0], ours[1], others[1]]
+    ) == tuple(ours)
+    assert taeda._utils._import_dotted_name("taeda.nn.Linear") is taeda.nn.Linear
+    assert taeda.backends.cuda.SDPBackend is taeda.nn.attention.SDPBackend
+    assert taeda.nn.parallel.distributed._find_tensors({"a": [ours[0], 1], "b": (ours[1],)}) == ours[:2]
+    assert taeda.nn.parallel._functions._get_stream(taeda.device("cpu")) is None
+    moved = taeda.nn.modules.rnn.apply_permutation(taeda.tensor([[1, 2, 3]]), taeda.tensor([2, 0, 1]))
+    assert moved.tolist() == [[3, 1, 2]]
+    assert taeda.autograd.profiler_util._format_time(1500.0) == "1.500ms"
+    with pytest.raises(AttributeError, match="no_such_name"):
+        taeda.backends.cuda.no_such_name  # noqa: B018
+    with pytest.raises(AttributeError, match="no_such_name"):
+        taeda._utils.no_such_name  # noqa: B018

@@ -9,6 +9,8 @@ from taeda_profiler.averages import EventList, FunctionEvent, FunctionEventAvg
 from taeda_profiler.marks import emit_itt, emit_nvtx, record_function
 from taeda_profiler.profiles import Recorded, kineto_available
 from taeda_profiler.schedules import ProfilerActivity
+from taeda_profiler.table import memory_text as _format_memory  # noqa: F401 (programs import them)
+from taeda_profiler.table import time_text as _format_time  # noqa: F401
 
 __all__ = [
     "EventList",

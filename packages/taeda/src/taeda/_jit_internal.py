@@ -64,6 +64,14 @@ def boolean_dispatch(
     return call
 
 
+def _overload(func: Any) -> Any:
+    """The function: which of several signatures a script takes, its values say."""
+    return func
+
+
+_overload_method = _overload
+
+
 def _copy_to_script_wrapper(fn: Any) -> Any:
     """The function: nothing is compiled."""
     return fn

@@ -5,11 +5,38 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import import_module
 from typing import Any, NoReturn
 
 import taeda
 
 __all__: list[str] = []
+
+#: Pickles name what stands below it, such as `torch.channels_last`.
+torch = taeda
+
+
+def __getattr__(name: str) -> Any:
+    """What makes tensors of the parts that pickles of PyTorch and its files hold."""
+    # Asking taeda brings the graph, which leaves need.
+    found = taeda.serialization._maker(f"torch._utils.{name}")
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return found
+
+
+def is_compiling() -> bool:
+    """False: programs run as they are."""
+    return taeda.compiler.is_compiling()
+
+
+def _import_dotted_name(name: str) -> Any:
+    """What a name with dots leads to from the module that is its first part."""
+    head, *parts = name.split(".")
+    found: Any = import_module(head)
+    for part in parts:
+        found = getattr(found, part)
+    return found
 
 
 def _element_size(dtype: Any) -> int:
@@ -65,30 +92,6 @@ def _get_device_module(device_type: str) -> Any:
     return taeda.get_device_module(device_type)
 
 
-def _rebuild_tensor(storage: Any, storage_offset: int, size: Sequence[int], stride: Sequence[int]) -> Any:
-    """A tensor over a typed storage."""
-    return taeda.empty(0, dtype=storage.dtype).set_(storage, storage_offset, tuple(size), tuple(stride))
-
-
-def _rebuild_tensor_v2(
-    storage: Any,
-    storage_offset: int,
-    size: Sequence[int],
-    stride: Sequence[int],
-    requires_grad: bool,
-    backward_hooks: Any,
-    metadata: Any = None,
-) -> Any:
-    """The same, as a leaf."""
-    made = _rebuild_tensor(storage, storage_offset, size, stride)
-    return made.requires_grad_() if requires_grad else made
-
-
-def _rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Any) -> Any:
-    """A parameter over a tensor's memory."""
-    return taeda.nn.Parameter(data, requires_grad)
-
-
 def _flatten_dense_tensors(tensors: Iterable[Any]) -> Any:
     """All elements one after the other."""
     return taeda.cat([tensor.reshape(-1) for tensor in tensors])
@@ -111,6 +114,15 @@ def _take_tensors(tensors: Iterable[Any], size_limit: int) -> Iterator[list[Any]
             group, held = [], 0
         groups[kind] = ([*group, tensor], held + size)
     yield from (group for group, _ in groups.values())
+
+
+def _reorder_tensors_as(tensors: Iterable[Any], ordered_tensors: Iterable[Any]) -> tuple[Any, ...]:
+    """Tensors that were grouped by their type, in the order of types that others have."""
+    groups: dict[str, list[Any]] = {}
+    for tensor in tensors:
+        groups.setdefault(tensor.type(), []).append(tensor)
+    parts = {kind: iter(group) for kind, group in groups.items()}
+    return tuple(next(parts[tensor.type()]) for tensor in ordered_tensors)
 
 
 class ExceptionWrapper:

@@ -155,12 +155,36 @@ def _len_torch_dispatch_stack() -> int:
     return len(_get_current_dispatch_mode_stack())
 
 
+def _infer_size(a: Any, b: Any) -> Any:
+    """The shape of two that are broadcast together."""
+    from taeda_tensor_core import broadcast_shapes
+
+    return broadcast_shapes(a, b)
+
+
+def _add_docstr(obj: Any, text: str) -> Any:
+    """The object, with a documentation where it can have one."""
+    with contextlib.suppress(AttributeError, TypeError):
+        obj.__doc__ = text
+    return obj
+
+
+def _set_grad_enabled(mode: bool) -> None:
+    """Turn recording on or off."""
+    from taeda_tensor_core import set_grad_enabled
+
+    set_grad_enabled(mode)
+
+
 _FUNCTIONS = {
+    "_add_docstr": _add_docstr,
     "_get_tracing_state": _get_tracing_state,
+    "_infer_size": _infer_size,
     "_is_tracing": _is_tracing,
     "_jit_get_operation": _jit_get_operation,
     "_len_torch_dispatch_stack": _len_torch_dispatch_stack,
     "_len_torch_function_stack": _len_torch_function_stack,
+    "_set_grad_enabled": _set_grad_enabled,
 }
 
 
@@ -193,10 +217,10 @@ def find(name: str) -> Any:
         return is_alias_of
     if name == "_is_torch_function_mode_enabled":
         return lambda: bool(_C._function_mode_stack())
-    if name in ("_VariableFunctions", "default_generator"):
+    if name in ("_VariableFunctions", "_VariableFunctionsClass", "default_generator"):
         import taeda_tensor_core
 
-        return taeda_tensor_core if name == "_VariableFunctions" else taeda_tensor_core.default_generator
+        return taeda_tensor_core.default_generator if name == "default_generator" else taeda_tensor_core
     if name in ("TensorBase", "_TensorBase"):
         return _C.Tensor
     if name == "_LinAlgError":

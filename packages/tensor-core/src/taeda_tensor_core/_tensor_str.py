@@ -29,6 +29,11 @@ def _str_intern(inp: Tensor, *, tensor_contents: str | None = None) -> str:
     return tensor_text(inp, tensor_contents)
 
 
+def _str(self: Tensor, *, tensor_contents: str | None = None) -> str:
+    """What `repr` gives, with other elements if they are given."""
+    return _str_intern(self, tensor_contents=tensor_contents)
+
+
 def _add_suffixes(tensor_str: str, suffixes: list[str], indent: int, force_newline: bool) -> str:
     """The text with what is said after the elements, closed; on a line of its own with `force_newline`."""
     if force_newline and suffixes:

@@ -538,6 +538,15 @@ def shown(storage: Any, dtype: Any, offset: int, size: Any, stride: Any) -> Tens
     )
 
 
+def _load_from_bytes(b: bytes) -> Any:
+    """The storage in bytes that PyTorch wrote: what pickles of its tensors call."""
+    import io
+
+    from taeda_tensor_core.serialization import load
+
+    return load(io.BytesIO(b))
+
+
 #: The class that older programs name.
 Storage = UntypedStorage
 StorageBase = _StorageBase

@@ -10,10 +10,11 @@ from typing import Any
 from taeda_nn import functional as F
 from taeda_nn import init
 from taeda_nn._bind import Tensor, op, tensor
+from taeda_nn.common_types import _size_1_t, _size_2_t, _size_3_t  # noqa: F401 (programs import them)
 from taeda_nn.modules._state import attributes
 from taeda_nn.modules.lazy import LazyModuleMixin
 from taeda_nn.modules.module import Module
-from taeda_nn.modules.utils import _pair, _single, _triple
+from taeda_nn.modules.utils import _pair, _reverse_repeat_tuple, _single, _triple  # noqa: F401 (programs import it)
 from taeda_nn.parameter import Parameter, UninitializedParameter, is_lazy
 
 __all__ = [

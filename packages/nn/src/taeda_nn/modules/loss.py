@@ -7,9 +7,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from taeda_nn import _reduction as _Reduction  # noqa: F401 (programs import it)
 from taeda_nn import functional as F
 from taeda_nn._bind import Tensor
 from taeda_nn.functional.loss import legacy_reduction
+from taeda_nn.modules.distance import PairwiseDistance
 from taeda_nn.modules.linear import Linear
 from taeda_nn.modules.linear_cross_entropy_options import LinearCrossEntropyOptions
 from taeda_nn.modules.module import Module
@@ -502,7 +504,7 @@ class TripletMarginWithDistanceLoss(_Loss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(reduction=reduction)
-        self.distance_function: Any = distance_function or F.pairwise_distance
+        self.distance_function: Any = PairwiseDistance() if distance_function is None else distance_function
         self.margin = margin
         self.swap = swap
 

@@ -15,6 +15,12 @@ from taeda_nn.modules.module import Module
 from taeda_nn.parameter import Parameter
 from taeda_nn.utils.rnn import PackedSequence
 
+
+def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tensor:
+    """The tensor with its sequences in another order, under the name that older programs call."""
+    return tensor.index_select(dim, permutation)
+
+
 __all__ = [
     "GRU",
     "LSTM",

@@ -9,6 +9,10 @@ from taeda_nn.parallel import comm
 __all__ = ["Broadcast", "Gather", "ReduceAddCoalesced", "Scatter"]
 
 
+def _get_stream(device: Any) -> None:
+    """None: copies to a device go by its current stream, without one of their own."""
+
+
 class Broadcast:
     """Tensors on several devices; their gradients are added."""
 

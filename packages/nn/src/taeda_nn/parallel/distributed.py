@@ -419,6 +419,11 @@ def _brought(value: Any, device: Any) -> Any:
     return value
 
 
+def _find_tensors(obj: Any) -> list[Tensor]:
+    """The tensors of a result, under the name that wrappers of this class import."""
+    return _tensors(obj)
+
+
 def _tensors(value: Any) -> list[Tensor]:
     """All tensors of a result."""
     if isinstance(value, Tensor):

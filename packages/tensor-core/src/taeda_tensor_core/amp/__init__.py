@@ -23,7 +23,7 @@ from taeda_tensor_core.amp._state import (
     set_autocast_enabled,
 )
 from taeda_tensor_core.amp.autocast_mode import autocast, autocast_decorator, custom_bwd, custom_fwd
-from taeda_tensor_core.amp.grad_scaler import GradScaler
+from taeda_tensor_core.amp.grad_scaler import GradScaler, OptState
 
 __all__ = [
     "GradScaler", "autocast", "autocast_decorator", "autocast_decrement_nesting", "autocast_increment_nesting",
@@ -84,20 +84,23 @@ def for_device(kind: str) -> dict[str, Any]:
 
     DeviceAutocast.__name__ = DeviceAutocast.__qualname__ = "autocast"
     DeviceGradScaler.__name__ = DeviceGradScaler.__qualname__ = "GradScaler"
+    functions = {
+        "custom_fwd": functools.partial(custom_fwd, device_type=kind),
+        "custom_bwd": functools.partial(custom_bwd, device_type=kind),
+    }
     return {
         "autocast": DeviceAutocast,
         "GradScaler": DeviceGradScaler,
-        "custom_fwd": functools.partial(custom_fwd, device_type=kind),
-        "custom_bwd": functools.partial(custom_bwd, device_type=kind),
-        "autocast_mode": autocast_module(DeviceAutocast),
-        "grad_scaler": autocast_module(DeviceGradScaler),
+        **functions,
+        "autocast_mode": autocast_module(DeviceAutocast, **functions),
+        "grad_scaler": autocast_module(DeviceGradScaler, OptState=OptState),
     }
 
 
-def autocast_module(cls: type) -> Any:
-    """A module of one class, as older programs import it."""
+def autocast_module(cls: type, **beside: Any) -> Any:
+    """A module of one class and what stands beside it, as older programs import it."""
     from types import ModuleType
 
     made = ModuleType(cls.__name__)
-    setattr(made, cls.__name__, cls)
+    vars(made).update({cls.__name__: cls, **beside})
     return made

@@ -46,6 +46,13 @@ class Settings(ModuleType):
         self.__dict__.update(answers)
         self.__dict__["_values"] = tuple(values)
 
+    def __getattr__(self, name: str) -> Any:
+        if name == "SDPBackend":  # the nn slot's, which programs take from here too
+            from taeda_registry.resolution import resolve
+
+            return resolve("nn").attention.SDPBackend
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
     def set_flags(self, **changes: Any) -> tuple[Any, ...]:
         """Make settings, those that are not None; what they were before."""
         known = self.__dict__["_values"]

@@ -132,6 +132,20 @@ def storage_to_tensor_type(storage: Any) -> type:
     return legacy_types.legacy_type(legacy_types.NAMES[storage.dtype.name])
 
 
+def _maker(name: str) -> Callable[..., Any] | None:
+    """What makes tensors of parts in PyTorch's files and pickles, by its full name there; None if it is unknown."""
+    from taeda_tensor_core.checkpoint.torch_names import FUNCTIONS
+
+    return FUNCTIONS.get(name)
+
+
+def _get_layout(name: str) -> Any:
+    """A layout by its name, which pickles of sparse tensors call."""
+    from taeda_tensor_core.checkpoint import kinds
+
+    return kinds.layout(name)
+
+
 def register_package(priority: int, tagger: Callable, deserializer: Callable) -> None:
     """Not there yet: devices of plug-ins are found by their names."""
     raise NotImplementedError(
