@@ -97,6 +97,16 @@ def test_getitems_reads_a_batch_at_once():
 
     assert lists(data.DataLoader(Many(3), batch_size=2)) == [[100, 101], [102]]
 
+    class Columns(Numbers):
+        def __getitems__(self, indices):
+            return tt.tensor(indices), -tt.tensor(indices)
+
+    with pytest.raises(ValueError, match=r"Columns\.__getitems__ returned 2 samples, expected 3"):
+        next(iter(data.DataLoader(Columns(3), batch_size=3)))
+    for workers in (0, 1):
+        x, y = next(iter(data.DataLoader(Columns(3), 3, collate_fn=lambda pair: pair, num_workers=workers)))
+        assert (x.tolist(), y.tolist()) == ([0, 1, 2], [0, -1, -2])
+
 
 ORDERS = {
     "in order": lambda ds: data.DataLoader(ds, batch_size=3),

@@ -142,7 +142,9 @@ class Reader:
     def _many(self, indices: Any, place: list[Any]) -> Any:
         place[1] = tuple(indices)
         samples = self._noted(self._dataset.__getitems__, indices, indices)  # type: ignore[attr-defined]
-        if len(samples) != len(indices):
+        if self._collate is default_collate and len(samples) != len(
+            indices
+        ):  # others may join what they know
             raise ValueError(
                 f"DataLoader: {type(self._dataset).__name__}.__getitems__ returned {len(samples)} samples, "
                 f"expected {len(indices)}"
