@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 import taeda
@@ -73,6 +74,20 @@ def test_one_tensor_for_all(name):
     )
     with pytest.raises(RuntimeError, match="expected to be 0 dim"):
         getattr(taeda, name)(lists(), taeda.ones(3))
+
+
+@pytest.mark.parametrize("number", [np.float32(2), np.int64(2), taeda.tensor(2.0)], ids=repr)
+@pytest.mark.parametrize(
+    "name", ["add", "sub", "mul", "div", "pow", "clamp_min", "clamp_max", "maximum", "minimum"]
+)
+def test_numpy_scalars_and_tensors_stand_for_numbers(name, number):
+    expected = getattr(taeda, f"_foreach_{name}")(lists(), 2)
+    same(getattr(taeda, f"_foreach_{name}")(lists(), number), expected)
+    same(in_place(f"_foreach_{name}", number), expected)
+    same(taeda._foreach_lerp(lists(), lists(1), number), taeda._foreach_lerp(lists(), lists(1), 2))
+    if name in ("sub", "pow"):
+        with pytest.raises(TypeError, match="must be a list or tuple of Tensors"):
+            getattr(taeda, f"_foreach_{name}")(lists(), taeda.tensor(2.0, requires_grad=True))
 
 
 @pytest.mark.parametrize("name", ["_foreach_addcmul", "_foreach_addcdiv"])

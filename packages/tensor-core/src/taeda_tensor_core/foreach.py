@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import repeat
+from numbers import Number
 from typing import Any
 
 from taeda_tensor_core import _C
@@ -64,7 +65,7 @@ def _like(name: str, argument: str, given: Any, self: Tensors) -> Tensors:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | complex)
+    return isinstance(value, int | float | complex | Number)  # the last: NumPy's scalars
 
 
 def _companions(name: str, given: Any, self: Tensors, one_tensor: bool = False) -> Any:
@@ -78,6 +79,8 @@ def _companions(name: str, given: Any, self: Tensors, one_tensor: bool = False) 
                 "elements."
             )
         return repeat(given, len(self))
+    if isinstance(given, Tensor) and not given.dim() and not given.requires_grad:
+        return repeat(given.item(), len(self))
     if isinstance(given, list | tuple) and given and all(map(_is_number, given)):
         if len(given) != len(self):
             raise RuntimeError(
