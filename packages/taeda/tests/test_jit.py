@@ -2,6 +2,7 @@
 
 import copy
 import io
+import os
 import pickle
 import subprocess
 import sys
@@ -367,3 +368,40 @@ def test_exceptions_of_scripts():
         with pytest.raises(RuntimeError, match=r"matmul|mm") as raised:
             run(taeda.ones(2, 4))
         assert not isinstance(raised.value, jit.Error)
+
+
+def test_scripts_and_traces_are_switched_off():
+    from taeda.jit import _state
+
+    def double(x):
+        return 2 * x
+
+    net, x = nn.Linear(2, 2), taeda.ones(1, 2)
+    assert _state._enabled
+    _state.disable()
+    try:
+        assert not _state._enabled
+        assert jit.script(double) is double and jit.trace(double, x) is double
+        assert jit.script(net) is net and jit.trace_module(net, {"forward": x}) is net
+    finally:
+        _state.enable()
+    assert isinstance(jit.script(double), jit.ScriptFunction)
+
+
+@pytest.mark.parametrize(("value", "found"), [("0", "double"), ("0v", "> PyTorch JIT DISABLED\ndouble")])
+def test_the_environment_switches_scripts_off(value, found):
+    code = "import taeda\ndef double(x): return 2 * x\nprint(taeda.jit.script(double).__name__)"
+    done = subprocess.run(
+        [sys.executable, "-c", code + "\nassert taeda.jit.script(double) is double"],
+        env=os.environ | {"PYTORCH_JIT": value}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == found, done.stderr
+
+
+def test_an_unknown_switch_is_refused():
+    from taeda.jit._state import EnabledProxy
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTORCH_JIT", "maybe")
+        with pytest.raises(ValueError, match="Unknown setting of PYTORCH_JIT"):
+            EnabledProxy()

@@ -122,7 +122,6 @@ NAMES = {
     "fx.experimental.validator": "TranslationValidator ValidationException",
     "jit._recursive": "ConcreteTypeStore create_script_module infer_methods_to_compile make_stub wrap_cpp_class "
     "wrap_cpp_module",
-    "jit._state": "disable enable",
     "jit.frontend": "Builder ExprBuilder FrontendError FrontendTypeError NotSupportedError StmtBuilder "
     "UnsupportedNodeError get_default_args get_jit_class_def get_jit_def",
     "jit.mobile": "LiteScriptModule",

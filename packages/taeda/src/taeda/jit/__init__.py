@@ -126,8 +126,11 @@ def script(
     """A class itself; a function or module as a `ScriptFunction` or `RecursiveScriptModule` that calls it."""
     from types import FunctionType
 
+    from taeda.jit._state import _enabled
     from taeda_registry.slots import nn
 
+    if not _enabled:
+        return obj
     if _python_isinstance(obj, nn.Module) and not _python_isinstance(obj, ScriptModule):
         return RecursiveScriptModule(obj)
     return ScriptFunction(obj) if type(obj) is FunctionType else obj

@@ -8,6 +8,7 @@ import textwrap
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from taeda.jit._state import _enabled
 from taeda_registry.slots import nn, tensor
 
 if TYPE_CHECKING:
@@ -393,6 +394,8 @@ def trace(
         >>> net(taeda.ones(5, 2)).shape
         Size([5, 3])
     """
+    if not _enabled:
+        return func
     if (example_inputs is None) == (example_kwarg_inputs is None):
         raise RuntimeError("trace: give either example_inputs or example_kwarg_inputs")
     args = _as_tuple(example_inputs)
@@ -419,6 +422,8 @@ def trace_module(
     Raises:
         AttributeError: The module is none, or has no such method.
     """
+    if not _enabled:
+        return mod
     if not isinstance(mod, nn.Module):
         raise AttributeError("expected torch.nn.Module as the first argument")
     if not isinstance(inputs, dict):
