@@ -108,6 +108,16 @@ def test_getitems_reads_a_batch_at_once():
         assert (x.tolist(), y.tolist()) == ([0, 1, 2], [0, -1, -2])
 
 
+def test_subclasses_may_set_what_kind_of_data_set_is_read():
+    class Own(data.DataLoader):
+        def __init__(self, dataset):
+            self._dataset_kind = 0
+            super().__init__(dataset, batch_size=2)
+
+    assert lists(Own(Numbers(3))) == lists(data.DataLoader(Numbers(3), batch_size=2))
+    assert data.DataLoader(Numbers(3))._dataset_kind == 0
+
+
 ORDERS = {
     "in order": lambda ds: data.DataLoader(ds, batch_size=3),
     "shuffled": lambda ds: data.DataLoader(ds, batch_size=3, shuffle=True),

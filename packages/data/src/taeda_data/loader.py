@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import multiprocessing
 import os
@@ -253,8 +254,8 @@ class DataLoader(Generic[T_co]):
         batches = self._batches(groups, seed, pin)
         return shown(batches, self) if self.progress else batches
 
-    @property
-    def _dataset_kind(self) -> int:
+    @functools.cached_property
+    def _dataset_kind(self) -> int:  # subclasses that copy PyTorch's `__init__` set it
         return DatasetKind.Iterable if isinstance(self.dataset, IterableDataset) else DatasetKind.Map
 
     @property
