@@ -174,6 +174,23 @@ def test_small_names():
     assert taeda._tensor_str._add_suffixes("t([1.]", ["a=1"], 2, False) == "t([1.], a=1)"
 
 
+def test_operators_of_many_forms_take_what_a_form_takes():
+    aten, x = taeda.ops.aten, taeda.tensor([[3.0, 1.0]])
+    assert aten.squeeze(x, 0).tolist() == aten.squeeze.dim(x, 0).tolist() == [3.0, 1.0]
+    assert str(aten.squeeze.dim) == "aten.squeeze.dim" and str(aten.squeeze.dims) == "aten.squeeze.dims"
+    assert [r.tolist() for r in aten.max(x, 1)] == [[3.0], [0]]
+    assert aten.min(x, 2 - x).tolist() == [[-1.0, 1.0]]
+    assert aten.median(x, 1)[0].tolist() == [1.0]
+    assert aten.div(x, 2, rounding_mode="floor").tolist() == [[1.0, 0.0]]
+    y = x.clone()
+    assert aten.div_.Tensor_mode(y, taeda.tensor(2.0), rounding_mode="floor") is y and y.tolist() == [
+        [1.0, 0.0]
+    ]
+    assert [part.tolist() for part in aten.split(x, [1, 1], 1)] == [[[3.0]], [[1.0]]]
+    with pytest.raises(TypeError, match=r"max: expected at most 1 positional arguments, found 2"):
+        aten.max(x, "wrong")
+
+
 def test_loading_to_a_device(tmp_path):
     taeda.save({"a": taeda.ones(2)}, tmp_path / "t.pt")
     assert taeda.load(tmp_path / "t.pt", map_location=taeda.device("cpu"))["a"].tolist() == [1.0, 1.0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -147,8 +148,11 @@ class Operator(_C._Operator):
         # PyTorch's names of overloads: "add.out" and "max.dim" are operators of their own, others speak of argument
         # types.
         if name in _OVERLOADS:
-            found = f"{self.name}.{_OTHER_OVERLOADS.get(f'{self.name}.{name}', name)}"
-            return overload(found) if found in _known else overload(self.name, name)
+            listed = f"{self.name.removesuffix('_')}.{name}"
+            found = f"{self.name}.{_OTHER_OVERLOADS.get(listed, name)}"
+            if found in _known:
+                return overload(found, name if listed in _OWN_OVERLOADS else "")
+            return overload(self.name, name)
         if name.endswith("_out") and f"{self.name}.out" in _known:
             return overload(f"{self.name}.out")
         raise AttributeError(f"{self!r} has no attribute {name!r}")
@@ -200,9 +204,28 @@ _OTHER_OVERLOADS = {
     "normal.float_Tensor": "Tensor",
     "scatter.reduce": "combined",
     "scatter.value_reduce": "value_combined",
+    "squeeze.dim": "dims",
+    "squeeze_copy.dim": "dims",
     "tensor_split.tensor_indices_or_sections": "Tensor",
     "vsplit.array": "indices",
 }
+#: Those of them that are told apart from the others of that operator.
+_OWN_OVERLOADS = frozenset({"squeeze.dim", "squeeze_copy.dim"})
+
+
+class ManyForms(Operator):
+    """An operator with further forms ("max", of "max.dim" and "max.other"): a call goes to the first that takes it."""
+
+    __slots__ = ("_further",)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return _C._call_operator(self, args, kwargs)
+        except TypeError:
+            for name in self._further:
+                with contextlib.suppress(TypeError):
+                    return _C._call_operator(_known[name], args, kwargs)
+            raise
 
 
 class Plain:
@@ -344,9 +367,18 @@ def _devices() -> list[str]:
 
 
 def _fill() -> None:
-    for name, schema, kind, core, form in _C._operators():
+    rows = _C._operators()
+    further: dict[str, list[str]] = {}
+    for name, *_ in rows:
+        base, _, form = name.partition(".")
+        if form and "out" not in form and "::" not in name:
+            further.setdefault(base, []).append(name)
+    for name, schema, kind, core, form in rows:
         if name not in _known:
-            _known[name] = Operator(name, schema, kind, core, form)
+            made = ManyForms if name in further else Operator
+            _known[name] = made(name, schema, kind, core, form)
+            if made is ManyForms:
+                _known[name]._further = tuple(further[name])  # type: ignore[attr-defined]
 
 
 def has(name: str) -> bool:
