@@ -44,6 +44,17 @@ def _bessel(kind: str, order: int) -> Exact:
     return lambda x: getattr(mp, kind)(order, x)
 
 
+def _multigammaln(x: Any) -> Any:
+    return 3 * mp.log(mp.pi) / 2 + sum(mp.loggamma(x - mp.mpf(k) / 2) for k in range(3))
+
+
+# Integers among the arguments: those before the tensors and those after them.
+INTEGERS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
+    "special.polygamma": ((2,), ()),
+    "special.multigammaln": ((), (3,)),
+}
+
+
 # Name, exact function, ranges of the arguments.
 ROWS: list[tuple[str, Exact, tuple[Range, ...]]] = [
     ("exp", mp.exp, ((-80, 80),)),
@@ -90,11 +101,17 @@ ROWS: list[tuple[str, Exact, tuple[Range, ...]]] = [
     ("special.bessel_y1", _bessel("bessely", 1), ((0.1, 50),)),
     ("special.modified_bessel_k0", _bessel("besselk", 0), ((0.1, 50),)),
     ("special.modified_bessel_k1", _bessel("besselk", 1), ((0.1, 50),)),
+    ("special.scaled_modified_bessel_k0", lambda x: mp.besselk(0, x) * mp.exp(x), ((0.1, 50),)),
+    ("special.scaled_modified_bessel_k1", lambda x: mp.besselk(1, x) * mp.exp(x), ((0.1, 50),)),
+    ("special.spherical_bessel_j0", lambda x: mp.sin(x) / x, ((0.1, 50),)),
+    ("special.polygamma", lambda x: mp.psi(2, x), ((0.1, 100),)),
+    ("special.multigammaln", _multigammaln, ((1.1, 100),)),
     ("special.airy_ai", mp.airyai, ((-10, 10),)),
     ("pow", mpmath.power, two((1e-3, 1e3), (-8, 8))),
     ("atan2", mp.atan2, two((-10, 10), (-10, 10))),
     ("hypot", mp.hypot, two((-1e5, 1e5), (-1e5, 1e5))),
     ("logaddexp", lambda a, b: mp.log(mp.exp(a) + mp.exp(b)), two((-30, 30), (-30, 30))),
+    ("logaddexp2", lambda a, b: mp.log(mpmath.power(2, a) + mpmath.power(2, b), 2), two((-30, 30), (-30, 30))),
     ("xlogy", lambda x, y: x * mp.log(y), two((-10, 10), (1e-5, 1e5))),
     ("special.xlog1py", lambda x, y: x * mp.log1p(y), two((-10, 10), (-0.9, 1e5))),
     ("special.zeta", mp.zeta, two((1.1, 20), (0.1, 20))),
@@ -137,7 +154,8 @@ def value(library: Any, name: str, dtype: str, arguments: list[np.ndarray]) -> n
     function = library
     for part in name.split("."):
         function = getattr(function, part)
-    return function(*(library.from_numpy(a) for a in arguments)).numpy()
+    before, after = INTEGERS.get(name, ((), ()))
+    return function(*before, *(library.from_numpy(a) for a in arguments), *after).numpy()
 
 
 def measure(

@@ -154,9 +154,7 @@ def ulps(found, exact):
 @pytest.mark.parametrize(("name", "cases"), [*ONE.items(), *TWO.items()])
 def test_values(name, cases):
     for *arguments, exact in cases:
-        assert ulps(value(name, *arguments), exact) < (
-            40 if name in TWO or name.endswith("airy_ai") else 10
-        ), (name, arguments)
+        assert ulps(value(name, *arguments), exact) <= 2, (name, arguments)
 
 
 @pytest.mark.parametrize("name", ONE)

@@ -1,6 +1,7 @@
 // Functions of the arith family's lines.
 #pragma once
 #include "scalar/exact.h"
+#include "scalar/log_add.h"
 #include "scalar/power.h"
 
 namespace taeda::loops::TAEDA_ISA {
@@ -229,17 +230,6 @@ TAEDA_HD inline Complex<R> log_add_exp(Complex<R> a, Complex<R> b) {
   const double size = std::exp(low.re - high.re), turn = low.im - high.im;
   const Wide e = size == 0 ? Wide(0.0) : Wide(size * std::cos(turn), size * std::sin(turn));
   return narrow<R>(high + Wide(0.5 * std::log1p(2.0 * e.re + size * size), std::atan2(e.im, 1.0 + e.re)));
-}
-template <class T>
-TAEDA_HD inline T log_add_exp(T a, T b) {
-  const T high = a > b ? a : b, low = a > b ? b : a;
-  // Of equal infinities the difference would be no number.
-  return high + vlog1p_of_small(vexp(a == b ? T(0) : low - high));
-}
-template <class T>
-TAEDA_HD inline T log_add_exp2(T a, T b) {
-  const T high = a > b ? a : b, low = a > b ? b : a;
-  return high + vlog1p_of_small(vexp2(a == b ? T(0) : low - high)) * T(1.44269504088896340736);
 }
 template <class T>
 TAEDA_HD inline T greatest_divisor(T a, T b) {

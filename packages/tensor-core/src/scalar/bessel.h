@@ -1,160 +1,147 @@
-// Airy's function and Bessel's, one number at a time: power series near 0, Chebyshev series of what is smooth far away.
+// Airy's function and Bessel's, one number at a time, right to little more than half a unit in the last place next to
+// their zeros too: by pieces, and far away by phase and size.
 //
-// The Chebyshev coefficients were computed in 50 digits from the functions themselves (mpmath) for the forms that the
-// comments give. Formulas: NIST Digital Library of Mathematical Functions, 9.4, 9.7, 10.25, 10.31, 10.40.
+// Formulas: NIST Digital Library of Mathematical Functions, 9.7, 9.8, 10.8, 10.18, 10.31.
 #pragma once
 #include <cmath>
 
 #include "scalar/special.h"
+#include "scalar/tables/airy.h"
+#include "scalar/tables/bessel_j0.h"
+#include "scalar/tables/bessel_j1.h"
+#include "scalar/tables/bessel_y0.h"
+#include "scalar/tables/bessel_y1.h"
+#include "scalar/tables/modified.h"
+#include "scalar/tables/phase.h"
 
 namespace taeda::loops::TAEDA_ISA {
 
-/// Sum of c[k] T_k(u), by Clenshaw's recurrence.
-template <int N>
-TAEDA_HD inline double chebyshev_sum(const double (&c)[N], double u) {
-  double b = 0, before = 0;
-  for (int k = N - 1; k > 0; --k) {
-    const double next = 2 * u * b - before + c[k];
-    before = b;
-    b = next;
-  }
-  return u * b - before + c[0];
+/// sin(x + count pi/2) of an x within pi/4 or so.
+TAEDA_HD inline Pair sine_after_quarters(Pair x, int64_t count) {
+  const double s = std::sin(x.high), c = std::cos(x.high);
+  const Pair y = count & 1 ? ordered_sum(c, -s * x.low) : ordered_sum(s, c * x.low);
+  return count & 2 ? -y : y;
 }
 
-// 2 sqrt(pi) x^(1/4) exp(z) Ai(x) over 1 / z, z = 2/3 x^(3/2), for x >= 1.
-TAEDA_TABLE double kAiryTail[] = {
-    0.9637683609849688896,     -0.03241600019448592521,   0.003194123961369583546,  -0.0004942254050330156995,
-    0.00009706517942546594621, -0.0000222444451120029813, 5.694838987920343091e-6,  -1.586839703902986748e-6,
-    4.731160991166002417e-7,   -1.491467926853712573e-7,  4.92820123945434708e-8,   -1.695594866082791311e-8,
-    6.043322459186302175e-9,   -2.222086248597976565e-9,  8.400808330101413006e-10, -3.256498049790016687e-10,
-    1.29133381281874967e-10,   -5.227872191419495987e-11, 2.157112018055968541e-11, -9.058221909804504287e-12,
-    3.866142718179489719e-12,  -1.675277409390305627e-12, 7.362663634133785827e-13, -3.278955307898836252e-13,
-    1.478569387389768674e-13,  -6.745927227709898926e-14, 3.112098467985572897e-14, -1.450844198600741128e-14,
-    6.831416567315611848e-15,  -3.247207556858448846e-15, 1.557481834155047033e-15, -7.534762834516680095e-16,
-    3.675223402283835769e-16,  -1.80680710633734151e-16,  8.949756185501860806e-17, -4.46528818390057027e-17,
-    2.24338193599912738e-17,   -1.134637525441015376e-17, 5.77568464849170754e-18,  -2.958293065732685588e-18,
-    1.524317677272058e-18};
-// sqrt(pi) x^(1/4) Ai(-x) = P sin(z + pi/4) - Q cos(z + pi/4): P, and z Q, over 1 / z^2 for x >= 2.
-TAEDA_TABLE double kAiryCosine[] = {
-    0.9957410714721161593,    -0.004010035109646774965,  0.0002174979785022107707, -0.00002559707367991952993,
-    4.446236506870233618e-6,  -9.821561055116753434e-7,  2.560803263173486122e-7,  -7.54823420309078435e-8,
-    2.447213482459119893e-8,  -8.565475755185288162e-9,  3.193675259499861485e-9,  -1.255987021394503845e-9,
-    5.17055083625224676e-10,  -2.214905097401230721e-10, 9.825674760236792419e-11, -4.496378498510784593e-11,
-    2.115688527161813591e-11, -1.02082206466885596e-11,  5.039149368967818379e-12, -2.539894129747813077e-12,
-    1.304918970251611862e-12, -6.823616992772435811e-13, 3.626950049323396505e-13, -1.957326219728942287e-13,
-    1.071357334007457747e-13, -5.942337987515109812e-14, 3.337147377459104143e-14, -1.896124304970203623e-14,
-    1.089282391138442069e-14, -6.323127439332594296e-15, 3.706807495707673698e-15, -2.193432260757413074e-15,
-    1.309489974540214861e-15, -7.884020151704387898e-16, 4.785079314120642017e-16, -2.926628585095373921e-16,
-    1.80316687900806151e-16,  -1.118812509691593969e-16, 6.988829861752066194e-17, -4.393985507630095602e-17,
-    2.779769412616924738e-17, -1.769094306324753133e-17, 1.132368390763760205e-17, -7.288318108354400646e-18,
-    4.71610227423274204e-18,  -3.067421110919758622e-18, 2.005023248626123303e-18, -1.316875805536248585e-18};
-TAEDA_TABLE double kAirySine[] = {
-    0.06570090884059217891,    -0.00336716504618690465,   0.0003131866830617670766, -0.00004909474711434695822,
-    0.00001031385322801499275, -2.622703144355417484e-6,  7.642834030899704473e-7,  -2.469218210978784692e-7,
-    8.654323471404370154e-8,   -3.24125925110928963e-8,   1.283003020296892241e-8,  -5.323264824289516779e-9,
-    2.300263195478823824e-9,   -1.029948065798392811e-9,  4.758870680398364269e-10, -2.261382410117947034e-10,
-    1.102049059875214931e-10,  -5.494792014143988045e-11, 2.797329825856564102e-11, -1.451508031559064038e-11,
-    7.665136033865456746e-12,  -4.114042808158047614e-12, 2.241604146596487808e-12, -1.238627510877460098e-12,
-    6.934477756654576656e-13,  -3.930243581670321442e-13, 2.253384418514749613e-13, -1.306080104538639315e-13,
-    7.648191422483706187e-14,  -4.522322227775721258e-14, 2.698723123423908876e-14, -1.624605368190521963e-14,
-    9.861549061965618219e-15,  -6.033642876482112282e-15, 3.719578728550858889e-15, -2.309626377889030918e-15,
-    1.444069614936933952e-15,  -9.088809599525695386e-16, 5.756797619825618916e-16, -3.668599995278989741e-16,
-    2.351595463616396534e-16,  -1.515903456003936417e-16, 9.825095885693951762e-17, -6.401375221737702333e-17,
-    4.191800245681852423e-17,  -2.758304537048620963e-17, 1.823579407714346653e-17, -1.211088187078977699e-17,
-    8.078329012714185425e-18,  -5.411035556088235127e-18, 3.638741274455721944e-18, -2.455777405440902632e-18,
-    1.662476139256543225e-18,  -1.127756524589270967e-18, 7.651038446779314936e-19, -5.170609142964959384e-19,
-    3.451512157031846886e-19,  -2.232776928967176436e-19, 1.333446895727262879e-19};
-
-/// z = 2/3 x^(3/2) and what its rounding leaves out.
-struct AiryArgument {
-  double z, rest;
-  TAEDA_HD explicit AiryArgument(double x) {
-    const double root = std::sqrt(x), root_rest = std::fma(-root, root, x) / (2 * root);
-    const double power = x * root, power_rest = std::fma(x, root, -power) + x * root_rest;
-    z = power * (2. / 3);
-    rest = std::fma(power, 2. / 3, -z) + power * 3.700743415417188e-17 + power_rest * (2. / 3);
-  }
-};
 TAEDA_HD inline double airy_ai_of(double x) {
   if (x != x) return x;
-  if (std::abs(x) == INFINITY) return 0;
-  if (x >= 1) {
-    if (x > 110) return 0;
-    const AiryArgument a(x);
-    const double tail = chebyshev_sum(kAiryTail, 2 / (1.5 * a.z) - 1);
-    return tail * std::exp(-a.z) * (1 - a.rest) / (2 * std::sqrt(kPi * std::sqrt(x)));
+  if (x > 110 || x < -1e10) return x > 0 || x == -INFINITY ? 0 : NAN;
+  if (x >= -16 && x <= 2) return rounded(by_pieces(kAiry, {x, 0}, -16, 4));
+  const double a = magnitude(x);
+  const Pair root = root_of({a, 0}), z = root * a * Pair{0.6666666666666666, 3.700743415417188e-17}, w = Pair{1, 0} / z;
+  if (x > 0) {
+    const Exponential e = exponential(-z);
+    const Pair size = root_of(root) * Pair{3.544907701811032, -1.5333172999651597e-16};
+    return scaled_by(by_pieces(kAiryFar, w, 0, 16) * e.fraction / size, e.exponent);
   }
-  if (x <= -2) {
-    const AiryArgument a(-x);
-    const double s = 1 / (a.z * a.z), u = 2 * s / 0.28125 - 1;
-    const double p = chebyshev_sum(kAiryCosine, u), q = chebyshev_sum(kAirySine, u) / a.z;
-    // sin and cos of z + rest + pi/4, both times the root of 2
-    const double sine = std::sin(a.z), cosine = std::cos(a.z);
-    const double sum = sine + cosine, difference = cosine - sine;
-    const double s1 = sum + a.rest * difference, c1 = difference - a.rest * sum;
-    return (p * s1 - q * c1) / std::sqrt(2 * kPi * std::sqrt(-x));
-  }
-  // Ai(0) f(x) + Ai'(0) g(x), power series in x^3.
-  const double cube = x * x * x;
-  double f = 1, g = x, one = 1, other = x;
-  for (int k = 3; k < 60; k += 3) {
-    one *= cube / double(k * (k - 1));
-    other *= cube / double(k * (k + 1));
-    f += one;
-    g += other;
-  }
-  return 0.35502805388781723926 * f - 0.25881940379280679841 * g;
+  // The size times the sine of z + pi/4 and less.
+  const double count = nearbyint(z.high * (2 / kPi) + 0.5);
+  const Pair angle = less_eighths(z, 2 * count - 1) - kPhaseAiry.beside(w);
+  const Pair size =
+      root_of(Pair{kPhaseAiry.size_squared(w.high), 0} / (root * Pair{3.141592653589793, 1.2246467991473532e-16}));
+  return rounded(sine_after_quarters(angle, int64_t(count)) * size);
 }
 
-// sqrt(x) exp(x) K_n(x) over 1 / x, for x >= 1.
-TAEDA_TABLE double kBesselK0Tail[] = {
-    1.194433076216738622,      -0.05385532330762949172,    0.004362000068251701305,  -0.0005521270349863234595,
-    0.00008959565555755952214, -0.00001713872685642118573, 3.695146089045471719e-6,  -8.737284518980524465e-7,
-    2.225046272255235895e-7,   -6.025216756376065005e-8,   1.718666862941808293e-8,  -5.127205781090920832e-9,
-    1.590735146791210697e-9,   -5.109583257914189455e-10,  1.692951741996108628e-10, -5.768306381863760451e-11,
-    2.015954259776138453e-11,  -7.210940065346495263e-12,  2.634907598280644619e-12, -9.819576891759296618e-13,
-    3.72695818784577007e-13,   -1.438814974418052173e-13,  5.643653273581686725e-14, -2.246928833459689513e-14,
-    9.07204699162736465e-15,   -3.711589997838162573e-15,  1.537582290719741848e-15, -6.445464362724761759e-16,
-    2.732414448252795487e-16,  -1.170783770038562724e-16,  5.067869397943656948e-17, -2.215087912714289034e-17,
-    9.772081357930310206e-18,  -4.349519763540327721e-18,  1.952511837703156784e-18};
-TAEDA_TABLE double kBesselK1Tail[] = {
-    1.453275667593841337,      0.1905135020206116406,    -0.008406706460495653868,  0.0008815363164514389109,
-    -0.0001299957695839829992, 0.0000234416389797850879, -4.853489413610225923e-6,  1.11399695111973564e-6,
-    -2.772707643805076745e-7,  7.372471849777079724e-8,  -2.071789212902832275e-8,  6.103966549420336008e-9,
-    -1.873778917957348923e-9,  5.963886884453419049e-10, -1.960280040743010134e-10, 6.632273899864202814e-11,
-    -2.303425070040775747e-11, 8.193082518369975312e-12, -2.97866450699741656e-12,  1.104977207898336569e-12,
-    -4.176327743164804763e-13, 1.606114191462580278e-13, -6.277632672531289085e-14, 2.491183087518203321e-14,
-    -1.002779686252292983e-14, 4.091059996919741185e-15, -1.690331071434487945e-15, 7.068360792264328104e-16,
-    -2.989568012176337624e-16, 1.278191390025208506e-16, -5.521491188037583624e-17, 2.408703325321047477e-17,
-    -1.060684259977609866e-17, 4.712904181351423193e-18, -2.112162909518145721e-18};
+/// What J_n, Y_n and K_n near 0 share: for n = 0 the sum over k of q^k / k!^2 (l + h(k)), l = -log(x/2) less Euler's
+/// constant, h(k) = 1 + 1/2 + ... + 1/k; for n = 1 that over q^k / (k! (k + 1)!) (l + (h(k) + h(k + 1)) / 2).
+template <int N>
+TAEDA_HD inline Pair logarithmic_sum(Pair l, double q) {
+  double term = 1, harmonic = N ? 0.5 : 0, rest = harmonic;
+  double plain = 0;
+  for (int k = 1; k < 12; ++k) {
+    term *= q / (double(k) * (k + N));
+    harmonic += N ? 0.5 / k + 0.5 / (k + 1) : 1.0 / k;
+    plain += term;
+    rest += term * harmonic;
+  }
+  return l + (l.high * plain + rest);
+}
+template <int N>
+TAEDA_HD inline Pair negative_logarithm(double x) {
+  return -log_pair({0.5 * x, 0}) - Pair{0.5772156649015329, -4.942915152430645e-18};
+}
+/// K_n(x), or with the sign of q turned -pi/2 Y_n(x), for x <= 1/2 and q = x^2 / 4.
+template <int N>
+TAEDA_HD inline Pair near_zero(double x, double q) {
+  const Pair sum = logarithmic_sum<N>(negative_logarithm<N>(x), q);
+  if (N == 0) return sum;
+  return Pair{1, 0} / Pair{x, 0} + (q < 0 ? 0.5 : -0.5) * x * sum.high;
+}
+
+/// exp(-x) I_n(x) for 0 <= x < infinity.
+template <int N>
+TAEDA_HD inline Pair bessel_i_tail(double x) {
+  if (x > 8) {
+    const Pair t{8 / x, 0};
+    return (N ? by_pieces(kI1Far, t, 0, 8) : by_pieces(kI0Far, t, 0, 8)) / root_of({x, 0});
+  }
+  return N ? by_pieces(kI1Near, {x, 0}, 0, 2) * x : by_pieces(kI0Near, {x, 0}, 0, 2);
+}
+template <int N>
+TAEDA_HD inline double bessel_i_scaled(double x) {
+  const double a = magnitude(x);
+  if (!(a < INFINITY)) return x != x ? x : N ? with_sign_of(0.0, x) : 0;
+  const double y = a > 1e300 ? 0.39894228040143267794 / sqrt(a) : rounded(bessel_i_tail<N>(a));
+  return N ? with_sign_of(y, x) : y;
+}
+template <int N>
+TAEDA_HD inline double bessel_i(double x) {
+  const double a = magnitude(x);
+  if (!(a < 720)) return x != x ? x : N ? with_sign_of(kInfinity<double>, x) : INFINITY;
+  const Exponential e = exponential({a, 0});
+  const double y = scaled_by(bessel_i_tail<N>(a) * e.fraction, e.exponent);
+  return N ? with_sign_of(y, x) : y;
+}
 /// K_0 and K_1, and the same times exp(x).
 template <int N>
-TAEDA_HD inline double bessel_k(double x, bool scaled) {
+TAEDA_HD inline double bessel_k(double x, bool with_exponential) {
   if (!(x > 0)) return x == 0 ? INFINITY : NAN;
-  if (x >= 1) {
-    if (x == INFINITY) return 0;
-    const double tail = N ? chebyshev_sum(kBesselK1Tail, 2 / x - 1) : chebyshev_sum(kBesselK0Tail, 2 / x - 1);
-    if (scaled) return tail / std::sqrt(x);
-    const double half = std::exp(-x / 2);
-    return half * (tail / std::sqrt(x)) * half;
+  if (x < 0.5) {
+    if (N && x < 1e-300) return 1 / x;
+    const Pair y = near_zero<N>(x, 0.25 * x * x);
+    return rounded(with_exponential ? y * exp_pair({x, 0}) : y);
   }
-  // With logarithm: sums of (x^2 / 4)^k over k! (k + N)!, and the same times the digammas of k + 1 and k + N + 1.
-  const double q = x * x / 4;
-  double term = 1, i_sum = 0, psi = -0.57721566490153286061, other = psi + N, sum = 0;
-  for (int k = 0; k < 14; ++k) {
-    i_sum += term;
-    sum += term * (psi + other);
-    term *= q / (double(k + 1) * (k + 1 + N));
-    psi += 1. / (k + 1);
-    other += 1. / (k + 1 + N);
-  }
-  const double l = std::log(x / 2);
-  const double value = N ? 1 / x + x / 2 * (l * i_sum - sum / 2) : sum / 2 - l * i_sum;
-  return scaled ? value * std::exp(x) : value;
+  if (x > 1e300) return with_exponential ? 1.2533141373155002512 / sqrt(x) : 0;
+  const Pair t{1 / x, 0}, tail = (N ? by_pieces(kK1, t, 0, 8) : by_pieces(kK0, t, 0, 8)) / root_of({x, 0});
+  if (with_exponential) return rounded(tail);
+  if (x > 760) return 0;
+  const Exponential e = exponential({-x, 0});
+  return scaled_by(tail * e.fraction, e.exponent);
+}
+
+/// From here on J_n and Y_n are computed by phase and size; to where the angle of a whole number loses its digits.
+inline constexpr double kPhaseFrom = 64, kPhaseTo = 0x1p50;
+/// sqrt(2 / (pi x)) sin(x - (2 N + 1) pi/4 + quarters pi/2), and its corrections.
+template <int N>
+TAEDA_HD inline double by_phase(double x, int64_t quarters) {
+  const Pair w = Pair{1, 0} / Pair{x, 0};
+  const double count = nearbyint(x * (2 / kPi) - (N + 0.5));
+  const Phase<13>& phase = N ? kPhase1 : kPhase0;
+  const Pair angle = less_eighths({x, 0}, 2 * count + (2 * N + 1)) + phase.beside(w);
+  const Pair size = root_of(Pair{phase.size_squared(w.high), 0} * w * Pair{0.6366197723675814, -3.935735335036497e-17});
+  return rounded(sine_after_quarters(angle, int64_t(count) + quarters) * size);
+}
+template <int N>
+TAEDA_HD inline double bessel_j_of(double x) {
+  const double a = magnitude(x);
+  if (!(a < kPhaseTo)) return N ? ::j1(x) : ::j0(x);
+  const double y =
+      a >= kPhaseFrom ? by_phase<N>(a, 1) : rounded(N ? by_pieces(kJ1, {a, 0}, 0, 2) : by_pieces(kJ0, {a, 0}, 0, 2));
+  return N && x < 0 ? -y : y;
+}
+template <int N>
+TAEDA_HD inline double bessel_y_of(double x) {
+  if (!(x > 0)) return x == 0 ? -INFINITY : NAN;
+  if (!(x < kPhaseTo)) return N ? ::y1(x) : ::y0(x);
+  if (x >= kPhaseFrom) return by_phase<N>(x, 0);
+  if (x >= 2) return rounded(N ? by_pieces(kY1, {x, 0}, 2, 2) : by_pieces(kY0, {x, 0}, 2, 2));
+  if (x >= 0.5) return rounded(N ? by_pieces(kY1Near, {x, 0}, 0.5, 8) : by_pieces(kY0Near, {x, 0}, 0.5, 8));
+  if (N && x < 1e-300) return -(2 / kPi) / x;
+  return -rounded(near_zero<N>(x, -0.25 * x * x) * Pair{0.6366197723675814, -3.935735335036497e-17});
 }
 
 TAEDA_HD inline double spherical_j0(double x) {
-  if (std::abs(x) == INFINITY) return 0;
+  if (magnitude(x) == INFINITY) return 0;
   return x == 0 ? 1 : std::sin(x) / x;
 }
 

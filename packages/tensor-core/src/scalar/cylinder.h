@@ -11,7 +11,7 @@ namespace taeda::loops::TAEDA_ISA {
 
 /// exp(-|x|) I_n(|x|), for n = 1 with the sign of x.
 template <int N>
-TAEDA_HD inline double bessel_i_scaled(double x) {
+TAEDA_HD inline double bessel_i_tail_of_single(double x) {
   constexpr double near0[] = {
       0.2070019212239867,    -0.11300432688620549,    0.09451562853995103,    -0.08904344136075962,
       0.08734341617552313,   -0.08496338091616305,    0.07927522590716347,    -0.06954119561719381,
@@ -52,11 +52,15 @@ TAEDA_HD inline double bessel_i_scaled(double x) {
   const double y = a <= 8.0 ? near : far;
   return x != x ? x : N ? with_sign_of(y, x) : y;
 }
-/// I_n(x); the exponential in two halves, since its product with the scaled function may be finite where it is not.
+/// I_n(x) of a float32 number, and the same times exp(-|x|).
 template <int N>
-TAEDA_HD inline double bessel_i(double x) {
-  const double a = magnitude(x), half = vexp(0.5 * (a > 1500.0 ? 1500.0 : a)), y = bessel_i_scaled<N>(x) * half * half;
-  return a == kInfinity<double> ? (N ? x : a) : y;
+TAEDA_HD inline float bessel_i(float x) {
+  const double a = magnitude(double(x)), y = bessel_i_tail_of_single<N>(double(x)) * exp_core(a);
+  return a == kInfinity<double> ? (N ? x : float(a)) : float(y);
+}
+template <int N>
+TAEDA_HD inline float bessel_i_scaled(float x) {
+  return float(bessel_i_tail_of_single<N>(double(x)));
 }
 
 /// Beyond this the reduction of the angle fails.

@@ -4,27 +4,25 @@
 #include <cmath>
 
 #include "scalar/gamma.h"
+#include "scalar/gamma_pairs.h"
 #include "scalar/special.h"
 
 namespace taeda::loops::TAEDA_ISA {
 
-/// Sum of (q + k)^-s over k >= 0, by Euler and Maclaurin. NIST DLMF 25.11.
-TAEDA_HD inline double zeta_of(double s, double q) {
-  if (s != s || q != q || s < 1) return NAN;
-  if (s == 1) return INFINITY;
-  if (q <= 0) {
-    if (q == std::floor(q)) return INFINITY;
-    if (s != std::floor(s)) return NAN;
-    // What lies below 0 is, mirrored, a difference of two such sums.
-    const double part = q - std::floor(q), sign = std::fmod(s, 2) == 0 ? 1 : -1;
-    return zeta_of(s, part) + sign * (zeta_of(s, 1 - part) - zeta_of(s, 1 - q));
-  }
-  if (q == INFINITY) return 0;
-  double sum = 0, a = q;
-  for (const double far = std::max(14.0, s + 4); a < far; a += 1) {
-    const double term = std::pow(a, -s);
-    sum += term;
-    if (!(term > sum * 0x1p-54)) return sum;  // small beside the sum, or both are 0 or infinite
+/// a^-s of a pair a > 0.
+TAEDA_HD inline Pair inverse_power(Pair a, double s) {
+  const Pair l = log_pair(a) * -s;
+  if (!(magnitude(l.high) < 700)) return {std::pow(a.high, -s), 0};
+  return exp_pair(l);
+}
+/// Sum of (q + k)^-s over k >= 0 for s > 1 and q > 0, by Euler and Maclaurin. NIST DLMF 25.11.
+TAEDA_HD inline Pair zeta_above(double s, Pair q) {
+  Pair sum{0, 0}, a = q;
+  for (const double far = s > 10 ? s + 4 : 14; a.high < far; a = a + 1) {
+    const Pair term = inverse_power(a, s);
+    if (!(term.high < INFINITY)) return term;
+    sum = sum + term;
+    if (!(term.high > sum.high * 0x1p-60)) return sum;  // small beside the sum, or both are 0
   }
   // Bernoulli numbers over factorials, B_2j / (2j)!.
   constexpr double bernoulli[] = {1. / 12,
@@ -39,34 +37,41 @@ TAEDA_HD inline double zeta_of(double s, double q) {
                                   -174611. / 802857662698291200000.,
                                   5.5090028283602295e-18,
                                   -1.3954464685812523e-19};
-  const double power = std::pow(a, -s);
-  double tail = power * a / (s - 1) + power / 2, rising = s * power / a;
+  const Pair power = inverse_power(a, s);
+  const double below = power.high / a.high;
+  double tail = 0, rising = s * below;
   for (int j = 0; j < 12; ++j) {
     const double term = bernoulli[j] * rising;
     tail += term;
-    if (!(std::abs(term) > std::abs(tail) * 0x1p-55)) break;
-    rising *= (s + 2 * j + 1) * (s + 2 * j + 2) / (a * a);
+    if (!(magnitude(term) > magnitude(tail) * 0x1p-55)) break;
+    rising *= (s + 2 * j + 1) * (s + 2 * j + 2) / (a.high * a.high);
   }
-  return sum + tail;
+  return sum + (power * a / exact_sum(s, -1) + scaled(power, 0.5) + tail);
 }
+/// Hurwitz' zeta function, for q <= 0 the sum that leaves no term out.
+TAEDA_HD inline Pair zeta_pair(double s, double q) {
+  if (s != s || q != q || s < 1) return {NAN, 0};
+  if (s == 1) return {INFINITY, 0};
+  if (q == INFINITY) return {0, 0};
+  if (q > 0) return zeta_above(s, {q, 0});
+  if (q == floor(q)) return {INFINITY, 0};
+  if (s != floor(s)) return {NAN, 0};
+  // What lies below 0 is, mirrored, a difference of two such sums.
+  const Pair part = exact_sum(q, -floor(q)), rest = exact_sum(1, -q);
+  const Pair mirrored = zeta_above(s, Pair{1, 0} - part) - zeta_above(s, rest), above = zeta_above(s, part);
+  return std::fmod(s, 2) == 0 ? above + mirrored : above - mirrored;
+}
+TAEDA_HD inline double zeta_of(double s, double q) { return rounded(zeta_pair(s, q)); }
 
-/// The derivative of digamma above 0: upwards to where the asymptotic series holds.
-TAEDA_HD inline double trigamma_of(double x) {
-  double sum = 0;
-  for (; x < 12; ++x) sum += 1 / (x * x);
-  const double v = 1 / x, w = v * v;
-  // Bernoulli numbers.
-  constexpr double b[] = {1. / 6, -1. / 30, 1. / 42, -1. / 30, 5. / 66, -691. / 2730, 7. / 6};
-  double series = 0;
-  for (int k = 6; k >= 0; --k) series = (series + b[k]) * w;
-  return sum + (v + (0.5 * w + v * series));
-}
 /// Derivative n of digamma.
 TAEDA_HD inline double polygamma_of(double n, double x) {
   if (n == 0) return digamma_of(x);
-  if (n == 1 && x > 0) return trigamma_of(x);
+  const Pair zeta = zeta_pair(n + 1, x);
   const double sign = std::fmod(n, 2) == 0 ? -1 : 1;
-  return sign * std::tgamma(n + 1) * zeta_of(n + 1, x);
+  if (n > 170 || !(zeta.high < INFINITY) || magnitude(zeta.high) < 1e-290) return sign * std::tgamma(n + 1) * zeta.high;
+  Pair factorial{1, 0};
+  for (double k = 2; k <= n; ++k) factorial = factorial * k;
+  return sign * rounded(factorial * zeta);
 }
 
 /// log(1 + x) - x.
@@ -147,30 +152,6 @@ TAEDA_HD inline double gamma_upper_series(double a, double x) {
   return -std::expm1(l) - std::exp(l) * a * sum;
 }
 
-/// Coefficients of Temme's uniform expansion for large a. NIST DLMF 8.12; the recurrences follow from 8.12.8
-/// to 8.12.12.
-struct TemmeTable {
-  static constexpr int kOrders = 14, kTerms = 26, kFirst = kTerms + 2 * kOrders + 2;
-  double d[kOrders][kTerms];
-  TemmeTable() {
-    long double alpha[kFirst + 3] = {0, 1}, inverse[kFirst + 2] = {1}, row[kFirst];
-    for (int m = 3; m < kFirst + 3; ++m) {  // lambda - 1 = sum of alpha_n eta^n
-      long double sum = 2 * alpha[m - 2] / m;
-      for (int i = 2; i <= m - 2; ++i) sum -= alpha[i] * alpha[m - i];
-      alpha[m - 1] = sum / 2;
-    }
-    for (int n = 1; n < kFirst + 1; ++n) {
-      inverse[n] = 0;
-      for (int i = 1; i <= n; ++i) inverse[n] -= alpha[i + 1] * inverse[n - i];
-    }
-    for (int n = 0; n < kFirst; ++n) row[n] = inverse[n + 1];
-    for (int k = 0; k < kOrders; ++k) {
-      for (int n = 0; n < kTerms; ++n) d[k][n] = double(row[n]);
-      const long double factor = row[1];
-      for (int n = 0; n + 2 < kFirst - 2 * k; ++n) row[n] = (n + 2) * row[n + 2] - factor * inverse[n + 1];
-    }
-  }
-};
 template <class T>
 inline double gamma_uniform(double a, double x, bool upper) {
   static const TemmeTable table;
@@ -189,14 +170,10 @@ inline double gamma_uniform(double a, double x, bool upper) {
   const double middle = 0.5 * std::erfc((upper ? eta : -eta) * std::sqrt(a / 2));
   return upper ? middle + rest : middle - rest;
 }
-TAEDA_HD inline bool gamma_is_uniform(double a, double x) {
-  const double distance = std::abs(x - a) / a;
-  return (a > 20 && a < 200 && distance < 0.3) || (a >= 200 && distance < 4.5 / std::sqrt(a));
-}
-
 /// The lower and the upper incomplete gamma function over gamma(a); they add up to 1.
 template <class T>
 inline double gamma_upper(double a, double x) {
+  if constexpr (is_same<T, double>) return gamma_pair(a, x, true);
   if (!(x >= 0 && a >= 0)) return NAN;
   if (a == 0) return x > 0 ? 0 : NAN;
   if (x == 0) return 1;
@@ -209,6 +186,7 @@ inline double gamma_upper(double a, double x) {
 }
 template <class T>
 inline double gamma_lower(double a, double x) {
+  if constexpr (is_same<T, double>) return gamma_pair(a, x, false);
   if (!(x >= 0 && a >= 0)) return NAN;
   if (a == 0) return x > 0 ? 1 : NAN;
   if (x == 0) return 0;

@@ -54,20 +54,37 @@ TAEDA_HD inline T expm1_core(T r) {
   return r + expm1_tail(r);
 }
 
+/// e^(high - low): in float64 with what the difference and the sum of 1 and it leave out.
+template <class T>
+TAEDA_HD inline T exp_of_difference(T high, T low) {
+  const T r = high - low;
+  if constexpr (is_same<T, float>) return T(1) + expm1_core(r);
+  const T s = T(1) + r;
+  return s + (((T(1) - s) + r) + (expm1_tail(r) + ((high - r) - low)));
+}
+/// e^(high - low) times `power` less `one`: in float64 with what the sums leave out.
+template <class T>
+TAEDA_HD inline T exp_less(T high, T low, T power, T one) {
+  const T r = high - low;
+  if constexpr (is_same<T, float>) return expm1_core(r) * power + (power - one);
+  const T tail = expm1_tail(r) + ((high - r) - low), y = r + tail, rest = (r - y) + tail;
+  const T a = power - one, b = power * y, sum = a + b, back = sum - a;
+  return sum + (((a - (sum - back)) + (b - back)) + power * rest);
+}
+
 template <class T>
 TAEDA_HD inline T vexp(T x) {
   using F = Format<T>;
   x = x < F::exp_min ? F::exp_min : x;
   x = x > F::exp_max ? F::exp_max : x;
   const T n = (x * T(1.44269504088896340736) + F::magic) - F::magic;
-  const T r = (x - n * F::ln2_high) - n * F::ln2_low;
-  const T p = T(1) + expm1_core(r);
+  const T p = exp_of_difference(x - n * F::ln2_high, n * F::ln2_low);
   // In two steps, so that subnormal results and the overflow to infinity come out right.
   const T half = n * T(0.5) + F::magic;
   return p * power_of_two(half) * power_of_two((n - (half - F::magic)) + F::magic);
 }
 
-/// e^x for -80 < x <= 0.
+/// e^x for -80 < x <= 0, of float64 numbers for -708 < x.
 template <class T>
 TAEDA_HD inline T vexp_small(T x) {
   using F = Format<T>;
@@ -96,11 +113,11 @@ TAEDA_HD inline T vexpm1(T x) {
   T y = x < low ? low : x;
   y = y > F::exp_max ? F::exp_max : y;
   const T n = (y * T(1.44269504088896340736) + F::magic) - F::magic;
-  const T r = (y - n * F::ln2_high) - n * F::ln2_low;
-  const T half = n * T(0.5) + F::magic;
-  const T first = power_of_two(half), second = power_of_two((n - (half - F::magic)) + F::magic);
-  const T result = (expm1_core(r) * first) * second + (first * second - T(1));
-  const T bounded = n > T(F::bias) ? kInfinity<T> : result;
+  // The largest power of two by half.
+  const bool most = n > T(F::bias);
+  const T power = power_of_two((most ? n - T(1) : n) + F::magic), one = most ? T(0.5) : T(1);
+  const T part = exp_less(y - n * F::ln2_high, n * F::ln2_low, power, one), result = most ? T(2) * part : part;
+  const T bounded = n > T(F::bias + 1) ? kInfinity<T> : result;
   return x == T(0) ? x : bounded;
 }
 
@@ -220,18 +237,55 @@ TAEDA_HD inline double vatan(double x) {
   const bool steep = a > 1.0;
   const double b = steep ? 1.0 / a : a;
   const bool middle = b > 0.41421356237309504880;
-  const double t = middle ? (b - 1.0) / (b + 1.0) : b, z = t * t;
+  const double above = middle ? b - 1.0 : b, below = middle ? b + 1.0 : 1.0, t = above / below, z = t * t;
+  // What the quotient leaves out; the upper halves' product is exact.
+  const double th = bit_cast<double>(bit_cast<uint64_t>(t) & 0xfffffffff8000000ull), tl = t - th;
+  const double bh = bit_cast<double>(bit_cast<uint64_t>(below) & 0xfffffffff8000000ull), bl = below - bh;
+  const double above_rest = middle ? (b - above) - 1.0 : 0.0, below_rest = middle ? b - (below - 1.0) : 0.0;
+  const double rest = ((((above - th * bh) - th * bl) - tl * bh) - tl * bl + (above_rest - t * below_rest)) / below +
+                      3.061616997868383e-17 * middle;
   const double series =
       t * z *
       poly(z, -0.333333333333333302, 0.199999999999955194, -0.14285714284666275, 0.111111110152348118,
            -0.0909090457724829631, 0.0769218317048484969, -0.0666451116085916503, 0.058581464238093544,
            -0.0508543671326771413, 0.0392312820237433064, -0.019176426315546867);
-  const double inner = (middle ? 0.78539816339744830962 : 0.0) + (t + series);
+  const double inner = (middle ? 0.78539816339744830962 : 0.0) + (t + (series + rest));
   const double outer = steep ? 1.57079632679489661923 - (inner - 6.123233995736766e-17) : inner;
   return x != x ? x : with_sign_of(outer, x);
 }
-TAEDA_HD inline double vasin(double x) { return x == 0.0 ? x : vatan(x / sqrt((1.0 - x) * (1.0 + x))); }
-TAEDA_HD inline double vacos(double x) { return 2.0 * vatan(sqrt((1.0 - x) / (1.0 + x))); }
+/// asin(a), or, for `large` a beyond a half, half of what is missing to pi/2, as asin(a) = pi/2 - 2 asin(sqrt((1 - a) /
+/// 2)): of its root s the upper half, what is missing from that, and s^3 times a series.
+struct HalfAngle {
+  double upper, rest, tail;
+};
+TAEDA_HD inline HalfAngle half_angle_parts(double a, bool large) {
+  const double z = large ? (1.0 - a) * 0.5 : a * a, root = sqrt(z), s = large ? root : a;
+  const double upper = large ? bit_cast<double>(bit_cast<uint64_t>(s) & 0xffffffff00000000ull) : a;
+  const double rest = large & (z != 0.0) ? (z - upper * upper) / (s + upper) : 0.0;
+  return {upper, rest,
+          s * z *
+              poly(z, 0.16666666666666669, 0.07499999999998433, 0.04464285714635543, 0.030381944138531247,
+                   0.02237217294214989, 0.017352392720869973, 0.013971212973552933, 0.011479177415184906,
+                   0.01032281435018578, 0.005457506718640358, 0.01740087944269402, -0.014851887071247204,
+                   0.028757851367421566)};
+}
+TAEDA_HD inline double vasin(double x) {
+  const double a = magnitude(x);
+  const bool large = a > 0.5;
+  const HalfAngle h = half_angle_parts(a, large);
+  const double missing = 2.0 * h.tail - (6.123233995736766e-17 - 2.0 * h.rest);
+  const double beyond = 0.78539816339744830962 - (missing - (0.78539816339744830962 - 2.0 * h.upper));
+  return x != x ? x : with_sign_of(large ? beyond : a + h.tail, x);
+}
+TAEDA_HD inline double vacos(double x) {
+  const double a = magnitude(x);
+  const bool large = a > 0.5;
+  const HalfAngle h = half_angle_parts(a, large);
+  const double small = 2.0 * (h.upper + (h.tail + h.rest));
+  const double opposite = 3.14159265358979323846 - 2.0 * (h.upper + (h.tail + h.rest - 6.123233995736766e-17));
+  const double middle = 1.57079632679489661923 - (x - (6.123233995736766e-17 - with_sign_of(h.tail, x)));
+  return large ? (x > 0.0 ? small : opposite) : middle;
+}
 TAEDA_HD inline double vatan2(double y, double x) {
   const double inf = kInfinity<double>, a = magnitude(y), b = magnitude(x);
   const double slope = a == 0.0 ? 0.0 : (a == inf) & (b == inf) ? 1.0 : a / b;
@@ -283,14 +337,18 @@ TAEDA_HD inline T vtanh(T x) {
   // e^(2a) - 1, as vexpm1 gives it, but for numbers that need no bounds and whose power of two is in range.
   const T x2 = T(2) * (a > limit ? limit : a), shifted = x2 * T(1.44269504088896340736) + F::magic,
           n = shifted - F::magic;
-  const T power = power_of_two(shifted);
-  const T e = expm1_core((x2 - n * F::ln2_high) - n * F::ln2_low) * power + (power - T(1));
-  const T y = e / (e + T(2));
+  const T e = exp_less(x2 - n * F::ln2_high, n * F::ln2_low, power_of_two(shifted), T(1));
+  const T sum = e + T(2);
+  T y = e / sum;
+  if constexpr (is_same<T, double>) y -= y * ((e > T(2) ? T(2) - (sum - e) : e - (sum - T(2))) * (T(0.5) - T(0.5) * y));
   return (x == T(0)) | (x != x) ? x : with_sign_of(y, x);
 }
 template <class T>
 TAEDA_HD inline T vsigmoid(T x) {
-  return T(1) / (T(1) + vexp(-x));
+  if constexpr (is_same<T, float>) return T(1) / (T(1) + vexp(-x));
+  const T e = vexp(-magnitude(x)), sum = T(1) + e, rest = e - (sum - T(1));
+  const T y = (x < T(0) ? e : T(1)) / sum;
+  return y - y * (rest * (x < T(0) ? T(1) - y : y));
 }
 
 template <class T>

@@ -1,7 +1,7 @@
 // Powers: of float32 numbers by way of float64, with series just long enough for results right to half a unit in the
 // last place, which serve other functions too; of float64 numbers by pairs of numbers.
 #pragma once
-#include "scalar/math.h"
+#include "scalar/pairs.h"
 
 namespace taeda::loops::TAEDA_ISA {
 
@@ -72,44 +72,6 @@ TAEDA_HD inline float vpow(float base, float exponent) {
   return float(p);
 }
 
-/// An unevaluated sum of two numbers, the second small beside the first.
-struct Pair {
-  double high, low;
-};
-/// The upper half of the digits: products of such halves are exact.
-TAEDA_HD inline double upper_half(double x) { return bit_cast<double>(bit_cast<uint64_t>(x) & 0xfffffffff8000000ull); }
-/// a * b with what its rounding leaves out. Dekker, "A floating-point technique for extending the available precision",
-/// 1971.
-TAEDA_HD inline Pair exact_product(double a, double b) {
-  const double ah = upper_half(a), al = a - ah, bh = upper_half(b), bl = b - bh, p = a * b;
-  return {p, ((ah * bh - p) + ah * bl + al * bh) + al * bl};
-}
-/// log2(a) of a finite a > 0, right to about 2^-66 of its value.
-TAEDA_HD inline Pair log2_pair(double a) {
-  constexpr uint64_t root = 0x3fe6a09e667f3bcdull, one = 0x3ff0000000000000ull;
-  const bool subnormal = a < Format<double>::smallest;
-  const uint64_t shifted = bit_cast<uint64_t>(subnormal ? a * 0x1p54 : a) + (one - root);
-  const double bias = subnormal ? 4503599627370496.0 + 1023.0 + 54.0 : 4503599627370496.0 + 1023.0;
-  const double k = bit_cast<double>((shifted >> 52) | 0x4330000000000000ull) - bias;
-  const double m = bit_cast<double>((shifted & 0xfffffffffffffull) + root);
-  // m = (1 + s) / (1 - s), and log(m) = 2 s (1 + s^2 / 3 + s^4 / 5 + ...)
-  const double f = m - 1.0, d = m + 1.0, d_rest = m - (d - 1.0), s = f / d;
-  const Pair back = exact_product(s, d);
-  const double s_rest = (((f - back.high) - back.low) - s * d_rest) / d;
-  const Pair z = exact_product(s, s), third = exact_product(z.high, 1.0 / 3);
-  const double z_rest = z.low + 2.0 * s * s_rest;
-  const double tail = z.high * z.high *
-                      poly(z.high, 0.2, 0.1428571428571469, 0.11111111110823255, 0.090909091687316, 0.0769229737307108,
-                           0.06667408120497743, 0.058529660841335915, 0.05863156873778479);
-  const double w = third.high + tail;
-  const double w_rest = ((third.high - w) + tail) + (third.low + (z.high * 1.850371707708594e-17 + z_rest * (1.0 / 3)));
-  const Pair more = exact_product(s, w);
-  const double y = s + more.high;
-  const double y_rest = ((s - y) + more.high) + (more.low + (s * w_rest + (s_rest + s_rest * w)));
-  const Pair l = exact_product(y, 2.88539008177792681472);
-  const double high = k + l.high;
-  return {high, ((k - high) + l.high) + (l.low + (y * 4.0710547481862066222e-17 + y_rest * 2.88539008177792681472))};
-}
 TAEDA_HD inline double vpow(double x, double y) {
   using F = Format<double>;
   const double a = magnitude(x), inf = kInfinity<double>, bounded = magnitude(y) > 1e25 ? with_sign_of(1e25, y) : y;

@@ -1,6 +1,7 @@
 // Functions of the unary family's lines.
 #pragma once
 #include "scalar/arith.h"
+#include "scalar/bessel.h"
 #include "scalar/cylinder.h"
 #include "scalar/error.h"
 #include "scalar/gamma.h"
@@ -9,6 +10,8 @@
 
 namespace taeda::loops::TAEDA_ISA {
 
+TAEDA_HD inline float tan_value(float x) { return float(vtan(double(x))); }
+TAEDA_HD inline double tan_value(double x) { return tan_precise(x); }
 /// A function of real numbers x and of complex ones z.
 #define TAEDA_FUNCTION(NAME, REAL, COMPLEX)     \
   template <class T>                            \
@@ -53,7 +56,7 @@ TAEDA_FUNCTION(log2_of, vlog2(x), 1.44269504088896340736 * wide_log(z))
 TAEDA_FUNCTION(sigmoid_of, vsigmoid(x), wide_sigmoid(z))
 TAEDA_FUNCTION(sin_of, vsin(double(x)), wide_sin(z))
 TAEDA_FUNCTION(sinh_of, vsinh(x), turned_back(wide_sin(turned(z))))
-TAEDA_FUNCTION(tan_of, vtan(double(x)), turned_back(wide_tanh(turned(z))))
+TAEDA_FUNCTION(tan_of, tan_value(x), turned_back(wide_tanh(turned(z))))
 TAEDA_FUNCTION(tanh_of, vtanh(x), wide_tanh(z))
 TAEDA_DOMAIN(exp_domain, exp_plain(x))
 TAEDA_DOMAIN(log_domain, log_plain(x))
@@ -95,7 +98,7 @@ TAEDA_HD inline Complex<R> conjugate(Complex<R> x) {
 template <class T>
 TAEDA_HD inline T log_gamma(T x) {
   if constexpr (is_same<T, float>) return vlgamma(x);
-  else return log_gamma_of(x);
+  else return x >= 8 && x < 1e300 ? stirling_precise(x) : log_gamma_of(x);
 }
 template <class T>
 TAEDA_HD inline T sinc_of(T x) {
@@ -106,18 +109,20 @@ TAEDA_HD inline T sinc_of(T x) {
   } else {
     // Without the half turns, whose rounding would be an error beside small sines.
     const double turns = double(x), whole = std::nearbyint(turns), half = 0.5 * whole, y = kPi * (turns - whole);
-    const double sine = is_same<T, float> ? vsin(y) : std::sin(y);
-    return T((half == std::nearbyint(half) ? sine : -sine) / (kPi * turns));
+    const double sign = half == std::nearbyint(half) ? 1 : -1;
+    if constexpr (is_same<T, float>) return T(sign * vsin(y) / (kPi * turns));
+    const Pair pi{3.141592653589793, 1.2246467991473532e-16}, angle = pi * (turns - whole);
+    const Pair sine = ordered_sum(std::sin(angle.high), std::cos(angle.high) * angle.low);
+    return T(sign * rounded(sine / (pi * turns)));
   }
 }
-TAEDA_HD inline double erfc_of(double x) { return std::erfc(x); }
 /// Of float32 numbers everywhere.
 template <class T>
 TAEDA_HD inline auto erfinv_domain(T x) {
   if constexpr (is_same<T, float>) return Always();
-  else return magnitude(x) <= 2 * kCentral;
+  else return magnitude(x) <= kCentral;
 }
-TAEDA_HD inline double erfinv_of(double x) { return central_error_inverse(x); }
+TAEDA_HD inline double erfinv_of(double x) { return rounded(central_slope(x) * x); }
 /// `low` below zero: no bounds.
 template <class T>
 TAEDA_HD inline T logit_of(T x, T low) {
