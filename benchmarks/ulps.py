@@ -179,7 +179,7 @@ def text(rows: list[tuple[str, dict[str, list[float]], tuple[Range, ...]]]) -> s
         "Written by `python benchmarks/ulps.py --write`: the largest error among several hundred numbers of each range",
         "(half even, half by magnitude), against mpmath with 140 bits. Limits: 4 in float32, 2 in float64;",
         "what is above is **marked**. Next to a zero of a function the last place means little: between two numbers of",
-        "the dtype it stands behind the large numbers of Bessel functions, `digamma`, `lgamma` and `airy_ai`.",
+        "the dtype it stands behind the large numbers of PyTorch's Bessel functions, `digamma` and `airy_ai`.",
         "",
         "| function | range | float32 | PyTorch | float64 | PyTorch |",
         "|---|---|---|---|---|---|",

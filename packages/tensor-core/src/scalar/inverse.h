@@ -1,14 +1,10 @@
 // Inverse trigonometric and hyperbolic functions of float32 numbers: computed in float64 by series that are just long
 // enough for results right to half a unit in the last place, with one division or root each.
 #pragma once
-#include "scalar/math.h"
+#include "scalar/single.h"
 
 namespace taeda::loops::TAEDA_ISA {
 
-/// asin(s) for s in [0, 0.5], z = s * s: relative error 3e-10.
-TAEDA_HD inline double asin_core(double s, double z) {
-  return s + s * z * poly(z, 0.166666599, 0.0750051092, 0.0445157196, 0.0318176175, 0.0144025815, 0.0375652378);
-}
 /// atan(t) for t in [0, 1]: relative error 2.3e-9.
 TAEDA_HD inline double atan_core(double t) {
   const double z = t * t;
@@ -17,24 +13,21 @@ TAEDA_HD inline double atan_core(double t) {
                       -0.0314556728, 0.0110644242, -0.00182720897);
 }
 
-/// What asin and acos share: asin(a), or, where that is `large`, beyond a half, half of what is missing to pi/2, as
-/// asin(a) = pi/2 - 2 asin(sqrt((1 - a) / 2)).
-TAEDA_HD inline double half_angle(double a, bool large) {
-  const double z = large ? (1.0 - a) * 0.5 : a * a;
-  return asin_core(sqrt(z), z);  // the square of a float32 number is exact, and so is its root
-}
-TAEDA_HD inline float vasin(float x) {
+TAEDA_HD inline float vatan(float x) {
   const double a = magnitude(double(x));
-  const bool large = a > 0.5;
-  const double angle = half_angle(a, large), y = large ? 1.57079632679489661923 - 2.0 * angle : angle;
-  return x != x ? x : float(with_sign_of(y, double(x)));
+  const bool steep = a > 1.0;
+  const double angle = atan_core(steep ? 1.0 / a : a);
+  return x != x ? x : float(with_sign_of(steep ? 1.57079632679489661923 - angle : angle, double(x)));
 }
-TAEDA_HD inline float vacos(float x) {
-  const double a = magnitude(double(x));
-  const bool large = a > 0.5;
-  const double angle = half_angle(a, large);
-  const double near_one = x > 0 ? 2.0 * angle : 3.14159265358979323846 - 2.0 * angle;
-  return float(large ? near_one : 1.57079632679489661923 - with_sign_of(angle, double(x)));
+
+/// In float64, by shorter series than that of float64 numbers.
+TAEDA_HD inline float vtan(float x) {
+  const double magic = Format<double>::magic, y = double(x), shifted = y * 0.63661977236758134308 + magic;
+  const double n = shifted - magic, r = (y - n * 0x1.921fb544p+0) - n * 0x1.0b4611a626331p-34, z = r * r;
+  const double s = r + r * z * poly(z, -0.166666666411, 0.00833332932546, -0.000198393151544, 2.71812204688e-6);
+  const double c = (1.0 - 0.5 * z) + z * z * poly(z, 0.0416666465633, -0.00138873520451, 2.44366140453e-5);
+  const double quotient = bit_cast<uint64_t>(shifted) & 1 ? -c / s : s / c;
+  return x == 0.0f ? x : float(quotient);
 }
 TAEDA_HD inline float vatan2(float y, float x) {
   const double a = magnitude(double(y)), b = magnitude(double(x)), large = a > b ? a : b, small = a > b ? b : a;

@@ -10,7 +10,7 @@
 
 namespace taeda::loops::TAEDA_ISA {
 
-TAEDA_HD inline float tan_value(float x) { return float(vtan(double(x))); }
+TAEDA_HD inline float tan_value(float x) { return vtan(x); }
 TAEDA_HD inline double tan_value(double x) { return tan_precise(x); }
 /// A function of real numbers x and of complex ones z.
 #define TAEDA_FUNCTION(NAME, REAL, COMPLEX)     \
@@ -42,9 +42,9 @@ TAEDA_REAL_FUNCTION(acos_of, vacos(x), exact_acos(x))
 TAEDA_REAL_FUNCTION(acosh_of, vacosh(double(x)), exact_acosh(x))
 TAEDA_REAL_FUNCTION(asin_of, vasin(x), exact_asin(x))
 TAEDA_REAL_FUNCTION(asinh_of, vasinh(double(x)), exact_asinh(x))
-TAEDA_REAL_FUNCTION(atan_of, vatan(double(x)), exact_atan(x))
+TAEDA_REAL_FUNCTION(atan_of, vatan(x), exact_atan(x))
 TAEDA_REAL_FUNCTION(atanh_of, vatanh(x), exact_atanh(x))
-TAEDA_FUNCTION(cos_of, vcos(double(x)), wide_cos(z))
+TAEDA_FUNCTION(cos_of, vcos(x), wide_cos(z))
 TAEDA_FUNCTION(cosh_of, vcosh(x), wide_cos(turned(z)))
 TAEDA_FUNCTION(exp_of, vexp(x), wide_exp(z))
 TAEDA_FUNCTION(exp2_of, vexp2(x), wide_exp({z.re * 0.69314718055994530942, z.im * 0.69314718055994530942}))
@@ -54,7 +54,7 @@ TAEDA_FUNCTION(log10_of, vlog10(x), 0.43429448190325182765 * wide_log(z))
 TAEDA_FUNCTION(log1p_of, vlog1p(x), wide_log(Wide(1.0) + z))
 TAEDA_FUNCTION(log2_of, vlog2(x), 1.44269504088896340736 * wide_log(z))
 TAEDA_FUNCTION(sigmoid_of, vsigmoid(x), wide_sigmoid(z))
-TAEDA_FUNCTION(sin_of, vsin(double(x)), wide_sin(z))
+TAEDA_FUNCTION(sin_of, vsin(x), wide_sin(z))
 TAEDA_FUNCTION(sinh_of, vsinh(x), turned_back(wide_sin(turned(z))))
 TAEDA_FUNCTION(tan_of, tan_value(x), turned_back(wide_tanh(turned(z))))
 TAEDA_FUNCTION(tanh_of, vtanh(x), wide_tanh(z))
@@ -70,7 +70,21 @@ TAEDA_DOMAIN(tanh_domain, tanh_plain(x))
 template <class T>
 TAEDA_HD inline bool sin_domain(T x) {
   if constexpr (is_complex_number<T>) return sin_plain(x);
-  else return !(magnitude(x) > T(trig_limit));
+  else if constexpr (is_same<T, float>) return !(magnitude(x) > single_turn_limit);
+  else return !(magnitude(x) > trig_limit);
+}
+/// Beyond it: of float32 numbers by float64, as far as that goes.
+template <class T>
+TAEDA_HD inline T sin_beyond(T x) {
+  if constexpr (is_same<T, float>)
+    if (magnitude(x) < float(trig_limit)) return float(vsin(double(x)));
+  return exact_sin(x);
+}
+template <class T>
+TAEDA_HD inline T cos_beyond(T x) {
+  if constexpr (is_same<T, float>)
+    if (magnitude(x) < float(trig_limit)) return float(vcos(double(x)));
+  return exact_cos(x);
 }
 template <class T>
 TAEDA_HD inline bool tan_domain(T x) {
