@@ -86,6 +86,10 @@ TAEDA_CUDA_EXPORT int taeda_cuda_set_fraction(void* m, int device, double fracti
 TAEDA_CUDA_EXPORT int taeda_cuda_get_fraction(void* m, int device, double* fraction) {
   return on(m, [&](Machine& machine) { return *fraction = allocator_of(machine, device).fraction(), Status::Ok; });
 }
+TAEDA_CUDA_EXPORT int taeda_cuda_set_expandable(void* m, int device, int expandable) {
+  return on(
+      m, [&](Machine& machine) { return allocator_of(machine, device).set_expandable(expandable != 0), Status::Ok; });
+}
 /// "peaks" or "totals".
 TAEDA_CUDA_EXPORT int taeda_cuda_reset(void* m, int device, const char* what) {
   return on(m, [&](Machine& machine) {

@@ -22,7 +22,7 @@ constexpr bool agree<R (*)(A...), S (*)(B...)> = same<R, S> && (same<A, B> && ..
 }
 """
 CHECK = (
-    "#include <cuda.h>\n"
+    "#include <cuda.h>\n#include <cstddef>\n"
     + AGREE
     + r"""
 #include "driver/functions.h"
@@ -32,6 +32,13 @@ TAEDA_CUDA_FUNCTIONS(CHECK)
 static_assert(taeda::cuda::kStreamNonBlocking == CU_STREAM_NON_BLOCKING);
 static_assert(taeda::cuda::kEventNoTiming == CU_EVENT_DISABLE_TIMING);
 static_assert(taeda::cuda::kHostPortable == CU_MEMHOSTALLOC_PORTABLE);
+static_assert(sizeof(taeda::cuda::CudaMemoryKind) == sizeof(CUmemAllocationProp));
+static_assert(offsetof(taeda::cuda::CudaMemoryKind, place) == offsetof(CUmemAllocationProp, location));
+static_assert(offsetof(taeda::cuda::CudaMemoryKind, flags) == offsetof(CUmemAllocationProp, allocFlags));
+static_assert(sizeof(taeda::cuda::CudaAccess) == sizeof(CUmemAccessDesc));
+static_assert(offsetof(taeda::cuda::CudaAccess, flags) == offsetof(CUmemAccessDesc, flags));
+static_assert(CU_MEM_ALLOCATION_TYPE_PINNED == 1 && CU_MEM_LOCATION_TYPE_DEVICE == 1);
+static_assert(CU_MEM_ACCESS_FLAGS_PROT_READWRITE == 3 && CU_MEM_HANDLE_TYPE_NONE == 0);
 static_assert(taeda::cuda::kCaptureNone == CU_STREAM_CAPTURE_STATUS_NONE);
 static_assert(taeda::cuda::kGraphVerbose == CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE);
 static_assert(taeda::cuda::kAttributeSharedPerBlock == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);

@@ -36,6 +36,19 @@ int cuMemAlloc_v2(uint64_t* p, size_t n) {
   if (recording && mode != 2) return 900;
   return current ? (*p = (uintptr_t)aligned_alloc(512, n), 0) : 201;
 }
+// Addresses are memory of the host from the beginning; what is put there is counted.
+static int pieces;
+int cuMemAddressReserve(uint64_t* p, size_t n, size_t a, uint64_t at, unsigned long long f) {
+  return *p = (uintptr_t)aligned_alloc(a, n), at || f;
+}
+int cuMemAddressFree(uint64_t p, size_t n) { return free((void*)p), 0; }
+int cuMemCreate(unsigned long long* h, size_t n, const int* kind, unsigned long long f) {
+  return *h = 7, n != 2 << 20 || kind[0] != 1 || kind[1] || kind[2] != 1 || kind[3] > 1;
+}
+int cuMemRelease(unsigned long long h) { return h != 7; }
+int cuMemMap(uint64_t p, size_t n, size_t o, unsigned long long h, unsigned long long f) { return ++pieces, h != 7; }
+int cuMemSetAccess(uint64_t p, size_t n, const int* access, size_t count) { return access[2] != 3 || count != 1; }
+int cuMemUnmap(uint64_t p, size_t n) { return printf("%d pieces, %d away\n", pieces, (int)(n >> 21)), fflush(stdout); }
 int cuMemFree_v2(uint64_t p) { return free((void*)p), 0; }
 int cuMemGetAddressRange_v2(uint64_t* start, size_t* n, uint64_t p) { return *start = p - 64, *n = 1 << 20, 0; }
 int cuIpcGetMemHandle(char* handle, uint64_t p) { return memset(handle, 7, 64), memcpy(handle, &p, 8), 0; }
@@ -219,6 +232,21 @@ g.reset()
 """,
     )
     assert shown == ["recorded", "runs taeda_add_f taeda_mul_f", "runs taeda_add_f taeda_mul_f"]
+
+
+def test_segments_expand_by_pieces(library) -> None:
+    shown = run(
+        library(),
+        """
+x = tc.empty(30 << 20, dtype=tc.uint8, device="cuda")
+y = tc.empty(30 << 20, dtype=tc.uint8, device="cuda")
+print(y.data_ptr() - x.data_ptr() == 30 << 20)
+del x, y
+tc.get_device_module("cuda").empty_cache()
+""",
+        TAEDA_CUDA_ALLOC_CONF="expandable_segments:True",
+    )
+    assert shown == ["True", "30 pieces, 30 away"]
 
 
 def test_a_child_of_a_fork_is_told(library) -> None:

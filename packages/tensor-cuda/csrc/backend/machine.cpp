@@ -1,6 +1,9 @@
 // Where the allocators' segments come from, and streams that are used again.
 #include "backend/machine.h"
 
+#include <cstdlib>
+#include <string_view>
+
 namespace taeda::cuda {
 namespace {
 
@@ -18,6 +21,10 @@ class DeviceSource final : public Source {
     if (driver_.room(device_, found) != Status::Ok) return std::nullopt;
     return found;
   }
+  Status reserve(size_t nbytes, Address& start) override { return driver_.reserve(device_, nbytes, start); }
+  Status unreserve(Address start, size_t nbytes) override { return driver_.unreserve(device_, start, nbytes); }
+  Status put(Address at, size_t nbytes) override { return driver_.put(device_, at, nbytes); }
+  Status take_away(Address at, size_t nbytes) override { return driver_.take_away(device_, at, nbytes); }
   std::string name() const override { return "cuda:" + std::to_string(device_); }
   Status mark(StreamHandle stream, EventHandle& event) override {
     if (!unused_.empty()) event = unused_.back(), unused_.pop_back();
@@ -62,11 +69,20 @@ class PinnedSource final : public Source {
   Driver& driver_;
 };
 
+/// PyTorch's settings of allocators, and one of our own, which goes before.
+bool wants_expandable() {
+  for (const char* name : {"TAEDA_CUDA_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"})
+    if (const char* const told = std::getenv(name))
+      return std::string_view(told).find("expandable_segments:True") != std::string_view::npos;
+  return false;
+}
+
 }  // namespace
 
 Machine::Machine(std::unique_ptr<Driver> driver) : driver_(std::move(driver)), imports_(*driver_), graphs_(*this) {
   for (int i = 0; i < driver_->device_count(); ++i)
     memory_.push_back(std::make_unique<Allocator>(std::make_unique<DeviceSource>(*driver_, i), kDevicePolicy));
+  for (const auto& memory : memory_) memory->set_expandable(wants_expandable());
   pinned_ = std::make_unique<Allocator>(std::make_unique<PinnedSource>(*driver_), kPinnedPolicy);
 }
 std::unique_ptr<Machine> Machine::simulated(int devices, uint64_t bytes_each) {

@@ -41,6 +41,9 @@ using ExecutableHandle = void*;
 /// What may not be called while work is recorded, on which threads (CUstreamCaptureMode).
 enum class CaptureMode : int { Global = 0, ThreadLocal = 1, Relaxed = 2 };
 
+/// What drivers put and take away at a time.
+inline constexpr size_t kMemoryPiece = size_t(2) << 20;
+
 struct DeviceFacts {
   std::string name;
   uint64_t total_memory = 0;
@@ -72,6 +75,14 @@ class Driver {
   /// The caller has waited for work that uses it.
   virtual Status release(int device, Address address) = 0;
   virtual Status room(int device, Room& room) = 0;
+  // Addresses without memory, which is put behind them and taken away; sizes and places are multiples of kMemoryPiece.
+  virtual Status reserve(int device, size_t nbytes, Address& start) = 0;
+  /// No memory is there.
+  virtual Status unreserve(int device, Address start, size_t nbytes) = 0;
+  /// All of it, or nothing after a failure.
+  virtual Status put(int device, Address at, size_t nbytes) = 0;
+  /// The caller has waited for work that uses it.
+  virtual Status take_away(int device, Address at, size_t nbytes) = 0;
   /// A handle of the allocation around an address, and how far behind its start the address lies.
   virtual Status share(int device, Address address, SharedHandle& handle, uint64_t& offset) = 0;
   /// The start of another process's allocation; once at a time for each handle.

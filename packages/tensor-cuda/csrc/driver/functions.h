@@ -21,6 +21,13 @@
   X(cuMemGetInfo_v2, (size_t*, size_t*))                                                              \
   X(cuMemAlloc_v2, (uint64_t*, size_t))                                                               \
   X(cuMemFree_v2, (uint64_t))                                                                         \
+  X(cuMemAddressReserve, (uint64_t*, size_t, size_t, uint64_t, unsigned long long))                   \
+  X(cuMemAddressFree, (uint64_t, size_t))                                                             \
+  X(cuMemCreate, (unsigned long long*, size_t, const void*, unsigned long long))                      \
+  X(cuMemRelease, (unsigned long long))                                                               \
+  X(cuMemMap, (uint64_t, size_t, size_t, unsigned long long, unsigned long long))                     \
+  X(cuMemUnmap, (uint64_t, size_t))                                                                   \
+  X(cuMemSetAccess, (uint64_t, size_t, const void*, size_t))                                          \
   X(cuMemGetAddressRange_v2, (uint64_t*, size_t*, uint64_t))                                          \
   X(cuIpcGetMemHandle, (void*, uint64_t))                                                             \
   X(cuIpcOpenMemHandle_v2, (uint64_t*, CudaSharedHandle, unsigned))                                   \
@@ -59,6 +66,20 @@ namespace taeda::cuda {
 /// CUipcMemHandle, which is passed by value.
 struct CudaSharedHandle {
   char bytes[64];
+};
+/// CUmemLocation, CUmemAllocationProp and CUmemAccessDesc.
+struct CudaPlace {
+  int kind = 1, id = 0;  // a device
+};
+struct CudaMemoryKind {
+  int kind = 1, handles = 0;  // memory of a device, which no other process is given
+  CudaPlace place;
+  void* system = nullptr;
+  unsigned char flags[8] = {};
+};
+struct CudaAccess {
+  CudaPlace place;
+  int flags = 3;  // to read and to write
 };
 struct Functions {
 #define TAEDA_CUDA_POINTER(NAME, PARAMETERS) int(*NAME) PARAMETERS = nullptr;

@@ -82,6 +82,24 @@ class RealDriver final : public Driver {
     room = {free, total};
     return status;
   }
+  Status reserve(int device, size_t nbytes, Address& start) override {
+    return on(device, [&] { return f_.cuMemAddressReserve(&start, nbytes, kMemoryPiece, 0, 0); });
+  }
+  Status unreserve(int device, Address start, size_t nbytes) override {
+    return on(device, [&] { return f_.cuMemAddressFree(start, nbytes); });
+  }
+  Status put(int device, Address at, size_t nbytes) override {
+    return on(device, [&] {
+      const Relaxed relaxed(f_);
+      int status = 0;
+      for (size_t done = 0; done < nbytes && status == 0; done += kMemoryPiece)
+        if (status = put_piece(device, at + done); status != 0 && done > 0) f_.cuMemUnmap(at, done);
+      return status;
+    });
+  }
+  Status take_away(int device, Address at, size_t nbytes) override {
+    return on(device, [&] { return f_.cuMemUnmap(at, nbytes); });
+  }
   Status share(int device, Address address, SharedHandle& handle, uint64_t& offset) override {
     return on(device, [&] {
       uint64_t start = 0;
@@ -227,6 +245,19 @@ class RealDriver final : public Driver {
     std::unordered_map<const Kernel*, void*> functions;
     int64_t processors = 1;
   };
+  /// The driver keeps the memory for as long as it lies there.
+  int put_piece(int device, Address at) {
+    CudaMemoryKind kind;
+    CudaAccess access;
+    kind.place.id = access.place.id = device;
+    unsigned long long handle = 0;
+    if (const int status = f_.cuMemCreate(&handle, kMemoryPiece, &kind, 0); status != 0) return status;
+    int status = f_.cuMemMap(at, kMemoryPiece, 0, handle, 0);
+    f_.cuMemRelease(handle);
+    if (status != 0) return status;
+    if (status = f_.cuMemSetAccess(at, kMemoryPiece, &access, 1); status != 0) f_.cuMemUnmap(at, kMemoryPiece);
+    return status;
+  }
   int find(Loaded& loaded, int device, const Kernel& kernel, void*& function) {
     {
       const std::shared_lock held(loaded.lock);

@@ -67,6 +67,7 @@ bool SimulatedDriver::fails(int kind) {
   return left > 0 && --left == 0;
 }
 bool SimulatedDriver::fails_graph() { return fails(kGraph); }
+bool SimulatedDriver::fails_allocation() { return fails(kAllocate); }
 bool SimulatedDriver::fail(std::string_view kind, int64_t nth) {
   const std::lock_guard held(lock_);
   const auto found = std::find(std::begin(kNames), std::end(kNames), kind);

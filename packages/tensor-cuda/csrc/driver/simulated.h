@@ -25,6 +25,10 @@ class SimulatedDriver final : public Driver {
   Status allocate(int device, size_t nbytes, Address& address) override;
   Status release(int device, Address address) override;
   Status room(int device, Room& room) override;
+  Status reserve(int device, size_t nbytes, Address& start) override;
+  Status unreserve(int device, Address start, size_t nbytes) override;
+  Status put(int device, Address at, size_t nbytes) override;
+  Status take_away(int device, Address at, size_t nbytes) override;
   Status share(int device, Address address, SharedHandle& handle, uint64_t& offset) override;
   Status open_shared(int device, const SharedHandle& handle, Address& start) override;
   Status close_shared(int device, Address start) override;
@@ -96,6 +100,7 @@ class SimulatedDriver final : public Driver {
 
   bool fails(int kind);
   bool fails_graph();
+  bool fails_allocation();
   Stream& stream_of(int device, StreamHandle handle);
   Status queue(int device, StreamHandle handle, int64_t nanoseconds, std::function<void()> effect, int64_t* end);
   void run_until(int64_t time);

@@ -53,18 +53,24 @@ struct SimulatedDriver::Device {
   SharedPages shared;
   Stream default_stream;
   std::vector<Stream*> streams;
+  // Addresses behind those of shared memory: what was reserved, and where pieces lie.
+  static constexpr uint64_t kReservable = 8;  // times the capacity
+  std::map<Address, uint64_t> reserved;
+  std::set<Address> pieces;
 
+  uint64_t span() const { return (2 + kReservable) * capacity; }
   Device(uint64_t capacity, Address base) : capacity(capacity), base(base), free{{base, capacity}} {
     // What other processes share comes behind the device's own.
     void* const mapped =
-        mmap(nullptr, 2 * capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        mmap(nullptr, span(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapped == MAP_FAILED) throw std::bad_alloc();
     bytes = static_cast<char*>(mapped);
     shared.start(bytes + capacity, capacity);
+    mprotect(bytes + 2 * capacity, kReservable * capacity, PROT_NONE);
   }
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
-  ~Device() { munmap(bytes, 2 * capacity); }
+  ~Device() { munmap(bytes, span()); }
 
   int64_t end() const {
     int64_t last = default_stream.end;

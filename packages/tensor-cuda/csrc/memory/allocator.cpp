@@ -28,7 +28,11 @@ Allocator::~Allocator() {
       delete block;
       block = after;
     }
-    source_->give(address);
+    if (segment->reserved == 0) source_->give(address);
+    else {
+      if (segment->size > 0) source_->take_away(address, segment->size);
+      source_->unreserve(address, segment->reserved);
+    }
   }
 }
 
@@ -41,7 +45,7 @@ Allocator::Pool& Allocator::pool_of(StreamHandle stream, size_t size) {
       owner = capture->second;
   auto& pools = pools_[{owner, stream}];
   if (!pools) {
-    pools = std::make_unique<Pools>(Pools{{stream, true, owner, {}}, {stream, false, owner, {}}});
+    pools = std::make_unique<Pools>(Pools{{stream, true, owner, {}, nullptr}, {stream, false, owner, {}, nullptr}});
     if (pools_.size() == 1) first_stream_ = stream;
     else if (stream != first_stream_) several_streams_ = true;
   }
@@ -73,17 +77,71 @@ bool Allocator::over_limit(size_t more) const {
   return room && double(statistics_.pools[0].reserved_bytes.current + more) > fraction_ * double(room->total);
 }
 Status Allocator::grow(Pool& pool, size_t size, Block*& block) {
+  if (expandable_ || pool.expanding) return expand(pool, size, block);
   const size_t nbytes = segment_size(size, pool.small);
   if (over_limit(nbytes)) return Status::OutOfMemory;
   Address address = 0;
   ++statistics_.driver_takes;
   if (const Status status = source_->take(nbytes, address); status != Status::Ok) return status;
-  auto segment = std::make_unique<Segment>(Segment{address, nbytes, nullptr});
+  auto segment = std::make_unique<Segment>(Segment{address, nbytes, nullptr, &pool});
   block = new Block{address, nbytes, 0, &pool, segment.get(), nullptr, nullptr, State::Free, 0, {}, 0};
   segment->first = block;
   segments_[address] = std::move(segment);
   count(pool, &Counts::segments, 1, true);
   count(pool, &Counts::reserved_bytes, nbytes, true);
+  return Status::Ok;
+}
+/// See Note [Segments that expand].
+Status Allocator::expand(Pool& pool, size_t size, Block*& block) {
+  if (!pool.expanding) {
+    const auto room = source_->room();
+    if (!room) return Status::InvalidValue;
+    const size_t reserved = rounded(size_t(room->total) + size_t(room->total) / 8, kMemoryPiece);
+    Address address = 0;
+    if (const Status status = source_->reserve(reserved, address); status != Status::Ok) return status;
+    auto segment = std::make_unique<Segment>(Segment{address, 0, nullptr, &pool, reserved});
+    pool.expanding = segment.get();
+    segments_[address] = std::move(segment);
+    count(pool, &Counts::segments, 1, true);
+  }
+  Segment& segment = *pool.expanding;
+  const size_t there = segment.last && segment.last->state == State::Free ? segment.last->size : 0;
+  const size_t more = rounded(size - there, pool.small ? policy_.small_segment : policy_.large_segment);
+  if (segment.size + more > segment.reserved || over_limit(more)) return Status::OutOfMemory;
+  ++statistics_.driver_takes;
+  if (const Status status = source_->put(segment.address + segment.size, more); status != Status::Ok) return status;
+  block = new Block{segment.address + segment.size, more, 0, &pool, &segment, nullptr, nullptr, State::Free, 0, {}, 0};
+  append(segment, block);
+  segment.size += more;
+  count(pool, &Counts::reserved_bytes, more, true);
+  block = merge(block, block->before);
+  return Status::Ok;
+}
+void Allocator::append(Segment& segment, Block* block) {
+  block->before = segment.last;
+  (segment.last ? segment.last->after : segment.first) = block;
+  segment.last = block;
+}
+/// Gives back what is free at the end, in whole pieces.
+Status Allocator::shrink(Segment& segment) {
+  Block* const last = segment.last;
+  if (!last || last->state != State::Free) return Status::Ok;
+  const size_t kept = rounded(last->address - segment.address, kMemoryPiece),
+               given = segment.size - std::min(kept, segment.size);
+  if (given == 0) return Status::Ok;
+  ++statistics_.driver_gives;
+  if (const Status status = source_->take_away(segment.address + kept, given); status != Status::Ok) return status;
+  segment.pool->free.erase(last);
+  last->size -= given;
+  segment.size -= given;
+  count(*segment.pool, &Counts::reserved_bytes, given, false);
+  if (last->size > 0) {
+    segment.pool->free.insert(last);
+    return Status::Ok;
+  }
+  segment.last = last->before;
+  (segment.last ? segment.last->after : segment.first) = nullptr;
+  delete last;
   return Status::Ok;
 }
 Status Allocator::grow_or_make_room(Pool& pool, size_t size, Block*& block) {
@@ -99,6 +157,12 @@ Status Allocator::give_segments_back() {
   if (const Status status = source_->settle(); status != Status::Ok) return status;
   for (auto at = segments_.begin(); at != segments_.end();) {
     Block* const block = at->second->first;
+    if (at->second->reserved > 0) {
+      if (!is_kept(*at->second->pool))
+        if (const Status status = shrink(*at->second); status != Status::Ok) return status;
+      ++at;
+      continue;
+    }
     if (block->state != State::Free || block->after || is_kept(*block->pool)) {
       ++at;
       continue;
@@ -129,6 +193,7 @@ void Allocator::cut(Block* block, size_t size) {
       block->address + size, rest, 0, block->pool, block->segment, block, block->after, State::Free, 0, {}, 0};
   if (left->after) left->after->before = left;
   block->after = left;
+  if (block->segment->last == block) block->segment->last = left;
   block->size = size;
   left->pool->free.insert(left);
 }
@@ -228,6 +293,7 @@ Allocator::Block* Allocator::merge(Block* block, Block* with) {
   left->size += right->size;
   left->after = right->after;
   if (left->after) left->after->before = left;
+  if (left->segment->last == right) left->segment->last = left;
   delete right;
   return left;
 }
@@ -271,6 +337,10 @@ void Allocator::let_go(PoolNumber pool) {
 void Allocator::set_fraction(double fraction) {
   const std::lock_guard held(lock_);
   fraction_ = fraction;
+}
+void Allocator::set_expandable(bool expandable) {
+  const std::lock_guard held(lock_);
+  expandable_ = expandable;
 }
 double Allocator::fraction() const {
   const std::lock_guard held(lock_);

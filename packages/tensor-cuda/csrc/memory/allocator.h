@@ -45,6 +45,11 @@ class Source {
   /// Waits for all work that may use the memory.
   virtual Status settle() = 0;
   virtual std::optional<Room> room() = 0;
+  // Addresses that memory is put behind, as those of drivers; a source without them is never asked to expand.
+  virtual Status reserve(size_t, Address&) { return Status::InvalidValue; }
+  virtual Status unreserve(Address, size_t) { return Status::InvalidValue; }
+  virtual Status put(Address, size_t) { return Status::InvalidValue; }
+  virtual Status take_away(Address, size_t) { return Status::InvalidValue; }
   virtual std::string name() const = 0;
   // Marks in the streams that use a block; a source whose blocks know no streams is never asked.
   virtual Status mark(StreamHandle stream, EventHandle& event) = 0;
@@ -119,6 +124,12 @@ class Allocator {
   /// The process takes at most this part of the device's memory, from 0 to 1.
   void set_fraction(double fraction);
   double fraction() const;
+  // Note [Segments that expand]
+  // A pool then has one segment, whose addresses are reserved for more than the device has, and memory is put behind
+  // its end as it grows. Its blocks are all neighbours, so what many sizes leave free between them serves a large one,
+  // which segments of fixed sizes do not. What is free at the end is given back, in pieces.
+  /// Whether pools that have no segment yet will have one that expands.
+  void set_expandable(bool expandable);
 
   Statistics statistics() const;
   /// Who holds how many bytes, the most first, of those who said who they are.
@@ -143,6 +154,7 @@ class Allocator {
     bool small;
     PoolNumber owner;
     std::set<Block*, Lower> free;
+    Segment* expanding = nullptr;
   };
   struct Pools {
     Pool small, large;
@@ -163,6 +175,9 @@ class Allocator {
     Address address;
     size_t size;
     Block* first;
+    Pool* pool;
+    size_t reserved = 0;    // of one that expands
+    Block* last = nullptr;  // likewise
   };
   struct Mark {
     EventHandle event;
@@ -174,6 +189,9 @@ class Allocator {
   size_t segment_size(size_t size, bool small) const;
   Block* find_free(Pool& pool, size_t size);
   Status grow(Pool& pool, size_t size, Block*& block);
+  Status expand(Pool& pool, size_t size, Block*& block);
+  Status shrink(Segment& segment);
+  void append(Segment& segment, Block* block);
   Status grow_or_make_room(Pool& pool, size_t size, Block*& block);
   void cut(Block* block, size_t size);
   void make_free(Block* block);
@@ -201,6 +219,7 @@ class Allocator {
   std::atomic<bool> several_streams_ = false;
   std::atomic<StreamHandle> first_stream_ = nullptr;  // of the first block that was given
   double fraction_ = 1;
+  bool expandable_ = false;
   Statistics statistics_;
 };
 

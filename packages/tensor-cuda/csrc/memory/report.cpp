@@ -44,7 +44,7 @@ std::string Allocator::refusal(size_t nbytes) const {
   text += joined("; this process holds ", size_text(reserved), ": ", size_text(used), " in tensors, ",
                  size_text(reserved - used), " kept for reuse");
   uint64_t graphs = 0;
-  for (const auto& [address, segment] : segments_) graphs += is_kept(*segment->first->pool) ? segment->size : 0;
+  for (const auto& [address, segment] : segments_) graphs += is_kept(*segment->pool) ? segment->size : 0;
   if (graphs > 0) text += joined("; of it ", size_text(graphs), " are private to graphs");
   return recording() ? text + "; work is being recorded, so nothing can be given back" : text;
 }
@@ -79,12 +79,12 @@ std::string Allocator::snapshot() const {
   const std::lock_guard held(lock_);
   std::string text = "[";
   for (const auto& [address, segment] : segments_) {
-    const Pool& pool = *segment->first->pool;
+    const Pool& pool = *segment->pool;
     text += joined(text.size() > 1 ? ", " : "", "{\"address\": ", std::to_string(address),
                    ", \"total_size\": ", std::to_string(segment->size),
                    ", \"stream\": ", std::to_string(uintptr_t(pool.stream)), ", \"segment_pool_id\": [0, ",
-                   std::to_string(pool.owner), "]", ", \"segment_type\": ", pool.small ? "\"small\"" : "\"large\"",
-                   ", \"blocks\": [");
+                   std::to_string(pool.owner), "], \"is_expandable\": ", segment->reserved ? "true" : "false",
+                   ", \"segment_type\": ", pool.small ? "\"small\"" : "\"large\"", ", \"blocks\": [");
     for (const Block* block = segment->first; block; block = block->after)
       text += joined(block->before ? ", " : "", "{\"address\": ", std::to_string(block->address),
                      ", \"size\": ", std::to_string(block->size),
@@ -114,6 +114,7 @@ std::string Allocator::inconsistency() const {
       active += is_free ? 0 : block->size;
       free_blocks += is_free;
     }
+    if (segment->reserved && segment->last && segment->last->after) return "the last block has one behind it";
     if (expected != address + segment->size) return "blocks do not fill their segment";
   }
   for (const auto& [stream, pools] : pools_) in_pools += pools->small.free.size() + pools->large.free.size();

@@ -20,6 +20,7 @@ _PARAMETERS: dict[str, list[Any]] = {
     "empty_cache": [_int],
     "set_fraction": [_int, ctypes.c_double],
     "get_fraction": [_int, ctypes.POINTER(ctypes.c_double)],
+    "set_expandable": [_int, _int],
     "reset": [_int, ctypes.c_char_p],
     "report": [_int, ctypes.c_char_p],
     "room": [_int, ctypes.POINTER(_size), ctypes.POINTER(_size)],

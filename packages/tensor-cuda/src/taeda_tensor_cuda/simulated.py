@@ -79,6 +79,10 @@ class Machine:
         """Limits what the allocator takes."""
         self._call("set_fraction", device, fraction)
 
+    def set_expandable(self, expandable: bool, device: int = 0) -> None:
+        """Whether new pools have one segment that expands."""
+        self._call("set_expandable", device, int(expandable))
+
     def reset(self, what: str, device: int = 0) -> None:
         """Lets "peaks" or "totals" start anew."""
         self._call("reset", device, what.encode())
