@@ -266,3 +266,23 @@ def test_blocks_of_long_sequences(heads, masked, rng, to_tensor, close):
         leaves, (slopes @ k, slopes.swapaxes(1, 2) @ q, weights.swapaxes(1, 2) @ g), strict=True
     ):
         close(leaf.grad[0], expected, 1e-5)
+
+
+@pytest.mark.parametrize("kind", ["bool", "float", "recorded"])
+def test_a_mask_beside_is_causal_leaves_out_both(kind, rng, to_tensor, close):
+    q, k, v = rng.standard_normal((3, 2, 5, 4))
+    allowed = rng.random((2, 5, 5)) < 0.7
+    allowed[:, 2] = False  # rows that see nothing
+    bias = rng.standard_normal((2, 5, 5))
+    given = tt.tensor(allowed.tolist()) if kind == "bool" else to_tensor(bias)
+    seen = np.tril(np.ones((5, 5), bool)) & (allowed if kind == "bool" else True)
+    scores = q @ k.swapaxes(1, 2) / 2 + (0 if kind == "bool" else bias)
+    sees = np.broadcast_to(seen, scores.shape).any(-1)[..., None]
+    weights = softmax(np.where(sees, np.where(seen, scores, -np.inf), 0)) * sees
+    if kind == "recorded":
+        given.requires_grad_()
+    out = F.scaled_dot_product_attention(*map(to_tensor, (q, k, v)), attn_mask=given, is_causal=True)
+    close(out.detach(), weights @ v, 1e-5)
+    if kind == "recorded":
+        out.sum().backward()
+        assert not given.grad.triu(1).any() and given.grad.tril().any()

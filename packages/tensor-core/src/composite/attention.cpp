@@ -36,6 +36,16 @@ Tensor four_dims(Tensor t) {
   while (t.dim() < 4) t = ops::unsqueeze(t, 0);
   return t;
 }
+/// What a query may attend to: keys up to its own place.
+Tensor causal_mask(int64_t queries, int64_t keys, Device device) {
+  return ops::tril(ops::ones(Shape{queries, keys}, DType::Bool, device));
+}
+/// A mask that leaves out later keys too.
+Tensor without_future(const Tensor& mask, int64_t queries, int64_t keys) {
+  const Tensor past = causal_mask(queries, keys, mask.device());
+  if (mask.dtype() == DType::Bool) return ops::logical_and(mask, past);
+  return ops::where(past, mask, Tensor(kNever));
+}
 /// Heads of keys and values as often as queries have heads for each.
 Tensor repeated(const char* argument, const Tensor& t, const Tensor& query) {
   check(query.dim() >= 3 && t.dim() >= 3, ErrorKind::Runtime,
@@ -85,14 +95,16 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   expect_attention("value", value);
   expect_sizes("key", key, -1, query.size(-1), "the features of 'query'");
   expect_sizes("value", value, -2, key.size(-2), "the places of 'key'");
-  check(!is_causal || !attn_mask.defined(), ErrorKind::Runtime,
-        "scaled_dot_product_attention: argument 'attn_mask' must be None with is_causal=True");
+  if (is_causal && attn_mask.defined()) {
+    const Tensor both = without_future(attn_mask, query.size(-2), key.size(-2));
+    return scaled_dot_product_attention(query, key, value, both, dropout_p, false, scale, false);
+  }
   const double factor = scale.value_or(1 / std::sqrt(double(query.size(-1))));
   if (fits_fused(query, key, value, attn_mask, dropout_p))
     return fused(query, key, value, attn_mask, is_causal, factor);
   Tensor scores = ops::matmul(query, ops::transpose(key, -2, -1)) * Tensor(factor);
   if (is_causal) {
-    const Tensor past = ops::tril(ops::ones(Shape{query.size(-2), key.size(-2)}, DType::Bool, query.device()));
+    const Tensor past = causal_mask(query.size(-2), key.size(-2), query.device());
     scores = ops::masked_fill(scores, ops::logical_not(past), Tensor(kNever));
   } else if (attn_mask.defined()) {
     scores = attn_mask.dtype() == DType::Bool ? ops::masked_fill(scores, ops::logical_not(attn_mask), Tensor(kNever))

@@ -26,18 +26,15 @@ def scaled_dot_product_attention(
         query.shape[-1] ** -0.5 if scale is None else scale
     )
     if is_causal:
-        if attn_mask is not None:
-            raise RuntimeError(
-                "scaled_dot_product_attention: argument 'attn_mask' must be None with is_causal=True"
-            )
-        attn_mask = tensor.ones(tuple(scores.shape[-2:]), dtype=tensor.bool, device=query.device).tril()
+        past = tensor.ones(tuple(scores.shape[-2:]), dtype=tensor.bool, device=query.device).tril()
+        scores = scores.masked_fill(~past, -math.inf)
     if attn_mask is not None:
         scores = (
             scores.masked_fill(~attn_mask, -math.inf)
             if attn_mask.dtype == tensor.bool
             else scores + attn_mask
         )
-    weights = scores.softmax(-1) if attn_mask is None or is_causal else _safe_softmax(scores)
+    weights = scores.softmax(-1) if attn_mask is None else _safe_softmax(scores)
     if dropout_p > 0:
         weights = tensor.dropout(weights, dropout_p, True)
     return tensor.matmul(weights, value)
