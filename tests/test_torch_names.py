@@ -208,7 +208,11 @@ def test_reserved_devices_can_be_named_but_not_used():
     assert repr(taeda.device("mps")) == "device(type='mps')"
     import pickle
 
-    assert pickle.loads(pickle.dumps(device)) == device
+    for other in (device, taeda.device("hpu"), taeda.device("xla", 1), taeda.device("privateuseone:3")):
+        assert pickle.loads(pickle.dumps(other)) == other and other.type != "cpu"
+    assert len({taeda.device(name) for name in ("hpu", "ipu", "mtia", "xla", "hip", "vulkan", "hpu:0")}) == 6
+    with pytest.raises(RuntimeError, match="unknown device 'hpu'"):
+        taeda.ones(1, device=taeda.device("hpu"))
     for use in (
         lambda: taeda.ones(1, device=device),
         lambda: taeda.ones(1).to(device),
@@ -218,6 +222,12 @@ def test_reserved_devices_can_be_named_but_not_used():
             use()
     with pytest.raises(RuntimeError, match="unknown device 'gpu'"):
         taeda.device("gpu")
+
+
+def test_what_is_not_there_says_that_it_is_not_available():
+    assert not taeda.profiler.itt.is_available()
+    with pytest.raises(NotImplementedError, match=r"profiler\.itt\.range_push is not there"):
+        taeda.profiler.itt.range_push("step")
 
 
 def test_future():

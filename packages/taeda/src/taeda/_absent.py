@@ -8,8 +8,13 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 
-def function(name: str, reason: str) -> Callable[..., NoReturn]:
-    """A function whose call raises NotImplementedError.
+def is_available() -> bool:
+    """False: what is asked is not there."""
+    return False
+
+
+def function(name: str, reason: str) -> Callable[..., Any]:
+    """A function whose call raises NotImplementedError; asked whether it is available, what is not there says no.
 
     Args:
         name: Its dotted name, as programs call it.
@@ -19,6 +24,8 @@ def function(name: str, reason: str) -> Callable[..., NoReturn]:
     def absent(*args: Any, **kwargs: Any) -> NoReturn:
         raise NotImplementedError(f"{name} is not there: {reason}")
 
+    if name.endswith(".is_available"):
+        return is_available
     absent.__name__ = name.rpartition(".")[2]
     absent.__qualname__ = absent.__name__
     absent.__module__ = name.rpartition(".")[0]
@@ -37,6 +44,6 @@ def cls(name: str, reason: str, base: type = object) -> type:
     return type(short, (base,), {"__init__": __init__, "__module__": home, "__doc__": text})
 
 
-def functions(home: str, names: str, reason: str) -> dict[str, Callable[..., NoReturn]]:
+def functions(home: str, names: str, reason: str) -> dict[str, Callable[..., Any]]:
     """Several functions of one module, by name."""
     return {name: function(f"{home}.{name}", reason) for name in names.split()}

@@ -1,5 +1,7 @@
 // The reserved device names: of devices that programs ask every tensor for, whoever's package provides them.
 #pragma once
+#include <cstddef>
+#include <iterator>
 
 namespace taeda {
 
@@ -15,5 +17,16 @@ inline constexpr ReservedDevice kReservedDevices[] = {
     {"mps", "is_mps", "Whether the tensor is on an mps device."},
     {"xpu", "is_xpu", "Whether the tensor is on an xpu device."},
 };
+
+/// Further kinds of devices that programs name as values, in tables or comparisons; nothing else knows them.
+inline constexpr const char* kFurtherDevices[] = {"fpga",   "hip",           "hpu",    "ideep",  "ipu",
+                                                  "lazy",   "maia",          "mkldnn", "mtia",   "opencl",
+                                                  "opengl", "privateuseone", "ve",     "vulkan", "xla"};
+
+/// The `i`-th name that a device object can have without such a device: reserved names first.
+inline constexpr const char* device_word(size_t i) {
+  return i < std::size(kReservedDevices) ? kReservedDevices[i].name : kFurtherDevices[i - std::size(kReservedDevices)];
+}
+inline constexpr size_t kDeviceWords = std::size(kReservedDevices) + std::size(kFurtherDevices);
 
 }  // namespace taeda

@@ -13,14 +13,14 @@ namespace {
 
 PyObject* host = nullptr;  // device("cpu"), the one asked for most
 
-// Note [Devices that are not there]: programs name reserved devices before they ask whether there is one, in defaults
+// Note [Devices that are not there]: programs name kinds of devices before they ask whether there is one, in defaults
 // of arguments for instance. Such an object has a backend number from `kAbsent` on, which stands for the name, and
 // index -1 where none was given. Whoever takes a device from Python gets what the name means then, or the usual error.
-constexpr BackendId kAbsent = 0xF0;
-static_assert(kAbsent >= kMaxBackends);
+constexpr BackendId kAbsent = 0xE0;
+static_assert(kAbsent >= kMaxBackends && kAbsent + kDeviceWords <= 0x100);
 
 bool is_absent(Device device) { return device.backend >= kAbsent; }
-std::string_view reserved_name(Device device) { return kReservedDevices[device.backend - kAbsent].name; }
+std::string_view reserved_name(Device device) { return device_word(device.backend - kAbsent); }
 std::string spelled(Device device) {
   if (!is_absent(device)) return to_string(device);
   const std::string name(reserved_name(device));
@@ -39,12 +39,12 @@ Device comparable(Device device) {
   return there < 0 ? Device{device.backend, index} : Device{BackendId(there), index};
 }
 
-/// A reserved device that nobody has loaded; nothing for other texts.
+/// A device of a known kind that nobody has loaded; nothing for other texts.
 std::optional<Device> absent_device(std::string_view text) {
   const size_t colon = text.find(':');
   const std::string_view name = text.substr(0, colon);
-  for (size_t i = 0; i < std::size(kReservedDevices); ++i) {
-    if (name != kReservedDevices[i].name || find_backend(name) >= 0) continue;
+  for (size_t i = 0; i < kDeviceWords; ++i) {
+    if (name != device_word(i) || find_backend(name) >= 0) continue;
     int index = -1;
     if (colon != std::string_view::npos) {
       const std::string_view digits = text.substr(colon + 1);
