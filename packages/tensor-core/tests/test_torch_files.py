@@ -7,6 +7,7 @@ import json
 import pickle
 import subprocess
 import sys
+import types
 import zipfile
 
 import numpy as np
@@ -361,7 +362,7 @@ def legacy_parts(count):
     reference.id += (("8", 1, count),)
     file = io.BytesIO()
     for obj in (0x1950A86A20F9469CFC6C, 1001, {"little_endian": True}, [reference, reference], ["7"]):
-        write_torch._Pickler(file, 2).dump(obj)
+        write_torch.Pickler(file, 2).dump(obj)
     file.write((4).to_bytes(8, "little") + np.arange(4, dtype="<f4").tobytes())
     file.seek(0)
     return file
@@ -431,3 +432,53 @@ def test_storages_convert_their_elements():
     assert made.dtype is tc.float32
     with pytest.raises(RuntimeError, match="argument 'layout'"):
         tc.ones(1).new_tensor([1, 2], layout=tc.sparse_coo)
+
+
+class Doubling(pickle.Pickler):
+    """A pickler on the compiled one, as cloudpickle's: functions by what they do."""
+
+    def reducer_override(self, obj):
+        return (Doubling.make, (2,)) if getattr(obj, "__name__", "") == "<lambda>" else NotImplemented
+
+    @staticmethod
+    def make(factor):
+        return lambda x: x * factor
+
+
+class Written(pickle._Pickler):
+    """A pickler written in Python, as dill's."""
+
+    dispatch = dict(pickle._Pickler.dispatch)
+
+    def save_function(self, obj):
+        if obj.__name__ == "<lambda>":
+            return self.save_reduce(Doubling.make, (2,), obj=obj)
+        return self.save_global(obj)
+
+    dispatch[type(written)] = save_function
+
+
+@pytest.mark.parametrize("pickler", [Doubling, Written])
+def test_another_module_pickles_what_the_standard_one_cannot(pickler):
+    module = types.ModuleType("picklers")
+    module.Pickler = pickler
+    x = tc.arange(3.0)
+    file = written({"f": lambda x: x * 2, "x": x, "part": x[1:], "class": tc.Tensor}, pickle_module=module)
+    loaded = load(file, weights_only=False)
+    assert loaded["f"](21) == 42 and loaded["class"] is tc.Tensor
+    loaded["x"][2] = 5
+    assert loaded["part"].tolist() == [1, 5]
+    plain = written({"x": x}, pickle_module=module)
+    assert load(plain)["x"].tolist() == [0, 1, 2]  # nothing in it but names of PyTorch's
+
+
+@pytest.mark.parametrize("name", ["dill", "cloudpickle"])
+def test_libraries_that_pickle_functions(name):
+    module, shift = pytest.importorskip(name), 3
+    loaded = load(written([lambda x: x + shift, tc.ones(2)], pickle_module=module), weights_only=False)
+    assert loaded[0](loaded[1]).tolist() == [4, 4]
+
+
+def test_a_pickle_module_must_have_a_pickler():
+    with pytest.raises(TypeError, match="argument 'pickle_module' has no class Pickler"):
+        written({}, pickle_module=json)

@@ -17,6 +17,7 @@ from typing import IO, Any
 from taeda_tensor_core import _C
 from taeda_tensor_core.checkpoint import files, read_any, read_torch, shards, write_torch
 from taeda_tensor_core.checkpoint.common import CheckpointError as CheckpointError
+from taeda_tensor_core.checkpoint.other_pickles import pickler_of
 from taeda_tensor_core.checkpoint.read_safetensors import decode
 from taeda_tensor_core.checkpoint.source import Source
 from taeda_tensor_core.checkpoint.torch_names import placer
@@ -65,7 +66,8 @@ def save(
     Args:
         obj: a state dict, any nesting of dicts, lists and tuples, a module, an optimizer ...
         f: path or binary file.
-        pickle_module: accepted as in PyTorch and not used.
+        pickle_module: whose `Pickler` writes functions, classes and objects in PyTorch's format that the standard one
+            cannot (dill, cloudpickle); `load` needs the module installed and ``weights_only=False``.
         pickle_protocol: of the pickle in PyTorch's format; PyTorch loads 2 with ``weights_only=True``.
         _use_new_zipfile_serialization: False asks for a file of PyTorch's; the older form is read and not written, so
             it is the zip form all the same.
@@ -76,7 +78,8 @@ def save(
             containers of other classes come back as what they were from a file of PyTorch's alone.
 
     Raises:
-        TypeError: something inside ``obj`` that the format cannot hold, or a text file; nothing was written.
+        TypeError: something inside ``obj`` that the format cannot hold, a text file, or a `pickle_module` without a
+            pickler; nothing was written.
         ValueError: an unknown format, or containers nested deeper than 200.
         OSError: the file could not be written completely.
 
@@ -88,19 +91,23 @@ def save(
         format = "torch"
     if format not in FORMATS:
         raise ValueError(f"save: argument 'format' must be 'safetensors' or 'torch', found {format!r}")
-    files.write(f, _encoded(obj, "" if hasattr(f, "write") else os.fsdecode(f), format, pickle_protocol))  # type: ignore[arg-type]
+    files.write(
+        f,
+        _encoded(obj, "" if hasattr(f, "write") else os.fsdecode(f), format, pickle_protocol, pickle_module),
+    )  # type: ignore[arg-type]
 
 
-def _encoded(obj: Any, name: str, format: str | None, protocol: int) -> list[Any]:
+def _encoded(obj: Any, name: str, format: str | None, protocol: int, module: Any) -> list[Any]:
+    kind = pickler_of(module)
     if format == "torch" or (format is None and name.endswith(_TORCH_NAMES)):
-        return write_torch.encode(obj, protocol)
+        return write_torch.encode(obj, protocol, kind)
     asked = format is not None or name.endswith(".safetensors")
     try:
         head, chunks = encode(obj, exact=not asked)
     except TypeError:
         if asked:
             raise
-        return write_torch.encode(obj, protocol)
+        return write_torch.encode(obj, protocol, kind)
     return [head, *chunks]
 
 
@@ -147,7 +154,7 @@ def load(
         map_location: device to put the tensors on; a dict from saved to wanted locations; or a function of the bytes
             of a storage (a uint8 tensor) and its location, which returns them on another device, or None. By default
             tensors go where they were.
-        pickle_module: accepted as in PyTorch and not used.
+        pickle_module: accepted as in PyTorch and not used: such files name the functions that read them.
         weights_only: False unpickles whole objects of PyTorch's format, which can run any code that the file's author
             wanted; only for files that you trust.
         mmap: tensors share memory with the file, whose bytes are read when they are used; writes stay private.

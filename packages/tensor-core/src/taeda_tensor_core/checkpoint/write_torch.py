@@ -61,7 +61,7 @@ class _Reference:
         self.id = ("storage", kind, key, location, count)
 
 
-class _Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one written in Python can be told how to write names
+class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one written in Python can be told how to write names
     dispatch = dict(pickle._Pickler.dispatch)  # type: ignore[attr-defined]
 
     def __init__(self, file: io.BytesIO, protocol: int) -> None:
@@ -213,11 +213,11 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one writte
         return tensor, memory, key
 
 
-_Pickler.dispatch[type(pickle.dumps)] = _Pickler.save_global
-_Pickler.dispatch[type(lambda: None)] = _Pickler.save_global
+Pickler.dispatch[type(pickle.dumps)] = Pickler.save_global
+Pickler.dispatch[type(lambda: None)] = Pickler.save_global
 
 
-def encode(obj: Any, protocol: int = 2) -> list[Any]:
+def encode(obj: Any, protocol: int = 2, kind: type[Pickler] = Pickler) -> list[Any]:
     """The parts of the file, in their order.
 
     Raises:
@@ -225,7 +225,7 @@ def encode(obj: Any, protocol: int = 2) -> list[Any]:
         ValueError: objects within objects beyond what can be followed.
     """
     file = io.BytesIO()
-    pickler = _Pickler(file, protocol)
+    pickler = kind(file, protocol)
     try:
         pickler.dump(obj)
     except RecursionError:
