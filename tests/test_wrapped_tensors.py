@@ -184,3 +184,36 @@ def test_a_wrapper_may_answer_with_plain_tensors():
         (x.sum(0), [2, 4]),
     ]:
         assert type(found) is taeda.Tensor and found.tolist() == expected
+
+
+def test_a_wrapper_is_asked_for_its_number():
+    asked = []
+
+    class Counting(Around):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            asked.append(func)
+            return super().__torch_dispatch__(func, types, args, kwargs)
+
+    three = Counting(taeda.tensor(3))
+    assert [three.item(), int(three), float(three), complex(three), bool(three)] == [3, 3, 3, 3, True]
+    assert "abcd"[three] == "d" and set(asked) == {taeda.ops.aten._local_scalar_dense.default}
+    with pytest.raises(RuntimeError, match="tolist: not supported for tensor subclasses"):
+        Around(taeda.ones(2)).tolist()
+
+
+def test_a_wrapper_must_give_a_number():
+    class Silent(Around):
+        answer = NotImplemented
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return cls.answer
+
+    with pytest.raises(
+        TypeError, match="_local_scalar_dense: __torch_dispatch__ of Silent returned NotImplemented"
+    ):
+        Silent(taeda.ones(1)).item()
+    Silent.answer = "four"
+    with pytest.raises(TypeError, match="__torch_dispatch__ of Silent gave str"):
+        bool(Silent(taeda.ones(1)))

@@ -4,6 +4,7 @@
 
 #include "python/arguments.h"
 #include "python/internal.h"
+#include "python/override.h"
 #include "taeda/elementwise.h"
 #include "taeda/levels.h"
 #include "taeda/ops.h"
@@ -275,6 +276,30 @@ PyObject* short_list(const Tensor& t) {
 
 Tensor on_host(const Tensor& t) { return t.device().backend == kCPU ? t : ops::to_device(t, Device{}); }
 
+namespace {
+
+/// The number that only the class of a wrapping tensor knows; nothing for tensors that the host can have.
+std::optional<Scalar> wrapped_scalar(const Tensor& tensor, const char* op) {
+  if (!tensor.keys().has(kDispatchLayer)) return std::nullopt;
+  const Object module = own(PyImport_ImportModule("taeda_tensor_core.python_dispatch"));
+  const Object self = own(wrap(tensor));
+  const Object found = own(PyObject_CallMethod(module.get(), "wrapped_number", "O", self.get()));
+  if (found.get() == Py_NotImplemented) return std::nullopt;
+  if (const std::optional<Scalar> number = number_for(found.get(), op, "self")) return number;
+  fail(ErrorKind::Type, op, ": __torch_dispatch__ of ", type_name(self.get()), " gave ", type_name(found.get()),
+       " for aten::_local_scalar_dense, expected a number");
+}
+
+/// A copy in the host's memory, which wrapping tensors cannot give: what they give is wrapped again.
+Tensor memory_on_host(const Tensor& t, const char* op) {
+  Tensor here = on_host(t);
+  if (here.device().backend == kCPU) return here;
+  const Object self = own(wrap(t));
+  fail(ErrorKind::Runtime, op, ": not supported for tensor subclasses without memory, found ", type_name(self.get()));
+}
+
+}  // namespace
+
 // --- Python functions ---
 
 PyObject* py_tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
@@ -392,7 +417,8 @@ Scalar scalar_of(const Tensor& tensor, const char* op) {
   }
   if (tensor.device().backend != kCPU || (tensor.impl()->flags & kCarries)) [[unlikely]] {
     check_has_memory(tensor, op);
-    if (tensor.device().backend != kCPU) return scalar_of(on_host(tensor), op);
+    if (const std::optional<Scalar> number = wrapped_scalar(tensor, op)) return *number;
+    if (tensor.device().backend != kCPU) return scalar_of(memory_on_host(tensor, op), op);
   }
   if (is_float8(tensor.dtype())) return taeda::scalar_of(tensor);
   return visit_dtype(tensor.dtype(), [&]<class T>() -> Scalar {
@@ -418,7 +444,7 @@ PyObject* number_of(const Scalar& scalar) {
 
 PyObject* to_nested_list(const Tensor& t) {
   check_has_memory(t, "tolist");
-  if (t.device().backend != kCPU) return to_nested_list(on_host(t));
+  if (t.device().backend != kCPU) return to_nested_list(memory_on_host(t, "tolist"));
   if (is_float8(t.dtype())) return to_nested_list(ops::cast(t, DType::Float32));
   // Making lists may run the collector or the handler of a signal, and these any code, which may give `t` itself
   // another storage or shape: few numbers are read before, else what is read stays.

@@ -368,6 +368,26 @@ def return_and_correct_aliasing(func: Overload, args: tuple, kwargs: dict[str, A
     return args[0] if func.operator.form == "inplace" else out
 
 
+def wrapped_number(tensor: Tensor) -> Any:
+    """The element of a wrapping tensor as Python's number, which its class is asked for as `aten._local_scalar_dense`.
+
+    NotImplemented for classes of this package, whose tensors are brought to the host instead.
+
+    Raises:
+        TypeError: The class does not answer.
+    """
+    from taeda_tensor_core import ops
+
+    cls = type(tensor)
+    if not _dispatches(cls) or getattr(cls, "_asks_for_own_form", False):
+        return NotImplemented
+    func = ops.aten._local_scalar_dense.default
+    found = cls.__torch_dispatch__(func, (cls,), (tensor,), {})
+    if found is NotImplemented:
+        raise TypeError(f"{func.name()}: __torch_dispatch__ of {cls.__name__} returned NotImplemented")
+    return found
+
+
 def make_wrapper_subclass(
     cls: type,
     size: Any,
