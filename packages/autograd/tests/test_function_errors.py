@@ -191,3 +191,19 @@ def test_views_of_inputs_that_a_function_returned_are_not_modified(show):
         y.mul_(5)
     assert x.tolist() == [[1, 1], [1, 1]]
     y.clone().mul_(5).sum().backward()
+
+
+def test_one_name_for_the_gradient(make):
+    class Both(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+        vjp = backward
+
+    with pytest.raises(RuntimeError, match="Both: Implementing both 'backward' and 'vjp' is not allowed"):
+        Both.apply(make(1)).backward()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 
 import pytest
 
@@ -211,3 +212,31 @@ def test_what_a_hook_returns_is_checked(place, hook, error, words, x):
     with pytest.raises(error, match=words):
         (y * y).sum().backward()
     assert x.grad is None and (x * 1).requires_grad
+
+
+def test_post_accumulate_hooks_give_nothing_back(x):
+    x.register_post_accumulate_grad_hook(lambda leaf: 5)
+    with pytest.raises(RuntimeError, match="hooks should return None, found int"):
+        x.sum().backward()
+
+
+def test_hooks_of_the_node_of_a_leaf_see_what_is_added(make):
+    x, seen = make(2), []
+    node = x.view_as(x).grad_fn.next_functions[0][0]
+    node.register_hook(lambda given, came: seen.append((given, came[0].tolist())))
+    x.register_hook(lambda g: g * 2)
+    for count in (1, 2):
+        (x * 3).sum().backward()
+        assert seen.pop() == ((), [6, 6]) and x.grad.tolist() == [6 * count, 6 * count]
+
+
+def test_asking_for_a_gradient_that_backward_does_not_leave_warns(make):
+    y = make(2) * 2
+    with pytest.warns(UserWarning, match="not a leaf Tensor is being accessed"):
+        assert y.grad is None
+    y.retain_grad()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert y.grad is None and y.detach().grad is None and make(1).grad is None
+        y.sum().backward()
+        assert y.grad.tolist() == [1, 1]

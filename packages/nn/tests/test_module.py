@@ -11,6 +11,7 @@ from types import ModuleType
 import pytest
 
 import taeda_nn as nn
+from taeda_registry.slots import autograd
 from taeda_registry.slots import tensor as tt
 
 
@@ -635,3 +636,12 @@ def test_replicas_and_lists_of_hooks():
     assert layer.weight is not replica.weight
     assert layer._get_backward_hooks() == ([seen.append], []) and layer._get_backward_pre_hooks() == [print]
     assert nn.ReLU()._get_backward_hooks() == ([], [])
+
+
+def test_backward_hooks_rest_while_a_gradient_is_differentiated():
+    loss, calls = nn.MSELoss(), []
+    loss.register_full_backward_hook(lambda m, gi, go: calls.append(go[0].item()))
+    x, y = tt.tensor([1.0, 2.0]).requires_grad_(), tt.tensor([0.0, 5.0])
+    (slope,) = autograd.grad(loss(x, y), x, create_graph=True)
+    assert calls == [1]
+    assert autograd.grad(slope.sum(), x)[0].tolist() == [1, 1] and calls == [1]

@@ -79,7 +79,9 @@ PyObject* register_leaf_hook(PyObject*, PyObject* const* args, Py_ssize_t count)
         [call = shared(args[1])](const Tensor& leaf) {
           Gil gil;
           const Object given = own(wrap(leaf));
-          own(not_unwound([&] { return PyObject_CallOneArg(call.get(), given.get()); }));
+          const Object result = own(not_unwound([&] { return PyObject_CallOneArg(call.get(), given.get()); }));
+          check(result.get() == Py_None, ErrorKind::Runtime,
+                "register_post_accumulate_grad_hook: hooks should return None, found ", Py_TYPE(result.get())->tp_name);
         },
         args[1]);
     show_to_collector(args[0]);
@@ -232,6 +234,7 @@ void fill_api() {
   autograd_api.orphaned = collect_cycle;
   autograd_api.moved_home = moved_home;
   autograd_api.tracked = [](const Tensor& self) { return tracked(self); };
+  autograd_api.retains_grad = [](const Tensor& self) { return retains_grad(self); };
   autograd_api.data_set = [](const Tensor& self, uint32_t before) {
     if (self.version() == before) return;
     AutogradMeta& meta = ensure_meta(self.impl());

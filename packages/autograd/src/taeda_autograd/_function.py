@@ -208,6 +208,8 @@ class Function(metaclass=_FunctionMeta):
             raise NotImplementedError(
                 f"{cls.__name__}: the subclass must give a static method 'backward' (or 'vjp') to be differentiated"
             )
+        if vjp is not None and cls.backward is not Function.backward:
+            raise RuntimeError(f"{cls.__name__}: Implementing both 'backward' and 'vjp' is not allowed")
         return cls.backward(ctx, *grads) if vjp is None else vjp(ctx, *grads)
 
 

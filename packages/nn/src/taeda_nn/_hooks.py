@@ -298,6 +298,8 @@ class _AroundBackward:
         return tuple(grad_output[i] for i in at)
 
     def _at_input(self, grads: tuple) -> tuple:
+        if self.grad_output is None:  # a second derivative that does not pass through the output
+            return grads
         total = self.inputs or 0
         full: list[Any] = [None] * total
         for i, grad in zip(self.tensor_at, grads, strict=True):

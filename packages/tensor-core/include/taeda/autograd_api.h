@@ -34,6 +34,8 @@ struct AutogradApi {
   bool (*tracked)(const Tensor& self) = nullptr;
   /// `self` shows other memory from now on, and what was saved of it at version `before` is to go on with that.
   void (*data_set)(const Tensor& self, uint32_t before) = nullptr;
+  /// Whether a backward leaves the gradient of a tensor that is no leaf in it.
+  bool (*retains_grad)(const Tensor& self) = nullptr;
 };
 extern TAEDA_API AutogradApi autograd_api;
 

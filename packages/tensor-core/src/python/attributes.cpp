@@ -135,10 +135,24 @@ int set_requires_grad_attribute(PyObject* self, PyObject* value, void*) {
 PyObject* is_leaf(PyObject* self, void*) {
   return guarded([&] { return PyBool_FromLong(!autograd_api.is_leaf || autograd_api.is_leaf(tensor_of(self))); });
 }
+/// Warns whoever expects a gradient where backward leaves none.
+void warn_of_no_leaf(const Tensor& t) {
+  if (autograd_api.is_leaf(t) || !autograd_api.tracked(t) || autograd_api.retains_grad(t)) return;
+  const int stop = PyErr_WarnEx(
+      PyExc_UserWarning,
+      "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+      "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, "
+      "use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access "
+      "the leaf Tensor instead.",
+      1);
+  ensure(stop == 0);
+}
 PyObject* grad(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     if (!autograd_api.grad) Py_RETURN_NONE;
-    return wrap(autograd_api.grad(tensor_of(self)));
+    Tensor found = autograd_api.grad(tensor_of(self));
+    if (!found.defined()) warn_of_no_leaf(tensor_of(self));
+    return wrap(std::move(found));
   });
 }
 int set_grad(PyObject* self, PyObject* value, void*) {
