@@ -538,3 +538,18 @@ def test_sums_take_a_dtype_by_position():
     assert t.sparse.sum(x, 0, t.float64).dtype == t.float64
     assert t.sparse.sum(x, 0, t.float64).shape == (3,)
     assert t.softmax(x, 1, t.float64).dtype == t.float64
+
+
+def test_text_shows_the_parts_each_with_its_indentation():
+    at = t.tensor([[0, 1], [1, 0]])
+    x = t.sparse_coo_tensor(at, t.tensor([1.0, 2.0], dtype=t.float64), (2, 2), requires_grad=True)
+    places = "tensor(indices=tensor([[0, 1],\n                       [1, 0]]),\n"
+    facts = "size=(2, 2), nnz=2, dtype=taeda.float64, layout=taeda.sparse_coo"
+    assert repr(x) == f"{places}       values=tensor([1., 2.]),\n       {facts}, requires_grad=True)".replace(
+        "layout=taeda.sparse_coo, ", "layout=taeda.sparse_coo,\n       "
+    )
+    assert "indices=tensor([], size=(2, 0))" in repr(t.sparse_coo_tensor(size=(2, 3)))
+    rows = "tensor(crow_indices=tensor([0, 1, 2]),\n       col_indices=tensor([0, 1]),\n       "
+    assert repr(t.eye(2).to_sparse_csr()) == (
+        rows + "values=tensor([1., 1.]), size=(2, 2), nnz=2, layout=taeda.sparse_csr)"
+    )

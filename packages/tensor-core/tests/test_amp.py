@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+import types
 
 import pytest
 
@@ -217,3 +218,34 @@ def test_scaler_whose_subclass_unscales_half_precision():
     parameter.grad = tc.ones(1, dtype=tc.float16)
     scaler.scale(tc.ones(1))
     assert scaler.step(FakeOptimizer(parameter)) == "stepped" and parameter.grad.item() == 0.25
+
+
+def test_an_optimizer_may_take_the_scaler_itself():
+    class Taking:
+        _step_supports_amp_scaling = True
+        param_groups = ()
+
+        def step(self, *, grad_scaler):
+            assert not hasattr(self, "found_inf")
+            return grad_scaler
+
+    scaler = amp.GradScaler("cpu")
+    scaler.scale(tc.ones(1))
+    with pytest.warns(FutureWarning, match="passing itself"):
+        assert scaler.step(Taking()) is scaler
+
+
+def test_sums_of_sparse_halves_may_be_infinite():
+    class Halves(amp.GradScaler):
+        def _unscale_grads_(self, optimizer, inv_scale, found_inf, allow_fp16):
+            return super()._unscale_grads_(optimizer, inv_scale, found_inf, True)
+
+    leaf = tc.zeros(3, dtype=tc.float16).requires_grad_()
+    leaf.grad = tc.sparse_coo_tensor([[0, 1, 0]], [60000.0, 1.0, 60000.0], (3,), dtype=tc.float16)
+    optimizer = types.SimpleNamespace(param_groups=[{"params": [leaf]}])
+    scaler = Halves("cpu", init_scale=2.0)
+    scaler.scale(tc.ones(1))
+    scaler.unscale_(optimizer)
+    assert leaf.grad._nnz() == 2 and [float(f) for f in scaler._found_inf_per_device(optimizer).values()] == [
+        1
+    ]

@@ -228,3 +228,15 @@ def test_package_facts():
     import taeda_tensor_core.ops as ops
 
     assert ops is taeda.ops
+
+
+def test_sums_of_sizes_and_tuples_are_sizes():
+    size = taeda.Size([2, 3])
+    for made in (size + (4,), (4,) + size, size + size, () + size, taeda.Size() + ()):
+        assert type(made) is taeda.Size
+    assert (4,) + size == (4, 2, 3) and size + (4,) == (2, 3, 4)
+    for other in ([4], 4, "4"):
+        with pytest.raises(TypeError):
+            size + other
+        with pytest.raises(TypeError):
+            other + size

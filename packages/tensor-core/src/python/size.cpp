@@ -56,6 +56,11 @@ PyObject* numel(PyObject* self, PyObject*) {
   return PyLong_FromLongLong(total);
 }
 PyObject* concat(PyObject* a, PyObject* b) { return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b)); }
+/// Also where a plain tuple stands first.
+PyObject* add(PyObject* a, PyObject* b) {
+  if (!PyTuple_Check(a) || !PyTuple_Check(b)) Py_RETURN_NOTIMPLEMENTED;
+  return concat(a, b);
+}
 PyObject* repeat(PyObject* a, Py_ssize_t n) { return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(a, n)); }
 PyObject* subscript(PyObject* self, PyObject* key) {
   PyObject* found = PyTuple_Type.tp_as_mapping->mp_subscript(self, key);
@@ -71,6 +76,7 @@ PyMethodDef methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(construct)},
                        {Py_tp_repr, reinterpret_cast<void*>(repr)},
+                       {Py_nb_add, reinterpret_cast<void*>(add)},
                        {Py_sq_concat, reinterpret_cast<void*>(concat)},
                        {Py_sq_repeat, reinterpret_cast<void*>(repeat)},
                        {Py_mp_subscript, reinterpret_cast<void*>(subscript)},

@@ -187,18 +187,47 @@ def _suffixes(tensor: Tensor) -> list[str]:
         out.append(f"device='{tensor.device}'")
     if meta or (tensor.numel() == 0 and tensor.dim() != 1):
         out.append(f"size={tuple(tensor.shape)}")
-    default = _C.get_default_dtype()
-    usual = {_C.int64, _C.bool, default, default.to_complex()}
     # An empty list says nothing about the dtype.
-    if tensor.dtype not in usual or (tensor.numel() == 0 and tensor.dtype is not default):
+    if not _is_usual(tensor.dtype) or (tensor.numel() == 0 and tensor.dtype is not _C.get_default_dtype()):
         out.append(f"dtype={tensor.dtype!r}")
+    return out + _history(tensor)
+
+
+def _is_usual(kind: _C.dtype) -> bool:
+    """Whether numbers are of that dtype by themselves."""
+    default = _C.get_default_dtype()
+    return kind in {_C.int64, _C.bool, default, default.to_complex()}
+
+
+def _history(tensor: Tensor) -> list[str]:
     grad_fn = tensor.grad_fn
     if grad_fn is not None:
         name = grad_fn.name() if callable(getattr(grad_fn, "name", None)) else type(grad_fn).__name__
-        out.append(f"grad_fn=<{name}>")
-    elif tensor.requires_grad:
-        out.append("requires_grad=True")
-    return out
+        return [f"grad_fn=<{name}>"]
+    return ["requires_grad=True"] if tensor.requires_grad else []
+
+
+def sparse_text(places: dict[str, Tensor], values: Tensor, facts: list[str], layout: str) -> str:
+    """repr of a sparse tensor: its parts, each with its own indentation, and `facts` of the whole."""
+    from taeda_tensor_core._modes import no_grad
+
+    prefix = "tensor("
+    with no_grad():
+        parts = [
+            _part(f"{name}=tensor(", part, len(prefix)) for name, part in {**places, "values": values}.items()
+        ]
+        text = prefix + (",\n" + " " * len(prefix)).join(parts)
+        suffixes = facts + ([] if _is_usual(values.dtype) else [f"dtype={values.dtype!r}"])
+        suffixes += [f"layout={layout}", *_history(values)]
+        if len(places) == 1:  # what is said of coordinates begins a line
+            text, suffixes = f"{text},\n{' ' * len(prefix)}{suffixes[0]}", suffixes[1:]
+    return with_suffixes(text, suffixes, len(prefix))
+
+
+def _part(prefix: str, part: Tensor, indent: int) -> str:
+    if not part.numel():
+        return f"{prefix}[], size={tuple(part.shape)})"
+    return f"{prefix}{contents_text(part.detach().cpu(), indent + len(prefix))})"
 
 
 def tensor_text(tensor: Tensor, contents: str | None = None) -> str:
@@ -221,7 +250,7 @@ def tensor_text(tensor: Tensor, contents: str | None = None) -> str:
 
 def with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
     """The text with what is said after the elements, in further lines where it is too long, and closed."""
-    width = len(text) - text.rfind("\n")
+    width = len(text) - text.rfind("\n") + 1  # as PyTorch counts
     for suffix in suffixes:
         if width + len(suffix) + 2 > options.linewidth:
             text += ",\n" + " " * indent + suffix

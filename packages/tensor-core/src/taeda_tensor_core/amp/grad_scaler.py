@@ -9,6 +9,7 @@ import enum
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable
+from inspect import signature
 from typing import Any
 
 from taeda_tensor_core import _C
@@ -163,6 +164,8 @@ class GradScaler:
                     continue
                 if grad.dtype is _C.float16 and not allow_fp16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
+                if grad.is_sparse and grad.dtype is _C.float16:
+                    parameter.grad = grad = grad.coalesce()  # sums of half precision may be infinite
                 values = grad._values() if grad.is_sparse else grad
                 grads.setdefault((values.device, values.dtype), []).append(values)
         found: dict[Any, Tensor] = {}
@@ -207,7 +210,20 @@ class GradScaler:
         return optimizer.step(*args, **kwargs)
 
     def _step_itself(self, optimizer: Any, state: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        """For optimizers that unscale by themselves: they find `grad_scale` and `found_inf` as attributes."""
+        """For optimizers that unscale by themselves: they find `grad_scale` and `found_inf` as attributes.
+
+        Whose `step` has an argument `grad_scaler` gets the scaler in it instead.
+        """
+        if "grad_scaler" in signature(optimizer.step).parameters:
+            warnings.warn(
+                "GradScaler is going to stop passing itself as a keyword argument to the passed optimizer; let the "
+                "optimizer use its attributes grad_scale and found_inf",
+                FutureWarning,
+                stacklevel=3,
+            )
+            result = optimizer.step(*args, **kwargs, grad_scaler=self)
+            state["stage"] = OptState.STEPPED
+            return result
         unscaled = state["stage"] is OptState.UNSCALED
         if not unscaled:
             self._check_inf_per_device(optimizer)

@@ -8,6 +8,7 @@ from typing import Any
 
 import taeda_tensor_core as core
 from taeda_tensor_core import _C
+from taeda_tensor_core._printing import sparse_text
 from taeda_tensor_core.overrides import misplaced, resolve_name
 
 Tensor = core.Tensor
@@ -155,13 +156,7 @@ def _text(x: SparseTensor) -> str:
         "sparse_bsr": ("crow_indices", "col_indices"),
         "sparse_bsc": ("ccol_indices", "row_indices"),
     }
-    parts = [f"{name}={part!r}" for name, part in zip(names[x._way], x._places, strict=True)]
-    if x._way == "sparse_coo":
-        parts = [repr(x._places[0])]
-    size = tuple(x.shape)
-    opening = "indices=" if x._way == "sparse_coo" else ""
-    return (
-        f"tensor({opening}{parts[0]},\n       "
-        + "".join(f"{part},\n       " for part in parts[1:])
-        + f"values={x._elements!r},\n       size={size}, nnz={_table['_nnz'](x)}, layout={x.layout!r})"
+    places = dict(zip(names[x._way], x._places, strict=True))
+    return sparse_text(
+        places, x._elements, [f"size={tuple(x.shape)}", f"nnz={_table['_nnz'](x)}"], repr(x.layout)
     )
