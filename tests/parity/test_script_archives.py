@@ -189,7 +189,7 @@ RANDOM = ("rand", "bernoulli", "multinomial", "normal", "dropout", "uniform", "e
 
 
 def operators():
-    for op in op_samples.op_records()[::3]:
+    for op in op_samples.op_records()[::6]:
         if (
             torch.float32 in op.dtypes
             and not any(word in op.name for word in RANDOM)
@@ -239,5 +239,5 @@ def test_traces_of_the_operators_of_the_database():
                 agree(list(found), list(expected), rtol=1e-3)
             except Exception as error:
                 wrong[f"{op.name} {op.variant_test_name}"] = f"{type(error).__name__}: {str(error)[:200]}"
-    assert tried > 120
+    assert tried > 50
     assert not wrong, "\n".join(f"{name}: {text}" for name, text in wrong.items())
