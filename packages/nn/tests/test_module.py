@@ -398,6 +398,26 @@ def test_a_member_is_found_where_a_property_of_its_name_fails(assign):
         net.other  # noqa: B018
 
 
+@pytest.mark.parametrize("assign", [False, True])
+def test_a_submodule_is_found_where_a_property_of_its_name_fails(assign):
+    class Headed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            if assign:
+                self.head = nn.Linear(2, 3)
+            else:
+                self.add_module("head", nn.Linear(2, 3))
+
+        @property
+        def head(self):
+            return self._head
+
+    net = Headed()
+    assert hasattr(net, "head") and net.head is dict(net.named_children())["head"]
+    net._head = nn.ReLU()
+    assert isinstance(net.head, nn.ReLU)
+
+
 def test_submodules_do_not_hide_what_their_class_has_under_their_name():
     class Blocks(nn.Module):
         head = None

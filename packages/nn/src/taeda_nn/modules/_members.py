@@ -72,6 +72,7 @@ class Members(MutableMapping):
         _claim(self._module, name, self._kind)
         if hasattr(type(self._module), name):
             keep_class_attribute(type(self._module), name)
+            look_behind_property(type(self._module), name)
         self._names.setdefault(name, True if self._kind == "buffer" else None)
         attributes(self._module)[name] = value
 
@@ -297,6 +298,25 @@ class ClassAttribute:
         del attributes(module)[self._name]
 
 
+class WithLookup:
+    """Stands behind a module class that defines ``__getattr__``, and answers its ``super().__getattr__(name)``.
+
+    Behind a class with a property named as a member too: the member is found where the property raises AttributeError.
+    `Module` itself has none: the interpreter would ask it before every attribute of every module.
+    """
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        return member(self, name)
+
+
+def look_behind_property(owner: type, name: str) -> None:
+    """Lets a member be found where ``owner``'s property of its name raises AttributeError."""
+    if isinstance(getattr(owner, name, None), property) and not issubclass(owner, WithLookup):
+        owner.__bases__ = (*owner.__bases__, WithLookup)
+
+
 def keep_class_attribute(owner: type, name: str) -> None:
     """Lets ``owner``'s attribute be found before submodules of that name; classes of this package keep theirs."""
     found = next(vars(above)[name] for above in owner.__mro__ if name in vars(above))
@@ -348,6 +368,7 @@ def set_member(module: Module, name: str, value: Any) -> None:
         _claim(module, name, kind)
         if hasattr(type(module), name):
             keep_class_attribute(type(module), name)
+            look_behind_property(type(module), name)
         values["_module_names"].setdefault(name)
         values[name] = registered(kind, module, name, value)
     elif name in values["_parameter_names"]:

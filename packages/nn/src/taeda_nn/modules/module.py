@@ -26,7 +26,8 @@ from taeda_nn.modules._members import (
     REGISTRATION_HOOKS,
     Lookup,
     Members,
-    member,
+    WithLookup,
+    look_behind_property,
     pickled_state,
     registered,
     replace_members,
@@ -65,19 +66,6 @@ _NO_HOOKS = HookSet()
 _global_parameter_registration_hooks = REGISTRATION_HOOKS["parameter"]
 _global_buffer_registration_hooks = REGISTRATION_HOOKS["buffer"]
 _global_module_registration_hooks = REGISTRATION_HOOKS["module"]
-
-
-class _WithLookup:
-    """Stands behind a module class that defines ``__getattr__``, and answers its ``super().__getattr__(name)``.
-
-    Behind a class with a property named as a member too: the member is found where the property raises AttributeError.
-    `Module` itself has none: the interpreter would ask it before every attribute of every module.
-    """
-
-    __slots__ = ()
-
-    def __getattr__(self, name: str) -> Any:
-        return member(self, name)
 
 
 class Module(Converting, Stateful):
@@ -128,8 +116,8 @@ class Module(Converting, Stateful):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "__getattr__" in cls.__dict__ and not issubclass(cls, _WithLookup):
-            cls.__bases__ = (*cls.__bases__, _WithLookup)
+        if "__getattr__" in cls.__dict__ and not issubclass(cls, WithLookup):
+            cls.__bases__ = (*cls.__bases__, WithLookup)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Computes the module's result; every subclass defines it."""
@@ -233,8 +221,7 @@ class Module(Converting, Stateful):
             raise KeyError(f"register_{what}: name must not be empty or contain '.', got {name!r}")
         if name not in known and hasattr(self, name):
             raise KeyError(f"register_{what}: {type(self).__name__} already has an attribute {name!r}")
-        if isinstance(getattr(type(self), name, None), property) and not isinstance(self, _WithLookup):
-            type(self).__bases__ = (*type(self).__bases__, _WithLookup)
+        look_behind_property(type(self), name)
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Adds a parameter under ``name``; None reserves the name for a parameter that is absent.
