@@ -8,12 +8,12 @@ from typing import Any
 import taeda_tensor_core as tc
 from taeda_tensor_core.checkpoint.files import write
 from taeda_tensor_core.checkpoint.read_script import ScriptArchive, ScriptEnum, ScriptObject, ScriptTyped
-from taeda_tensor_core.checkpoint.write_torch import _Pickler, _plain, zipped
+from taeda_tensor_core.checkpoint.write_torch import Pickler, _plain, zipped
 
 _NEW, _BUILD, _CALL, _NO_ARGUMENTS = b"\x81", b"b", b"R", b")"
 
 
-class _ScriptPickler(_Pickler):
+class _ScriptPickler(Pickler):
     """Objects of the program's classes stand by their names; parameters are plain tensors."""
 
     def save(self, obj: Any, *args: Any, **kwargs: Any) -> None:
