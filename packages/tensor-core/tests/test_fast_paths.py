@@ -195,7 +195,9 @@ def test_inverse_functions_to_the_last_places(name, reference, dtype):
     x = samples(dtype)
     with np.errstate(all="ignore"):
         exact = reference(x.astype(np.longdouble))
-    assert ulps(getattr(taeda, name)(taeda.from_numpy(x)).numpy(), exact) < (1 if dtype == "f4" else 4)
+    # asin and acos of float32 are computed in float32; the others in double precision.
+    bound = {"asin": 1.5, "acos": 1.5}.get(name, 1) if dtype == "f4" else 4
+    assert ulps(getattr(taeda, name)(taeda.from_numpy(x)).numpy(), exact) < bound
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

@@ -86,7 +86,8 @@ def test_dimensions_are_counted_from_the_front(operator):
 def of_sample(operator: library.Operator, args: list, kwargs: dict) -> list | None:
     """Dimensions that the kernel was given; None where the sample is of another overload."""
     try:
-        return dims_of(function_form(operator), lambda: operator(*args, **kwargs))
+        # A bare name would go on to other overloads that take the arguments.
+        return dims_of(function_form(operator), lambda: operator.default(*args, **kwargs))
     except (TypeError, RuntimeError) as error:
         assert operator.name in str(error)
         return None
