@@ -109,7 +109,6 @@ RECORDS = [
         errors=(
             *misfit("scaled_dot_product_attention", (2, 3), (2, 4), (2, 3), words=("key", "(2, 4)", "3")),
             *misfit("scaled_dot_product_attention", (2, 3), (2, 3), (4, 3), words=("value", "(4, 3)", "2")),
-            *misfit("scaled_dot_product_attention", (2, 3), (2, 3), (2, 3), (5, 5), words=("5, 5)", "2, 2)")),
             *misfit(
                 "scaled_dot_product_attention", (4, 2, 3), (3, 2, 3), (3, 2, 3), enable_gqa=True, words=("key", "3")
             ),
