@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import importlib
 import math
 import os
@@ -16,6 +15,9 @@ from statistics import median
 from types import ModuleType
 
 LIBRARIES = ("taeda", "torch")
+#: Seconds between two libraries' turns. A library's threads look for work for some milliseconds after a call
+#: (PyTorch's for about seven); the next one begins when they sleep, lest it be measured beside them.
+REST = 0.03
 
 
 def load(names: Iterable[str] = LIBRARIES, threads: int | None = None) -> dict[str, ModuleType]:
@@ -25,23 +27,6 @@ def load(names: Iterable[str] = LIBRARIES, threads: int | None = None) -> dict[s
         if threads is not None:
             library.set_num_threads(threads)
     return libraries
-
-
-def in_turn(
-    functions: dict[str, Callable[[], object]], repeats: int = 7, budget: float = 0.02
-) -> dict[str, float]:
-    """Seconds per call of each function: the median of ``repeats`` samples of about ``budget`` seconds, interleaved."""
-    counts = {name: _calls_for(function, budget) for name, function in functions.items()}
-    samples: dict[str, list[float]] = {name: [] for name in functions}
-    gc.collect()
-    gc.disable()
-    try:
-        for _round in range(repeats):
-            for name, function in functions.items():
-                samples[name].append(timeit.timeit(function, number=counts[name]) / counts[name])
-    finally:
-        gc.enable()
-    return {name: median(values) for name, values in samples.items()}
 
 
 def statements_in_turn(
@@ -68,8 +53,10 @@ def statements_in_turn(
         spent += timer.timeit(counts[name])
     repeats = max(1, int(min(repeats, limit / max(spent, 1e-9))))
     samples: dict[str, list[float]] = {name: [] for name in timers}
+    rest = REST if any(library.get_num_threads() > 1 for library in libraries.values()) else 0
     for _round in range(repeats):
         for name, timer in timers.items():
+            time.sleep(rest)
             samples[name].append(timer.timeit(counts[name]) / counts[name])
     return {name: median(values) for name, values in samples.items()}
 

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from _measure import failure, load, parser, ratio, table
+from _measure import REST, failure, load, parser, ratio, table
 
 MODELS = (
     "mlp", "digits", "alexnet", "vgg19", "resnet50", "mobilenet_v1", "gnmt", "ncf", "vit_tiny", "gpt2", "bert_layer",
@@ -60,15 +60,8 @@ def make_steps(
     return steps
 
 
-REST = 0.03  # seconds after which the threads of an OpenMP library have ceased to look for work
-
-
 def step_times(steps: dict[str, Callable], repeats: int) -> dict[str, float]:
-    """Median seconds of a step; the libraries take turns, after one step each that does not count.
-
-    A library's threads look for work for some milliseconds after its step (PyTorch's for about seven). The next one
-    begins when they sleep, lest a short step be measured beside them.
-    """
+    """Median seconds of a step; the libraries take turns, after one step each that does not count."""
     samples: dict[str, list[float]] = {name: [] for name in steps}
     for number in range(repeats + 1):
         for name, step in steps.items():

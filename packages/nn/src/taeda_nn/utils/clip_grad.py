@@ -74,7 +74,7 @@ def clip_grads_with_norm_(
 def _shorten(grads: list[Tensor], max_norm: float, total_norm: Tensor) -> None:
     with no_grad():
         scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
-        for grad in grads:
+        for grad in reversed(grads):  # those that the norm read last are in the cache still
             grad.mul_(scale)
 
 

@@ -64,11 +64,13 @@ void adam(void* param_, const void* grad_, void* average_, void* square_, void* 
     }
     return;
   }
-  // The processor's own prefetching stops at the ends of pages, of which there are four at once.
+  // Intel's own prefetching stops at the ends of pages, of which there are four at once. AMD's goes on, and fetching
+  // ahead of it costs a sixth of the time (Zen 4).
+  static const bool fetches = !__builtin_cpu_is("amd");
   constexpr int64_t block = 256 / sizeof(T), ahead = 4096 / sizeof(T);
   for (int64_t b = 0; b < n; b += block) {
     const int64_t end = n - b < block ? n : b + block;
-    for (int64_t i = b + ahead; i < n && i < b + ahead + block; i += 64 / int64_t(sizeof(T))) {
+    for (int64_t i = b + ahead; fetches && i < n && i < b + ahead + block; i += 64 / int64_t(sizeof(T))) {
       __builtin_prefetch(grad + i);
       __builtin_prefetch(param + i, 1);
       __builtin_prefetch(average + i, 1);
