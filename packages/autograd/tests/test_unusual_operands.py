@@ -65,3 +65,10 @@ def test_reductions_of_nothing_scattered(reduce):
     (result * 5).sum().backward()
     assert a.grad.tolist() == [5, 5]
     assert b.grad.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("size", [0, 1])
+def test_windows_of_a_number_give_it_their_gradient(size):
+    x = taeda.tensor(3.0, dtype=taeda.float64, requires_grad=True)
+    (2 * x.unfold(0, size, 1)).sum().backward()
+    assert x.grad.tolist() == 2.0 * size

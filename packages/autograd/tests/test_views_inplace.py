@@ -338,3 +338,16 @@ def test_what_takes_the_place_of_a_part_has_its_gradient():
     y.sum().backward()
     assert x.grad.tolist() == [2.0, 0.0, 0.0]
     assert w.grad.tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("show", [lambda t: t.view(-1), lambda t: t[1:], lambda t: t.t()])
+def test_a_view_of_a_leaf_that_is_itself_a_view_is_not_written_to(show):
+    memory = taeda.ones(6)
+    x = memory.view(3, 2).requires_grad_()
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable"):
+        show(x).mul_(2.0)
+    assert memory.tolist() == [1.0] * 6
+    with no_grad():
+        show(x).mul_(2.0)
+    (x * x).sum().backward()
+    assert x.grad.tolist() == (2 * x).tolist()

@@ -90,3 +90,39 @@ def test_the_mean_over_no_class_probabilities_is_no_number():
     x = taeda.zeros(0, 3)
     assert math.isnan(ops.cross_entropy_loss(x, x).item())
     assert ops.cross_entropy_loss(x, x, None, 2).item() == 0
+
+
+NEGATIVE_ZERO = {
+    "full": lambda z, dtype: taeda.full((3,), z, dtype=dtype),
+    "full_like": lambda z, dtype: taeda.full_like(taeda.ones(2, 3, dtype=dtype).T, z),
+    "new_full": lambda z, dtype: taeda.ones(2, dtype=dtype).new_full((3,), z),
+    "fill_": lambda z, dtype: taeda.ones(3, dtype=dtype).fill_(z),
+    "masked_fill": lambda z, dtype: taeda.ones(3, dtype=dtype).masked_fill(
+        taeda.ones(3, dtype=taeda.bool), z
+    ),
+    "index_fill": lambda z, dtype: taeda.ones(3, dtype=dtype).index_fill(0, taeda.arange(3), z),
+    "scatter": lambda z, dtype: taeda.ones(3, dtype=dtype).scatter(0, taeda.arange(3), z),
+    "constant_pad_nd": lambda z, dtype: ops.constant_pad_nd(taeda.ones(3, dtype=dtype), (2, 1), z)[:2],
+    "setitem": lambda z, dtype: _written(taeda.ones(3, dtype=dtype), z),
+}
+
+
+def _written(tensor, value):
+    tensor[:] = value
+    return tensor
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "complex64"])
+@pytest.mark.parametrize("name", NEGATIVE_ZERO)
+def test_what_is_filled_with_negative_zero_keeps_its_sign(name, dtype):
+    kind = getattr(taeda, dtype)
+    made = NEGATIVE_ZERO[name](complex(-0.0, -0.0) if kind.is_complex else -0.0, kind)
+    parts = [made.real, made.imag] if kind.is_complex else [made.to(taeda.float64)]
+    for part in parts:
+        assert all(math.copysign(1.0, value) == -1.0 for value in part.flatten().tolist())
+
+
+@pytest.mark.parametrize("extent", [1, 2, 3, 7])
+@pytest.mark.parametrize("step", [1, 2, 3, 8, HIGH])
+def test_windows_of_no_elements_are_as_many_as_begin_within(extent, step):
+    assert taeda.ones(extent).unfold(0, 0, step).shape == (extent // step + 1, 0)

@@ -78,7 +78,8 @@ void check_inplace_grad(const OpEntry& op, const Tensor& self) {
          "clone() it first");
   if (!impl->base) return;
   const TensorImpl* base = impl->base.get();
-  if ((base->flags & kRequiresGrad) && (!meta_of(base) || !meta_of(base)->grad_fn)) [[unlikely]]
+  // The base of a leaf that is a view itself need not require grad: its views do.
+  if (((base->flags | impl->flags) & kRequiresGrad) && (!meta_of(base) || !meta_of(base)->grad_fn)) [[unlikely]]
     fail(ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),
          "): a view of a leaf Variable that requires grad is being used in an in-place operation while gradients are "
          "recorded; use no_grad() or clone() it first");

@@ -67,7 +67,7 @@ Tensor slice_backward(const Tensor& grad, IntSpan sizes, int64_t dim, std::optio
 }
 
 Tensor unfold_backward(const Tensor& grad, IntSpan sizes, int64_t dimension, int64_t size, int64_t step) {
-  if (sizes.empty()) return ops::reshape(grad, sizes);
+  if (sizes.empty()) return ops::sum(grad, Shape{0}, false);  // of one window or of none
   const int64_t d = wrap_dim(dimension, int64_t(sizes.size()), "unfold");
   const Tensor numbers = ops::reshape(
       ops::unfold(ops::arange(0, sizes[size_t(d)], 1, DType::Int64, grad.device()), 0, size, step), Shape{-1});

@@ -30,8 +30,13 @@ void check_sizes(const char* op, IntSpan size) {
       fail(ErrorKind::Runtime, op, ": argument 'size' must not be negative, got ", shape_text(size));
 }
 
+/// Whether all bytes of the number are zero in every dtype, which those of -0.0 are not.
+bool is_blank(const Scalar& value) {
+  return value.equal(0.0) && !std::signbit(value.to_double()) && !std::signbit(value.imag());
+}
+
 Tensor fill_with(Tensor made, const Scalar& value) {
-  if (made.device().backend == kCPU && made.dense() && value.equal(0.0))
+  if (made.device().backend == kCPU && made.dense() && is_blank(value))
     std::memset(made.bytes(), 0, size_t(made.numel() * made.item_bytes()));
   else ops::fill_(made, value);
   return made;

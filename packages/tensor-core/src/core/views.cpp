@@ -278,7 +278,7 @@ Tensor unfold(const Tensor& self, int64_t dimension, int64_t size, int64_t step)
   check(size >= 0 && size <= extent, ErrorKind::Runtime, "unfold: argument 'size' is ", size, ", expected 0 to ",
         extent, ", the size of dimension ", d);
   check(step > 0, ErrorKind::Runtime, "unfold: argument 'step' must be positive, got ", step);
-  step = std::min(step, std::max<int64_t>(extent, 1));
+  step = std::min(step, extent + 1);  // there is one window then, and the stride stays in range
   Shape sizes(self.sizes()), strides(self.strides());
   const int64_t stride = self.dim() ? strides[d] : 1;
   if (self.dim()) {
