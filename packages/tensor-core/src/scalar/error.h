@@ -44,8 +44,8 @@ TAEDA_HD inline float log_ndtr_of(float x) {
   return x != x ? x : float(y < 0.0 ? (l + s.exponent) - 0.5 * y * y : above);
 }
 
-/// The inverse of erf, over w = -log(1 - x^2): after Giles, "Approximating the erfinv function", 2010.
-TAEDA_HD inline float erfinv_of(float x) {
+/// erfinv(y) for |y| < 1 over w = -log(1 - y^2) up to 17: after Giles, "Approximating the erfinv function", 2010.
+TAEDA_HD inline double erfinv_core(double y, double w) {
   constexpr double near_series[] = {1.5014093517282388,     0.6166006919867009,     -0.026108280762080514,
                                     -0.019573564270649057,  0.008525934497817092,   -0.0004878764749554979,
                                     -0.0008364687382200096, 0.00029213577974979843, 2.5157435365049296e-05,
@@ -54,12 +54,21 @@ TAEDA_HD inline float erfinv_of(float x) {
                                    -0.0038359103359023043, 0.002531582745754399,   -0.0016371780221048854,
                                    0.0008502717593379195,  -0.0002615175665062476, -2.9151173881156048e-05,
                                    6.864287326056324e-05,  -2.1095899769227682e-05};
-  const double y = double(x), w = log2_core((1.0 - y) * (1.0 + y)) * -0.69314718055994530942;
   const double near = polynomial(near_series, w * 0.4 - 1.0);
   const double far = polynomial(far_series, (sqrt(magnitude(w)) - 3.1930339887498946) * 1.044969192472864);
-  const double inside = y * (w < 5.0 ? near : far);
-  const double outside = magnitude(y) == 1.0 ? y * kInfinity<double> : kNan<double>;
+  return y * (w < 5.0 ? near : far);
+}
+TAEDA_HD inline float erfinv_of(float x) {
+  const double y = double(x), w = log2_core((1.0 - y) * (1.0 + y)) * -0.69314718055994530942;
+  const double inside = erfinv_core(y, w), outside = magnitude(y) == 1.0 ? y * kInfinity<double> : kNan<double>;
   return float(magnitude(y) < 1.0 ? inside : outside);
+}
+/// Where `ndtri_of` of a float32 number holds: the series go no further.
+TAEDA_HD inline bool ndtri_domain(float p) { return (p > 1e-8f) & (p < 1.0f); }
+TAEDA_HD inline bool ndtri_domain(double) { return false; }
+TAEDA_HD inline float ndtri_of(float p) {
+  const double q = double(p), w = log2_core(4.0 * q * (1.0 - q)) * -0.69314718055994530942;
+  return float(1.41421356237309504880 * erfinv_core(2.0 * q - 1.0, w));
 }
 
 /// The derivative of the logarithm of the gamma function.
@@ -81,6 +90,24 @@ TAEDA_HD inline float digamma_of(float value) {
   const double result = reflected ? above - pi / vtan(pi * turn) : above;
   const double pole = x == 0.0 ? with_sign_of(kInfinity<double>, -x) : kNan<double>;
   return x != x ? value : float((x <= 0.0) & (turn == 0.0) ? pole : result);
+}
+/// The derivative of digamma.
+TAEDA_HD inline float trigamma_of(float value) {
+  constexpr double pi = 3.14159265358979323846;
+  const double x = double(value), magic = Format<double>::magic;
+  // As digamma: the sum of 1 / (y + k)^2 is (p'^2 - p p'') / p^2, and p' is (2 y + 7) g of u = y (y + 7).
+  const bool reflected = x < 0.5;
+  const double y = reflected ? 1.0 - x : x;
+  const bool small = y < 8.0;
+  const double u = y * (y + 7.0), d = 2.0 * y + 7.0;
+  const double p = u * (((u + 28.0) * u + 252.0) * u + 720.0), g = ((4.0 * u + 84.0) * u + 504.0) * u + 720.0;
+  const double sum = (d * d * g * g - p * (2.0 * g + d * d * ((12.0 * u + 168.0) * u + 504.0))) / (p * p);
+  const double z = small ? y + 8.0 : y, v = 1.0 / z, q = v * v;
+  const double series = v * q * poly(q, 1.0 / 6, -1.0 / 30, 1.0 / 42, -1.0 / 30, 5.0 / 66, -691.0 / 2730);
+  const double above = v + 0.5 * q + series + (small ? sum : 0.0);
+  const double turn = x < -0x1p23 ? 0.0 : x - ((x + magic) - magic), slope = vtan(pi * turn);
+  const double result = reflected ? pi * pi * (1.0 + 1.0 / (slope * slope)) - above : above;
+  return x != x ? value : float((x <= 0.0) & (turn == 0.0) ? kInfinity<double> : result);
 }
 
 }  // namespace taeda::loops::TAEDA_ISA

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "scalar/gamma.h"
 #include "scalar/gamma_pairs.h"
@@ -9,20 +10,39 @@
 
 namespace taeda::loops::TAEDA_ISA {
 
-/// a^-s of a pair a > 0.
+// Zeta functions are written once, for pairs and for numbers: float32 is right with the digits of the latter.
+TAEDA_HD inline double leading(double a) { return a; }
+TAEDA_HD inline double leading(Pair a) { return a.high; }
+TAEDA_HD inline double rounded(double a) { return a; }
+TAEDA_HD inline double scaled(double a, double power) { return a * power; }
+/// a + b as a number of the kind R.
+template <class R>
+TAEDA_HD inline R sum_as(double a, double b) {
+  if constexpr (is_same<R, Pair>) return exact_sum(a, b);
+  else return a + b;
+}
+/// a^-s for a > 0.
 TAEDA_HD inline Pair inverse_power(Pair a, double s) {
   const Pair l = log_pair(a) * -s;
   if (!(magnitude(l.high) < 700)) return {std::pow(a.high, -s), 0};
   return exp_pair(l);
 }
+TAEDA_HD inline double inverse_power(double a, double s) {
+  if (s != floor(s) || s > 32) return std::pow(a, -s);
+  double power = 1, square = 1 / a;
+  for (int k = int(s); k; k >>= 1, square *= square) power *= k & 1 ? square : 1;
+  return power;
+}
 /// Sum of (q + k)^-s over k >= 0 for s > 1 and q > 0, by Euler and Maclaurin. NIST DLMF 25.11.
-TAEDA_HD inline Pair zeta_above(double s, Pair q) {
-  Pair sum{0, 0}, a = q;
-  for (const double far = s > 10 ? s + 4 : 14; a.high < far; a = a + 1) {
-    const Pair term = inverse_power(a, s);
-    if (!(term.high < INFINITY)) return term;
+template <class R>
+TAEDA_HD inline R zeta_above(double s, R q) {
+  constexpr bool pairs = is_same<R, Pair>;
+  R sum = sum_as<R>(0, 0), a = q;
+  for (const double far = s > 10 ? s + 4 : pairs ? 14 : 8; leading(a) < far; a = a + 1) {
+    const R term = inverse_power(a, s);
+    if (!(leading(term) < INFINITY)) return term;
     sum = sum + term;
-    if (!(term.high > sum.high * 0x1p-60)) return sum;  // small beside the sum, or both are 0
+    if (!(leading(term) > leading(sum) * (pairs ? 0x1p-60 : 0x1p-36))) return sum;  // beside the sum, or both are 0
   }
   // Bernoulli numbers over factorials, B_2j / (2j)!.
   constexpr double bernoulli[] = {1. / 12,
@@ -37,41 +57,54 @@ TAEDA_HD inline Pair zeta_above(double s, Pair q) {
                                   -174611. / 802857662698291200000.,
                                   5.5090028283602295e-18,
                                   -1.3954464685812523e-19};
-  const Pair power = inverse_power(a, s);
-  const double below = power.high / a.high;
-  double tail = 0, rising = s * below;
+  const R power = inverse_power(a, s);
+  const double inverse = 1 / leading(a), square = inverse * inverse;
+  double tail = 0, rising = s * leading(power) * inverse;
   for (int j = 0; j < 12; ++j) {
     const double term = bernoulli[j] * rising;
     tail += term;
-    if (!(magnitude(term) > magnitude(tail) * 0x1p-55)) break;
-    rising *= (s + 2 * j + 1) * (s + 2 * j + 2) / (a.high * a.high);
+    if (!(magnitude(term) > magnitude(tail) * (pairs ? 0x1p-55 : 0x1p-32))) break;
+    rising *= (s + 2 * j + 1) * (s + 2 * j + 2) * square;
   }
-  return sum + (power * a / exact_sum(s, -1) + scaled(power, 0.5) + tail);
+  return sum + (power * a / sum_as<R>(s, -1) + scaled(power, 0.5) + tail);
 }
 /// Hurwitz' zeta function, for q <= 0 the sum that leaves no term out.
-TAEDA_HD inline Pair zeta_pair(double s, double q) {
-  if (s != s || q != q || s < 1) return {NAN, 0};
-  if (s == 1) return {INFINITY, 0};
-  if (q == INFINITY) return {0, 0};
-  if (q > 0) return zeta_above(s, {q, 0});
-  if (q == floor(q)) return {INFINITY, 0};
-  if (s != floor(s)) return {NAN, 0};
+template <class R>
+TAEDA_HD inline R zeta_as(double s, double q) {
+  const auto plainly = [](double value) { return sum_as<R>(value, 0); };
+  if (s != s || q != q || s < 1) return plainly(NAN);
+  if (s == 1) return plainly(INFINITY);
+  if (q == INFINITY) return plainly(0);
+  if (q > 0) return zeta_above(s, plainly(q));
+  if (q == floor(q)) return plainly(INFINITY);
+  if (s != floor(s)) return plainly(NAN);
   // What lies below 0 is, mirrored, a difference of two such sums.
-  const Pair part = exact_sum(q, -floor(q)), rest = exact_sum(1, -q);
-  const Pair mirrored = zeta_above(s, Pair{1, 0} - part) - zeta_above(s, rest), above = zeta_above(s, part);
+  const R part = sum_as<R>(q, -floor(q)), rest = sum_as<R>(1, -q);
+  const R mirrored = zeta_above(s, plainly(1) - part) - zeta_above(s, rest), above = zeta_above(s, part);
   return std::fmod(s, 2) == 0 ? above + mirrored : above - mirrored;
 }
-TAEDA_HD inline double zeta_of(double s, double q) { return rounded(zeta_pair(s, q)); }
+/// The kind of number by which values of type T come out right.
+template <class T>
+using ZetaOf = std::conditional_t<is_same<T, float>, double, Pair>;
+template <class T>
+TAEDA_HD inline T zeta_of(T s, T q) {
+  return T(rounded(zeta_as<ZetaOf<T>>(double(s), double(q))));
+}
 
+/// Where polygamma has a series of its own.
+TAEDA_HD inline bool polygamma_domain(float n) { return n == 1.0f; }
+TAEDA_HD inline bool polygamma_domain(double) { return false; }
 /// Derivative n of digamma.
-TAEDA_HD inline double polygamma_of(double n, double x) {
-  if (n == 0) return digamma_of(x);
-  const Pair zeta = zeta_pair(n + 1, x);
-  const double sign = std::fmod(n, 2) == 0 ? -1 : 1;
-  if (n > 170 || !(zeta.high < INFINITY) || magnitude(zeta.high) < 1e-290) return sign * std::tgamma(n + 1) * zeta.high;
-  Pair factorial{1, 0};
+template <class T>
+TAEDA_HD inline T polygamma_of(T order, T value) {
+  const double n = double(order), x = double(value);
+  if (n == 0) return digamma_of(value);
+  const auto zeta = zeta_as<ZetaOf<T>>(n + 1, x);
+  const double sign = std::fmod(n, 2) == 0 ? -1 : 1, size = leading(zeta);
+  if (n > 170 || !(size < INFINITY) || magnitude(size) < 1e-290) return T(sign * std::tgamma(n + 1) * size);
+  ZetaOf<T> factorial = sum_as<ZetaOf<T>>(1, 0);
   for (double k = 2; k <= n; ++k) factorial = factorial * k;
-  return sign * rounded(factorial * zeta);
+  return T(sign * rounded(factorial * zeta));
 }
 
 /// log(1 + x) - x.
