@@ -243,3 +243,53 @@ def test_rates_that_are_tensors(kind):
         optimizer.step()
         found.append(p.tolist())
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_step_on_other_parameters_and_states_leaves_the_own_ones(fails):
+    def trained(steps):
+        params = {"a": tt.ones(2, requires_grad=True), "b": tt.full((3,), 2.0, requires_grad=True)}
+        optimizer = optim.Adam([{"params": [params["a"]]}, {"params": [params["b"]], "lr": 0.5}], lr=0.25)
+        for step in range(steps):
+            for p in params.values():
+                p.grad = tt.full_like(p.detach(), step + 1.0)
+            optimizer.step()
+        return params, optimizer
+
+    params, optimizer = trained(1)
+    others, model = trained(2)
+    state, before = model.state_dict(), copy.deepcopy(optimizer.state_dict())
+    values, lists = (
+        [p.tolist() for p in params.values()],
+        [group["params"] for group in optimizer.param_groups],
+    )
+    for p in others.values():
+        p.grad = tt.full_like(p.detach(), 3.0)
+    try:
+        with optim.swap_in_optimizer_params_and_state(optimizer, others, state):
+            optimizer.step()
+            if fails:
+                raise KeyError("in the context")
+    except KeyError:
+        assert fails
+    expected, _ = trained(3)
+    assert [p.tolist() for p in others.values()] == [p.tolist() for p in expected.values()]
+    assert [p.tolist() for p in params.values()] == values
+    assert all(group["params"] is kept for group, kept in zip(optimizer.param_groups, lists, strict=True))
+    assert repr(optimizer.state_dict()) == repr(before)
+
+
+def test_other_parameters_must_be_as_many():
+    p = tt.ones(2, requires_grad=True)
+    optimizer = optim.SGD([p], lr=0.5)
+    with (
+        pytest.raises(ValueError, match="'swapin_parameters' has 0 parameters, expected 1"),
+        optim.swap_in_optimizer_params_and_state(optimizer, {}, optimizer.state_dict()),
+    ):
+        pass
+    with (
+        pytest.raises(ValueError, match="'swapin_optim_state' has 0 groups"),
+        optim.swap_in_optimizer_params_and_state(optimizer, {"p": p}, {"state": {}, "param_groups": []}),
+    ):
+        pass
+    assert optimizer.param_groups[0]["params"] == [p]

@@ -58,6 +58,8 @@ _MODULES = {
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
+    if name == "swap_in_optimizer_params_and_state":
+        return import_module(f"{__name__}.swap_in").swap_in_optimizer_params_and_state
     if name in _MODULES:
         return import_module(f"{__name__}.{_MODULES[name]}")
     raise AttributeError(f"module {__name__!r}, the provider of slot 'optim', has no attribute {name!r}")

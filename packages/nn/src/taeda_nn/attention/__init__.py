@@ -12,6 +12,8 @@ from contextvars import ContextVar
 from enum import IntEnum
 from typing import Any
 
+from taeda_nn._bind import tensor
+
 __all__ = [
     "SDPBackend",
     "activate_flash_attention_impl",
@@ -36,6 +38,8 @@ class SDPBackend(IntEnum):
     OVERRIDEABLE = 4
 
 
+# Questions about kernels of CUDA, which stand with that device's settings.
+_KERNELS = ("SDPAParams", "can_use_efficient_attention", "can_use_flash_attention")
 _ALL = (
     SDPBackend.FLASH_ATTENTION,
     SDPBackend.EFFICIENT_ATTENTION,
@@ -127,9 +131,16 @@ def current_flash_attention_impl() -> str | None:
     return _active[-1][0] if _active else None
 
 
+def _cuda_settings() -> Any:
+    """The provider's settings of CUDA devices, None where it has none."""
+    return getattr(getattr(tensor, "backends", None), "cuda", None)
+
+
 def __getattr__(name: str) -> Any:
     if name in ("bias", "flex_attention", "varlen"):
         from importlib import import_module
 
         return import_module(f"{__name__}.{name}")
+    if name in _KERNELS:
+        return getattr(_cuda_settings(), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,8 +7,15 @@ from typing import Any
 
 from taeda_nn import functional as F
 from taeda_nn._bind import Tensor, tensor
+from taeda_nn.attention import _KERNELS, _cuda_settings
 
 __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_left"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in (*_KERNELS, "is_flash_attention_available"):
+        return getattr(_cuda_settings(), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class CausalVariant(IntEnum):

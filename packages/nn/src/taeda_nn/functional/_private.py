@@ -9,6 +9,10 @@ from taeda_nn._bind import Tensor, tensor
 from taeda_nn.functional.attention import _added_mask, _check_ranks, _project_packed, _projected
 
 __all__ = [
+    "GRID_SAMPLE_INTERPOLATION_MODES",
+    "GRID_SAMPLE_PADDING_MODES",
+    "DType",
+    "Tensor",
     "_canonical_mask",
     "_get_softmax_dim",
     "_in_projection",
@@ -17,11 +21,24 @@ __all__ = [
     "_none_or_dtype",
     "_verify_batch_size",
     "_verify_spatial_size",
+    "assert_int_or_pair",
     "handle_torch_function",
     "has_torch_function",
     "has_torch_function_unary",
     "has_torch_function_variadic",
 ]
+
+
+DType = int
+#: Numbers of the words that `grid_sample` takes.
+GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
+
+
+def assert_int_or_pair(arg: Any, arg_name: str, message: str) -> None:
+    """AssertionError with ``message``, in which ``{}`` is the argument's name, for what is no number and no pair."""
+    if not isinstance(arg, int) and len(arg) != 2:
+        raise AssertionError(message.format(arg_name))
 
 
 def _overrides() -> Any:
