@@ -14,6 +14,7 @@ import pytest
 
 import taeda as t
 import taeda.nn.functional as F
+from taeda_testing.record import all_records
 from taeda_testing.survival import crashes
 
 SEED = os.environ.get("TAEDA_TEST_SEED", "2026")
@@ -42,6 +43,33 @@ def test_calls_with_extreme_values_come_back(tmp_path):
 def test_zeta_where_terms_vanish(s, q, expected):
     found = t.special.zeta(t.tensor(s, dtype=t.float64), t.tensor(q, dtype=t.float64)).item()
     assert found == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+POINTS = (0.0, -0.0, 1.0, -1.0, 2.0, -2.0, -3.0, 0.5, -0.5, -2.5, 7.0, 10.0, 2.0**-7, INF, -INF, float("nan"))
+# What depends on a dtype's own spacing or ends, makes complex numbers, or takes a device.
+BY_DTYPE = {"nextafter", "nan_to_num", "complex", "polar", "to_device"}
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        record
+        for record in all_records()
+        if record.domains and {"float32", "float64"} <= set(record.dtypes) and record.name not in BY_DTYPE
+    ],
+    ids=lambda record: record.name,
+)
+def test_both_precisions_agree_at_special_points(record):
+    """Poles, zeros and NaN lie where they lie, by whatever series each dtype is computed."""
+    name = record.name.removeprefix("special_")
+    function = next((getattr(home, name) for home in (t, F, t.special) if hasattr(home, name)), None)
+    if function is None:  # an operator that no function of the library names
+        function = getattr(t.ops, record.name)
+    places = [grid.ravel() for grid in np.meshgrid(*[np.array(POINTS)] * len(record.domains), indexing="ij")]
+    double, single = (
+        function(*(t.from_numpy(place).to(dtype) for place in places)) for dtype in (t.float64, t.float32)
+    )
+    np.testing.assert_allclose(single.numpy(), double.to(single.dtype).numpy(), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["laguerre_polynomial_l", "legendre_polynomial_p"])

@@ -21,6 +21,12 @@ TAEDA_HD inline R sum_as(double a, double b) {
   if constexpr (is_same<R, Pair>) return exact_sum(a, b);
   else return a + b;
 }
+/// A number of the kind R, infinite ones and NaN included, of which a sum of two would make NaN.
+template <class R>
+TAEDA_HD inline R number_as(double a) {
+  if constexpr (is_same<R, Pair>) return {a, 0};
+  else return a;
+}
 /// a^-s for a > 0.
 TAEDA_HD inline Pair inverse_power(Pair a, double s) {
   const Pair l = log_pair(a) * -s;
@@ -37,7 +43,7 @@ TAEDA_HD inline double inverse_power(double a, double s) {
 template <class R>
 TAEDA_HD inline R zeta_above(double s, R q) {
   constexpr bool pairs = is_same<R, Pair>;
-  R sum = sum_as<R>(0, 0), a = q;
+  R sum = number_as<R>(0), a = q;
   for (const double far = s > 10 ? s + 4 : pairs ? 14 : 8; leading(a) < far; a = a + 1) {
     const R term = inverse_power(a, s);
     if (!(leading(term) < INFINITY)) return term;
@@ -71,16 +77,15 @@ TAEDA_HD inline R zeta_above(double s, R q) {
 /// Hurwitz' zeta function, for q <= 0 the sum that leaves no term out.
 template <class R>
 TAEDA_HD inline R zeta_as(double s, double q) {
-  const auto plainly = [](double value) { return sum_as<R>(value, 0); };
-  if (s != s || q != q || s < 1) return plainly(NAN);
-  if (s == 1) return plainly(INFINITY);
-  if (q == INFINITY) return plainly(0);
-  if (q > 0) return zeta_above(s, plainly(q));
-  if (q == floor(q)) return plainly(INFINITY);
-  if (s != floor(s)) return plainly(NAN);
+  if (s != s || q != q || s < 1) return number_as<R>(NAN);
+  if (s == 1) return number_as<R>(INFINITY);
+  if (q == INFINITY) return number_as<R>(0);
+  if (q > 0) return zeta_above(s, number_as<R>(q));
+  if (q == floor(q)) return number_as<R>(INFINITY);
+  if (s != floor(s)) return number_as<R>(NAN);
   // What lies below 0 is, mirrored, a difference of two such sums.
   const R part = sum_as<R>(q, -floor(q)), rest = sum_as<R>(1, -q);
-  const R mirrored = zeta_above(s, plainly(1) - part) - zeta_above(s, rest), above = zeta_above(s, part);
+  const R mirrored = zeta_above(s, number_as<R>(1) - part) - zeta_above(s, rest), above = zeta_above(s, part);
   return std::fmod(s, 2) == 0 ? above + mirrored : above - mirrored;
 }
 /// The kind of number by which values of type T come out right.
@@ -102,7 +107,7 @@ TAEDA_HD inline T polygamma_of(T order, T value) {
   const auto zeta = zeta_as<ZetaOf<T>>(n + 1, x);
   const double sign = std::fmod(n, 2) == 0 ? -1 : 1, size = leading(zeta);
   if (n > 170 || !(size < INFINITY) || magnitude(size) < 1e-290) return T(sign * std::tgamma(n + 1) * size);
-  ZetaOf<T> factorial = sum_as<ZetaOf<T>>(1, 0);
+  ZetaOf<T> factorial = number_as<ZetaOf<T>>(1);
   for (double k = 2; k <= n; ++k) factorial = factorial * k;
   return T(sign * rounded(factorial * zeta));
 }

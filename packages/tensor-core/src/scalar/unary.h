@@ -146,9 +146,9 @@ TAEDA_HD inline T logit_of(T x, T low) {
     const double odds = double(y) / (1.0 - double(y));
     return log_of_single(log2_core(odds) * 0.69314718055994530942, float(odds));
   }
-  // Around a half the numerator is exact, so that nothing is lost where the result is small.
+  // Around a half the numerator is exact, so that nothing is lost where the result is small. Zero has no sign here.
   const bool below = y < T(0.5);
-  const T size = vlog1p((below ? T(1) - T(2) * y : T(2) * y - T(1)) / (below ? y : T(1) - y));
+  const T size = vlog1p((below ? T(1) - T(2) * y : T(2) * y - T(1)) / (below ? y + T(0) : T(1) - y));
   return below ? -size : size;
 }
 template <class T>
