@@ -44,23 +44,43 @@ class NoIndices(Sampler[None]):
 class _Seeded(Sampler[int]):
     """Orders drawn from one seed an epoch, so that an epoch can be gone through again.
 
-    The seed is drawn when iterating begins: from ``generator``, or from the default generator.
+    The seed is drawn when iterating begins: from ``generator``, or from the default generator. Where that is an
+    mt19937, whose numbers are PyTorch's, an order that PyTorch draws from the generator itself is drawn from it too,
+    and the generator's state stands in the place of the seed.
     """
 
     generator: Any = None
-    _seed: int | None = None  # of the epoch begun last
-    _again: int | None = None  # seed that the next epoch takes instead of drawing one
+    _seed: Any = None  # of the epoch begun last
+    _again: Any = None  # what the next epoch takes instead of drawing one
 
     def __iter__(self) -> Iterator[int]:
-        self._seed = draw_seed(self.generator) if self._again is None else self._again
-        self._again = None
-        return self._order(tensor.Generator().manual_seed(self._seed))
+        again, self._again = self._again, None
+        if again is None:
+            own = self._source_of_its_own()
+            if own is not None and getattr(own, "engine", None) == "mt19937":
+                return self._drawn_from(own)
+            again = draw_seed(self.generator)
+        self._seed = again
+        source = tensor.Generator()
+        return self._order(source.manual_seed(again) if isinstance(again, int) else source.set_state(again))
+
+    def _source_of_its_own(self) -> Any:
+        """The generator from which PyTorch draws this order, None where it draws a seed."""
+        if self.generator is not None:
+            return self.generator
+        return getattr(
+            getattr(tensor, "random", None), "default_generator", None
+        )  # which not all providers have
+
+    def _drawn_from(self, source: Any) -> Iterator[int]:
+        self._seed = source.get_state()
+        yield from self._order(source)
 
     def _order(self, source: Any) -> Iterator[int]:
         raise NotImplementedError
 
     def state_dict(self) -> dict[str, Any]:
-        """The seed of the current epoch, and where ``generator`` stands (None for the default generator)."""
+        """Seed (or state) of the current epoch, and where ``generator`` stands (None for the default generator)."""
         state = None if self.generator is None else self.generator.get_state()
         return {"seed": self._seed, "generator": state}
 
@@ -107,6 +127,9 @@ class RandomSampler(_Seeded):
     def num_samples(self) -> int:
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
+    def _source_of_its_own(self) -> Any:
+        return self.generator
+
     def _order(self, source: Any) -> Iterator[int]:
         n, wanted = len(self.data_source), self.num_samples
         if self.replacement:
@@ -114,10 +137,11 @@ class RandomSampler(_Seeded):
                 count = min(_DRAWN, wanted - start)
                 yield from tensor.randint(0, n, (count,), generator=source, dtype=tensor.int64).tolist()
             return
-        while wanted > 0 and n:
-            order = tensor.randperm(n, generator=source).tolist()
-            yield from order[:wanted]
-            wanted -= n
+        if not n:
+            return
+        # The last permutation is drawn where nothing is left to take from it, too, as PyTorch does.
+        for start in range(0, wanted + 1, n):
+            yield from tensor.randperm(n, generator=source).tolist()[: wanted - start]
 
     def __len__(self) -> int:
         return self.num_samples

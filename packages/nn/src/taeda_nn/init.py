@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-from taeda_nn._bind import Tensor, no_grad, tensor
+from taeda_nn._bind import Tensor, no_grad, op, tensor
 from taeda_nn._errors import not_tensors
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -74,17 +74,43 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Any = None,
 ) -> Tensor:
-    """Fills with samples of the normal distribution restricted to [a, b], by inverting its distribution function."""
+    """Fills with samples of the normal distribution restricted to [a, b], by rejection.
+
+    Where most of the distribution lies inside, normal samples outside are drawn again; else uniform ones are accepted
+    by the density. UserWarning where `mean` lies more than two deviations outside of [a, b].
+    """
 
     def below(x: float) -> float:
-        return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
+        return (1.0 + math.erf((x - mean) / std / math.sqrt(2.0))) / 2.0
 
-    low, high = below((a - mean) / std), below((b - mean) / std)
-    tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-    tensor.erfinv_()
-    tensor.mul_(std * math.sqrt(2.0))
-    tensor.add_(mean)
-    return tensor.clamp_(min=a, max=b)
+    if mean < a - 2 * std or mean > b + 2 * std:
+        warnings.warn(
+            f"trunc_normal_: argument 'mean' is {mean}, more than 2 std from [{a}, {b}]; the distribution of values "
+            "may be incorrect",
+            stacklevel=3,
+        )
+    if getattr(tensor, "is_meta", False) or tensor.numel() == 0:
+        return tensor
+    if below(b) - below(a) > 0.3:
+        # The bounds as the dtype holds them: a sample that is one of them is inside.
+        low, high = (tensor.new_tensor(bound, device="cpu").item() for bound in (a, b))
+        tensor.normal_(mean, std, generator=generator)
+        while (outside := (tensor < low) | (tensor > high)).any():
+            again = op("empty_like")(tensor).normal_(mean, std, generator=generator)
+            tensor.copy_(op("where")(outside, again, tensor))
+        return tensor
+    peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+
+    def refused(samples: Tensor) -> Tensor:
+        excess = ((samples - mean) / std).pow_(2).mul_(-0.5).sub_(peak)
+        return op("empty_like")(samples).uniform_(generator=generator).log_() > excess
+
+    open_ = refused(tensor.uniform_(a, b, generator=generator))
+    while open_.any():
+        again = op("empty_like")(tensor).uniform_(a, b, generator=generator)
+        tensor.copy_(op("where")(open_, again, tensor))
+        open_ &= refused(again)
+    return tensor
 
 
 @_in_place
@@ -293,10 +319,3 @@ kaiming_uniform = _deprecated(kaiming_uniform_)
 kaiming_normal = _deprecated(kaiming_normal_)
 orthogonal = _deprecated(orthogonal_)
 sparse = _deprecated(sparse_)
-
-# What copies of other libraries' initialisers call.
-_no_grad_uniform_ = uniform_
-_no_grad_normal_ = normal_
-_no_grad_trunc_normal_ = trunc_normal_
-_no_grad_fill_ = constant_
-_no_grad_zero_ = zeros_

@@ -1,9 +1,13 @@
-// Generator: a counter-based Philox 4x32-10 stream (Salmon et al., SC 2011), one per device by default.
+// Generator: a counter-based Philox 4x32-10 stream (Salmon et al., SC 2011), one per device by default; or, on the cpu
+// where it is asked for, a Mersenne twister, whose numbers are PyTorch's.
 #pragma once
 #include <array>
+#include <memory>
+#include <optional>
 
 #include "taeda/device.h"
 #include "taeda/intrusive.h"
+#include "taeda/twister.h"
 
 namespace taeda {
 
@@ -11,6 +15,7 @@ struct GeneratorImpl : Counted {
   uint64_t seed = 0x5eed5eed5eedull;
   uint64_t offset = 0;  // in blocks of four 32-bit words
   Device device;
+  std::unique_ptr<Twister> twister;  // then seed and offset stand for nothing
   void* python = nullptr;
 };
 TAEDA_API void destroy(GeneratorImpl*) noexcept;
@@ -24,6 +29,14 @@ struct PhiloxRange {
   uint64_t seed, offset;
 };
 TAEDA_API PhiloxRange reserve(const Generator& generator, uint64_t blocks);
+
+/// Whether the generator, by default the cpu's own, is a Mersenne twister. Of one, `reserve` makes each range from the
+/// stream's next two words.
+TAEDA_API bool is_twister(const Generator& generator);
+/// The twister's next words.
+TAEDA_API void draw_words(const Generator& generator, uint32_t* words, int64_t count);
+/// Takes the twister's spare normal number, if there is one, and leaves another or none.
+TAEDA_API std::optional<double> exchange_spare(const Generator& generator, std::optional<double> left);
 
 /// Four random words for counter value `offset`.
 inline std::array<uint32_t, 4> philox(uint64_t seed, uint64_t offset, uint64_t subsequence = 0) noexcept {

@@ -1,6 +1,8 @@
 // Random tensors made by filling new ones.
 #include "taeda/ops/random.h"
 
+#include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "composite/host.h"
@@ -32,6 +34,17 @@ Tensor with_grad(const Tensor& made, bool requires_grad) {
     autograd_api.set_requires_grad(made, true);
   }
   return made;
+}
+
+/// One word of a twister for each element.
+void draw_words_into(const Tensor& self, const Generator& generator) {
+  std::array<uint32_t, 1024> words;
+  int64_t* const out = self.data<int64_t>();
+  for (int64_t i = 0; i < self.numel(); i += int64_t(words.size())) {
+    const int64_t n = std::min(int64_t(words.size()), self.numel() - i);
+    draw_words(generator, words.data(), n);
+    std::copy_n(words.begin(), n, out + i);
+  }
 }
 
 }  // namespace
@@ -87,8 +100,16 @@ Tensor randperm(int64_t n, const Generator& generator, OptionalDType dtype, Opti
   check(n - 1 <= infer::largest_integer(type), ErrorKind::Runtime, "randperm: argument 'n' is ", n, ", expected that ",
         name(type), " holds the numbers below it, which it does up to ", infer::largest_integer(type));
   const Tensor draws = taeda::empty(Shape{n}, DType::Int64), order = taeda::empty(Shape{n}, DType::Int64);
-  ops::random_(draws, 0, std::numeric_limits<int64_t>::max(), generator);
   int64_t* p = order.data<int64_t>();
+  if (is_twister(generator)) {
+    // A word for each place but the last, as PyTorch takes them; two where a word would favour some places.
+    const Tensor places = ops::narrow(draws, 0, 0, std::max<int64_t>(n - 1, 0));
+    const bool small = n < int64_t(std::numeric_limits<uint32_t>::max() / 20);
+    if (small) draw_words_into(places, generator);
+    else ops::random_(places, {}, {}, generator);
+  } else {
+    ops::random_(draws, 0, std::numeric_limits<int64_t>::max(), generator);
+  }
   in_blocks(n, [&](int64_t begin, int64_t end) { std::iota(p + begin, p + end, begin); });
   // Fisher and Yates: each element trades places with one at or after it.
   in_blocks(n - 1, [&](int64_t begin, int64_t end) {

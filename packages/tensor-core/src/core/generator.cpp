@@ -1,4 +1,5 @@
 // Generators: seeds, counters, the default stream of each device.
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -22,7 +23,13 @@ Defaults& defaults() {
   return *instance;
 }
 
-/// Of the seed and offset of every generator: held for a few instructions, and free after a fork.
+/// Of new generators of the cpu.
+std::atomic<Engine>& engine_for_new() {
+  static std::atomic<Engine> engine{Engine::Philox};
+  return engine;
+}
+
+/// Of the seed, offset and twister of every generator: held for a few instructions, and free after a fork.
 ForkLock& positions() {
   static auto* lock = new ForkLock;
   return *lock;
@@ -36,6 +43,8 @@ Generator new_generator(uint64_t seed, Device device) {
   auto* generator = new GeneratorImpl;
   generator->seed = seed;
   generator->device = device;
+  if (device.backend == kCPU && default_engine() == Engine::Twister)
+    generator->twister = std::make_unique<Twister>(seed);
   return Generator::adopt(generator);
 }
 
@@ -54,13 +63,15 @@ Backend* keeper(const Generator& generator) {
 
 PhiloxRange place_of(const Generator& generator) {
   const std::lock_guard guard(positions());
-  return {generator->seed, generator->offset};
+  return {generator->twister ? generator->twister->seed() : generator->seed, generator->offset};
 }
 void go_to(const Generator& generator, PhiloxRange place) {
   const std::lock_guard guard(positions());
   generator->seed = place.seed;
   generator->offset = place.offset;
+  if (generator->twister) *generator->twister = Twister(place.seed);
 }
+Generator chosen(const Generator& generator) { return generator ? generator : default_generator(); }
 
 std::vector<Generator> generators_of(BackendId id) {
   std::vector<Generator> found;
@@ -69,19 +80,28 @@ std::vector<Generator> generators_of(BackendId id) {
 }
 
 /// Position of a generator to come back to, as well as its device can tell.
-PhiloxRange remembered(const Generator& generator) noexcept {
+struct Remembered {
+  PhiloxRange place;
+  std::optional<Twister> twister;
+};
+Remembered remembered(const Generator& generator) {
+  Remembered found{place_of(generator), {}};
   try {
-    return generator_position(generator);
+    found.place = generator_position(generator);
   } catch (...) {
-    return place_of(generator);
   }
+  const std::lock_guard guard(positions());
+  if (generator->twister) found.twister = *generator->twister;
+  return found;
 }
-void go_back(const Generator& generator, PhiloxRange place) noexcept {
+void go_back(const Generator& generator, const Remembered& before) noexcept {
   try {
-    set_generator(generator, place.seed, place.offset);
+    set_generator(generator, before.place.seed, before.place.offset);
   } catch (...) {
-    go_to(generator, place);
+    go_to(generator, before.place);
   }
+  const std::lock_guard guard(positions());
+  if (before.twister && generator->twister) *generator->twister = *before.twister;
 }
 
 std::optional<uint64_t> choose(std::optional<uint64_t> seed) {
@@ -114,13 +134,13 @@ PhiloxRange generator_position(const Generator& generator) {
 
 void seed_all(uint64_t seed) {
   const std::optional<uint64_t> before = choose(seed);  // first: a device may register meanwhile
-  std::vector<std::pair<Generator, PhiloxRange>> changed;
+  std::vector<std::pair<Generator, Remembered>> changed;
   try {
     for (int b = 0; b < backend_count(); ++b)
       for (const Generator& generator : generators_of(BackendId(b))) {
-        const PhiloxRange place = remembered(generator);
+        const Remembered before_it = remembered(generator);
         set_generator(generator, seed, 0);
-        changed.emplace_back(generator, place);
+        changed.emplace_back(generator, before_it);
       }
   } catch (...) {
     for (const auto& [generator, place] : changed) go_back(generator, place);
@@ -140,11 +160,61 @@ void seed_backend(BackendId id) {
 }
 
 PhiloxRange reserve(const Generator& generator, uint64_t blocks) {
-  const Generator chosen = generator ? generator : default_generator();
+  const Generator source = chosen(generator);
   const std::lock_guard guard(positions());
-  const PhiloxRange range{chosen->seed, chosen->offset};
-  chosen->offset += blocks;
+  if (source->twister) {
+    uint32_t words[2];
+    source->twister->draw(words, 2);
+    return {uint64_t(words[0]) << 32 | words[1], 0};
+  }
+  const PhiloxRange range{source->seed, source->offset};
+  source->offset += blocks;
   return range;
+}
+
+bool is_twister(const Generator& generator) {
+  const Generator source = chosen(generator);
+  const std::lock_guard guard(positions());
+  return source->twister != nullptr;
+}
+void draw_words(const Generator& generator, uint32_t* words, int64_t count) {
+  const Generator source = chosen(generator);
+  const std::lock_guard guard(positions());
+  check(source->twister != nullptr, ErrorKind::Runtime, "the generator was given another engine while it drew numbers");
+  source->twister->draw(words, count);
+}
+std::optional<double> exchange_spare(const Generator& generator, std::optional<double> left) {
+  const Generator source = chosen(generator);
+  const std::lock_guard guard(positions());
+  return source->twister ? std::exchange(source->twister->spare, left) : std::nullopt;
+}
+
+Engine default_engine() noexcept { return engine_for_new().load(std::memory_order_relaxed); }
+void set_default_engine(Engine engine) {
+  engine_for_new().store(engine, std::memory_order_relaxed);
+  set_engine(default_generator(), engine);
+}
+Engine engine_of(const Generator& generator) { return is_twister(generator) ? Engine::Twister : Engine::Philox; }
+void set_engine(const Generator& generator, Engine engine) {
+  const PhiloxRange place = generator_position(generator);
+  auto made = engine == Engine::Twister ? std::make_unique<Twister>(place.seed) : nullptr;
+  const std::lock_guard guard(positions());
+  generator->twister = std::move(made);
+  generator->seed = place.seed;
+  generator->offset = 0;
+}
+std::vector<char> twister_state(const Generator& generator) {
+  std::vector<char> bytes(Twister::kStateBytes);
+  const std::lock_guard guard(positions());
+  if (generator->twister) generator->twister->save(bytes.data());
+  return bytes;
+}
+bool set_twister_state(const Generator& generator, const char* bytes) {
+  auto made = std::make_unique<Twister>(0);
+  if (!made->restore(bytes)) return false;
+  const std::lock_guard guard(positions());
+  generator->twister = std::move(made);
+  return true;
 }
 
 }  // namespace taeda

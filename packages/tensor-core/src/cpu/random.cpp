@@ -7,6 +7,7 @@
 
 #include "cpu/kernel.h"
 #include "cpu/loops/random.h"
+#include "cpu/twisted.h"
 #include "taeda/half.h"
 #include "taeda/interrupt.h"
 #include "taeda/ops/arith.h"
@@ -95,6 +96,7 @@ Tensor pairs(const Tensor& self) {
 
 void uniform(const Tensor& self, double low, double high, const Generator& generator) {
   if (is_complex(self.dtype()) && self.contiguous()) return uniform(pairs(self), low, high, generator);
+  if (is_twister(generator)) return twisted::uniform(self, low, high, generator);
   const LoopParams p{Scalar(low), Scalar(high)};
   if (is_half(self) && high > low && self.numel())
     return fill_below(kUniformFloat, DType::Float32, self, p, generator, high);
@@ -104,13 +106,16 @@ void normal(const Tensor& self, double mean, double std, const Generator& genera
   // A complex normal number has half the variance in each part.
   if (is_complex(self.dtype()) && self.contiguous())
     return normal(pairs(self), mean, std * 0.70710678118654752440, generator);
+  if (is_twister(generator)) return twisted::normal(self, mean, std, generator);
   fill_floating(kNormalFloat, self, {Scalar(mean), Scalar(std)}, generator);
 }
 void exponential(const Tensor& self, double rate, const Generator& generator) {
+  if (is_twister(generator)) return twisted::exponential(self, rate, generator);
   fill_floating(kExponentialFloat, self, {Scalar(rate)}, generator);
   if (self.dtype() == DType::Float16) ops::clamp_min_(self, Tensor(0x1p-24));  // never 0, as in the wider dtypes
 }
 void bernoulli(const Tensor& self, double p, const Generator& generator) {
+  if (is_twister(generator)) return twisted::bernoulli(self, p, generator);
   if (self.dtype() == DType::Bool && self.contiguous() && self.numel())
     return fill_run(kBernoulliByte, self.bytes(), self.numel(), 1, {Scalar(p)}, generator);
   fill(kBernoulliByte, DType::UInt8, self, {Scalar(p)}, generator);
@@ -130,10 +135,12 @@ void transformed(const Tensor& self, const Generator& generator, const F& f) {
   copy_elements(self, plain);
 }
 void geometric(const Tensor& self, double p, const Generator& generator) {
+  if (is_twister(generator)) return twisted::geometric(self, p, generator);
   const double scale = 1 / std::log1p(-p);
   transformed(self, generator, [=](double u) { return std::max(1.0, std::ceil(std::log1p(-u) * scale)); });
 }
 void cauchy(const Tensor& self, double median, double sigma, const Generator& generator) {
+  if (is_twister(generator)) return twisted::cauchy(self, median, sigma, generator);
   transformed(self, generator, [=](double u) { return median + sigma * std::tan(3.14159265358979323846 * (u - 0.5)); });
 }
 
@@ -152,6 +159,11 @@ uint64_t natural_count(DType d) {
 void random(const Tensor& self, std::optional<int64_t> low, std::optional<int64_t> high, const Generator& generator) {
   if (low && !high) std::swap(low, high);
   const int64_t first = low.value_or(0);
+  if (is_twister(generator)) {
+    if (!low && !high) return twisted::natural(self, natural_count(self.dtype()), generator);
+    const uint64_t end = high ? uint64_t(*high) : natural_count(self.dtype());
+    return twisted::integers(self, first, end - uint64_t(first), generator);
+  }
   LoopParams p;
   p.integer[0] = first;
   p.integer[1] = int64_t(high ? uint64_t(*high) - uint64_t(first) : natural_count(self.dtype()));
@@ -182,6 +194,7 @@ class Stream {
   int used_ = 4;
 };
 
+template <class Stream>
 double poisson_number(double rate, Stream& stream) {
   if (rate < 10) {
     double product = stream.next();
@@ -208,6 +221,12 @@ Tensor poisson(const Tensor& self, const Generator& generator) {
   double* x = rates.data<double>();
   for (int64_t i = 0; i < rates.numel(); ++i)
     check(x[i] >= 0, ErrorKind::Runtime, "poisson: argument 'self' must not be negative, found ", x[i]);
+  if (is_twister(generator)) {
+    twisted::Stream stream(generator);
+    for (int64_t i = 0; i < rates.numel(); ++i) x[i] = x[i] == 0 ? 0 : poisson_number(x[i], stream);
+    copy_elements(out, rates);
+    return out;
+  }
   const PhiloxRange range = reserve(generator, 1 << 20);
   const Unlocked unlocked(rates.numel() > 8192);
   parallel_for(rates.numel(), 1024, [&](int64_t begin, int64_t end) {
@@ -266,6 +285,13 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement, const 
   const Tensor weights = empty(self.sizes(), DType::Float64);
   copy_elements(weights, self);
   const Tensor out = empty(self.dim() == 2 ? Shape{rows, samples} : Shape{samples}, DType::Int64);
+  if (is_twister(generator)) {
+    for (int64_t r = 0; r < rows; ++r) check_weights(weights.data<double>() + r * n, n, samples, replacement);
+    const Tensor given = empty(self.sizes(), self.dtype() == DType::Float64 ? DType::Float64 : DType::Float32);
+    copy_elements(given, self);
+    twisted::draw(given, rows, n, samples, replacement, out.data<int64_t>(), generator);
+    return out;
+  }
   const PhiloxRange range = reserve(generator, uint64_t(std::max(samples, n)) / 2 + 1);
   const Unlocked unlocked(weights.numel() > 32768 || samples > 32768);
   for (int64_t r = 0; r < rows; ++r) {

@@ -9,7 +9,19 @@ namespace taeda::py {
 
 PyTypeObject* GeneratorType = nullptr;
 
+const char* name_of(Engine engine) { return engine == Engine::Twister ? "mt19937" : "philox"; }
+Engine engine_of_name(const char* op, PyObject* o) {
+  const char* given = PyUnicode_Check(o) ? PyUnicode_AsUTF8(o) : nullptr;
+  if (!given) fail(ErrorKind::Type, op, ": argument 'engine' must be 'philox' or 'mt19937', found ", type_name(o));
+  for (const Engine engine : {Engine::Philox, Engine::Twister})
+    if (std::string_view(given) == name_of(engine)) return engine;
+  fail(ErrorKind::Value, op, ": argument 'engine' must be 'philox' or 'mt19937', found '", given, "'");
+}
+
 namespace {
+
+/// That of PyTorch's generators which were given none.
+constexpr uint64_t kTwisterSeed = 67280421310721;
 
 Generator& value_of(PyObject* self) { return reinterpret_cast<PyGenerator*>(self)->value; }
 
@@ -20,14 +32,20 @@ PyObject* make(PyTypeObject* type, Generator generator) {
 }
 
 PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static const char* const names[] = {"device", nullptr};
-  PyObject* device = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names), &device)) return nullptr;
+  static const char* const names[] = {"device", "engine", nullptr};
+  PyObject *device = Py_None, *engine = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$O:Generator", const_cast<char**>(names), &device, &engine))
+    return nullptr;
   return guarded([&] {
     const std::optional<Device> chosen = device == Py_None ? Device{} : as_device(device);
     if (!chosen)
       fail(ErrorKind::Type, "Generator: argument 'device' must be a device or its name, found ", type_name(device));
-    return make(type, new_generator(0x7aeda5eedull, *chosen));
+    const Engine made = engine == Py_None ? default_engine() : engine_of_name("Generator", engine);
+    check(engine == Py_None || made == Engine::Philox || chosen->backend == kCPU, ErrorKind::Value,
+          "Generator: argument 'engine' must be 'philox' on devices other than the cpu, found 'mt19937'");
+    Generator fresh = new_generator(made == Engine::Twister ? kTwisterSeed : 0x7aeda5eedull, *chosen);
+    if (engine_of(fresh) != made && chosen->backend == kCPU) set_engine(fresh, made);
+    return make(type, std::move(fresh));
   });
 }
 
@@ -59,9 +77,15 @@ PyObject* initial_seed(PyObject* self, PyObject*) {
   return guarded([&] { return PyLong_FromUnsignedLongLong(generator_position(value_of(self)).seed); });
 }
 
-/// A uint8 tensor of 16 bytes: seed, then position.
+/// A uint8 tensor: seed and position in 16 bytes, or a twister's state as PyTorch lays it out.
 PyObject* get_state(PyObject* self, PyObject*) {
   return guarded([&] {
+    if (engine_of(value_of(self)) == Engine::Twister) {
+      const std::vector<char> saved = twister_state(value_of(self));
+      Tensor state = empty(Shape{int64_t(saved.size())}, DType::UInt8);
+      std::memcpy(state.bytes(), saved.data(), saved.size());
+      return wrap(std::move(state));
+    }
     Tensor state = empty(Shape{16}, DType::UInt8);
     const PhiloxRange at = generator_position(value_of(self));
     std::memcpy(state.bytes(), &at.seed, 8);
@@ -74,11 +98,18 @@ PyObject* set_state(PyObject* self, PyObject* state) {
     if (!is_tensor(state))
       fail(ErrorKind::Type, "Generator.set_state: argument 'new_state' must be a Tensor, found ", type_name(state));
     const Tensor bytes = ops::to_device(tensor_of(state), Device{});
-    if (bytes.dtype() != DType::UInt8 || bytes.numel() != 16 || !bytes.contiguous()) [[unlikely]]
+    const bool twister = value_of(self)->device.backend == kCPU && bytes.numel() == int64_t(Twister::kStateBytes);
+    if (bytes.dtype() != DType::UInt8 || !(bytes.numel() == 16 || twister) || !bytes.contiguous()) [[unlikely]]
       fail(ErrorKind::Value,
-           "Generator.set_state: argument 'new_state' must be the uint8 tensor of 16 elements that get_state gave, "
-           "found ",
+           "Generator.set_state: argument 'new_state' must be the uint8 tensor that get_state gave, of 16 elements or, "
+           "of an mt19937 on the cpu, 5056, found ",
            describe(bytes));
+    if (twister) {
+      check(set_twister_state(value_of(self), bytes.bytes()), ErrorKind::Value,
+            "Generator.set_state: argument 'new_state' holds no state of an mt19937");
+      return Py_NewRef(self);
+    }
+    if (engine_of(value_of(self)) == Engine::Twister) set_engine(value_of(self), Engine::Philox);
     uint64_t at[2];
     std::memcpy(at, bytes.bytes(), sizeof at);
     set_generator(value_of(self), at[0], at[1]);
@@ -89,7 +120,9 @@ PyObject* clone_state(PyObject* self, PyObject*) {
   return guarded([&] {
     const PhiloxRange at = generator_position(value_of(self));
     Generator copy = new_generator(at.seed, value_of(self)->device);
-    copy->offset = at.offset;
+    if (const Engine engine = engine_of(value_of(self)); engine_of(copy) != engine) set_engine(copy, engine);
+    if (copy->twister) set_twister_state(copy, twister_state(value_of(self)).data());
+    else copy->offset = at.offset;
     return make(GeneratorType, std::move(copy));
   });
 }
@@ -102,6 +135,7 @@ PyObject* reduce(PyObject* self, PyObject*) {
     return Py_BuildValue("O(OO)", rebuild.get(), device.get(), state.get());
   });
 }
+PyObject* get_engine(PyObject* self, void*) { return PyUnicode_FromString(name_of(engine_of(value_of(self)))); }
 PyObject* get_device(PyObject* self, void*) { return wrap(value_of(self)->device); }
 
 PyMethodDef methods[] = {
@@ -115,6 +149,7 @@ PyMethodDef methods[] = {
     {"__reduce__", reduce, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef attributes[] = {{"device", get_device, nullptr, "Device whose operators use the stream.", nullptr},
+                            {"engine", get_engine, nullptr, "'philox' or 'mt19937': what makes the numbers.", nullptr},
                             {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(construct)},
@@ -122,10 +157,12 @@ PyType_Slot slots[] = {
     {Py_tp_methods, methods},
     {Py_tp_getset, attributes},
     {Py_tp_doc,
-     const_cast<char*>("Generator(device='cpu')\n\nIndependent stream of random numbers: reproducible, saved and "
-                       "restored by state.\n\n"
-                       "Source:\n    Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC 2011).\n\n"
-                       "Example:\n    >>> g = taeda.Generator().manual_seed(3)\n    >>> g.initial_seed()\n    3")},
+     const_cast<char*>(
+         "Generator(device='cpu', *, engine=None)\n\nIndependent stream of random numbers: reproducible, saved and "
+         "restored by state. Made of a Philox counter, or of the Mersenne twister whose numbers are "
+         "PyTorch's where `engine` is 'mt19937' or `taeda.random.set_engine` has chosen that.\n\n"
+         "Source:\n    Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC 2011).\n\n"
+         "Example:\n    >>> g = taeda.Generator().manual_seed(3)\n    >>> g.initial_seed()\n    3")},
     {0, nullptr}};
 PyType_Spec spec{"taeda_tensor_core.Generator", sizeof(PyGenerator), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
                  slots};

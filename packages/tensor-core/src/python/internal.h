@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "python/pytensor.h"
+#include "taeda/generator_state.h"
 
 namespace taeda::py {
 
@@ -32,6 +33,9 @@ std::string_view text_of(PyObject* o, const char* what);
 std::optional<Scalar> number_for(PyObject* o, const char* op, const char* argument);
 /// A seed: 64 bits, signed or not, so that -1 is one too.
 uint64_t seed_of(PyObject* o);
+/// The engine that an argument named 'engine' stands for: "philox" or "mt19937".
+Engine engine_of_name(const char* op, PyObject* o);
+const char* name_of(Engine engine);
 /// An attribute, or null without an error when it is missing.
 Object optional_attribute(PyObject* o, const char* name);
 

@@ -164,6 +164,13 @@ PyObject* py_default_generator(PyObject*, PyObject* const* args, Py_ssize_t coun
     return wrap(default_generator(Given(known, args, count, names).device(0).value_or(Device{})));
   });
 }
+PyObject* py_set_engine(PyObject*, PyObject* engine) {
+  return guarded([&] {
+    set_default_engine(engine_of_name("set_engine", engine));
+    Py_RETURN_NONE;
+  });
+}
+PyObject* py_get_engine(PyObject*, PyObject*) { return PyUnicode_FromString(name_of(default_engine())); }
 
 // --- the operator table ---
 
@@ -238,6 +245,8 @@ PyMethodDef runtime_functions[] = {
      "later.\n\nExample:\n    >>> "
      "taeda.manual_seed(0).initial_seed()\n    0"},
     {"_default_generator", TAEDA_FAST(py_default_generator), nullptr},
+    {"_set_random_engine", py_set_engine, METH_O, nullptr},
+    {"_random_engine", py_get_engine, METH_NOARGS, nullptr},
     {"_operators", operators, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -4,11 +4,14 @@ The names follow PyTorch's. Operators that have no place at top level (building 
 """
 
 # ruff: noqa: F401 (the imported names are the package's surface)
+import os as _os
 import sys as _sys
 
 from taeda_tensor_core import _C
 
 _C._check_interpreter()  # a sub-interpreter gets the extension that the main one has loaded
+if _engine := _os.environ.get("TAEDA_RANDOM"):
+    _C._set_random_engine(_engine)
 
 # Everything public that the extension offers: dtypes, operators, creation, randomness.
 globals().update({_name: _value for _name, _value in vars(_C).items() if not _name.startswith("_")})

@@ -12,10 +12,12 @@ __all__ = [
     "default_generator",
     "fork_rng",
     "generator_of",
+    "get_engine",
     "get_rng_state",
     "initial_seed",
     "manual_seed",
     "seed",
+    "set_engine",
     "set_rng_state",
     "thread_safe_generator",
 ]
@@ -56,6 +58,41 @@ def get_rng_state(device: object = "cpu") -> Tensor:
 def set_rng_state(new_state: Tensor, device: object = "cpu") -> None:
     """Go back to a state that get_rng_state gave."""
     generator_of(device).set_state(new_state)
+
+
+def set_engine(engine: str) -> None:
+    """Choose what the cpu's generators make their numbers by; `TAEDA_RANDOM` in the environment does so at start.
+
+    Args:
+        engine: "philox", the default: a counter, whose numbers any number of threads fill in at once, the same ones.
+            "mt19937": the Mersenne twister of PyTorch's cpu. A program that is seeded then draws the very numbers that
+            it draws there (uniform, normal, exponential, Cauchy, geometric and Poisson ones, integers, permutations,
+            `bernoulli`, `multinomial`, dropout), of normal and exponential numbers all but the last digits, on one
+            thread. States are exchanged with PyTorch's: `set_rng_state` takes them and `get_rng_state` gives them.
+            Other distributions draw from the same stream, but other numbers.
+
+    The default generator goes to the beginning of its seed's stream, and generators that are made later are of the same
+    engine.
+
+    Raises:
+        ValueError: It is neither.
+
+    Example:
+        >>> taeda.random.set_engine("mt19937")
+        >>> int(taeda.manual_seed(42) and taeda.randint(10, ()))
+        2
+        >>> taeda.random.set_engine("philox")
+
+    Source:
+        Matsumoto and Nishimura, Mersenne Twister (ACM TOMACS 8, 1998); Salmon et al., Parallel random numbers: as easy
+        as 1, 2, 3 (SC 2011).
+    """
+    _C._set_random_engine(engine)
+
+
+def get_engine() -> str:
+    """The engine of the cpu's generators that are made now: "philox" or "mt19937"."""
+    return _C._random_engine()
 
 
 def seed() -> int:

@@ -182,10 +182,23 @@ void integer64(void* out_, uint64_t seed, uint64_t offset, const LoopParams& p, 
       out[w * N + j] = int64_t(low + (choices ? uint64_t(Wide(word) * choices >> 64) : word));
     }
 }
+template <class T>
+void normal_sixteens(void* out_, int64_t groups, double mean, double std) {
+  T* x = static_cast<T*>(out_);
+  for (; groups; --groups, x += 16)
+    for (int j = 0; j < 8; ++j) {
+      const double radius = std::sqrt(-2.0 * vlog(1.0 - double(x[j]))),
+                   angle = double(x[j + 8]) * 6.28318530717958647692;
+      x[j] = T(radius * vcos(angle) * std + mean);
+      x[j + 8] = T(radius * vsin(angle) * std + mean);
+    }
+}
 
 }  // namespace
 
 constinit const RandomTable random = {{uniform_float, uniform_double, normal_float, normal_double, bernoulli_byte,
-                                       exponential_float, exponential_double, integer64}};
+                                       exponential_float, exponential_double, integer64},
+                                      normal_sixteens<float>,
+                                      normal_sixteens<double>};
 
 }  // namespace taeda::loops::TAEDA_ISA

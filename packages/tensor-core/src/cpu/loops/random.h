@@ -21,8 +21,12 @@ enum Distribution {
 /// Fills one group; only the first `count` numbers need be right. Parameters by distribution: (low, high), (mean, std),
 /// (p), (rate), (integer low, integer count).
 using GroupFn = void (*)(void* out, uint64_t seed, uint64_t offset, const LoopParams& params, int64_t count);
+/// Makes groups of sixteen uniform numbers of [0, 1) normal ones in their place: each of the first eight of a group is
+/// a pair with the one eight places behind.
+using SixteensFn = void (*)(void* numbers, int64_t groups, double mean, double std);
 struct RandomTable {
   GroupFn fill[kDistributionCount];
+  SixteensFn float_sixteens, double_sixteens;
 };
 
 /// Declares the copy of one instruction set.
