@@ -105,8 +105,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     """A tensor with the values of `tensor` that moves along `tangent`.
 
     Raises:
-        RuntimeError: No level is in force.
-        ValueError: A dtype without derivatives, or a tangent of another shape.
+        RuntimeError: No level is in force, or the tangent has another shape.
+        ValueError: A dtype without derivatives.
     """
     if _thread.duals is None:
         raise RuntimeError(
@@ -116,7 +116,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         if not (value.is_floating_point() or value.is_complex()):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {value.dtype}")
     if tensor.shape != tangent.shape:
-        raise ValueError(
+        raise RuntimeError(
             f"make_dual: argument 'tangent' has shape {tuple(tangent.shape)}, expected {tuple(tensor.shape)}"
         )
     with enable_grad():
