@@ -157,3 +157,105 @@ def test_programs_in_operators():
     (y,) = core.graph_module(*state, taeda.full((2, 3), 2.0), 2.0)
     assert taeda.equal(y, net(taeda.full((2, 3), 2.0), 2.0)["y"])
     assert core.module()(taeda.ones(5, 3), 2.0)["y"].shape == (5, 2)
+
+
+class Conditional(nn.Module):
+    """A branch on a sum, with a layer, a buffer, a tensor and a size from around it."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(3, 3)
+        self.register_buffer("shift", taeda.ones(3))
+
+    def forward(self, x, y):
+        rows, moved = x.shape[0], y.sin()
+
+        def up(x):
+            return self.inner(x) + moved + self.shift
+
+        def down(x):
+            return x - moved * rows
+
+        return taeda.cond(x.sum() > 0, up, down, (x,)) * 2
+
+
+def test_both_branches_of_cond_are_exported():
+    module = Conditional()
+    given = (taeda.ones(2, 3), taeda.ones(3))
+    program = taeda.export.export(module, given, dynamic_shapes={"x": {0: Dim("n")}, "y": None})
+    file = io.BytesIO()
+    taeda.export.save(program, file)
+    file.seek(0)
+    for runs in (program.module(), taeda.export.load(file).module()):
+        for x in (taeda.ones(4, 3), -taeda.ones(5, 3)):
+            assert taeda.equal(runs(x, taeda.full((3,), 0.5)), module(x, taeda.full((3,), 0.5)))
+    (node,) = program.graph.find_nodes(op="call_function", target=taeda.cond)
+    assert [part.target for part in node.args[1:3]] == ["true_graph_0", "false_graph_0"]
+    called = {part.target for part in program.graph_module.false_graph_0.graph.nodes}
+    assert {"mul", "sub"} <= called and taeda.nn.functional.linear not in called
+
+
+def test_both_branches_of_cond_are_kept_as_operators():
+    module, y = Conditional(), taeda.ones(3)
+    program = taeda.export.export(module, (taeda.ones(2, 3), y)).run_decompositions()
+    state = [program.state_dict[name] for name in ("inner.weight", "inner.bias", "shift")]
+    for x in (taeda.ones(2, 3), -taeda.ones(2, 3)):
+        (out,) = program.graph_module(*state, x, y)
+        taeda.testing.assert_close(out, module(x, y))
+
+
+def test_cond_inside_of_cond_and_of_containers():
+    class Nested(nn.Module):
+        def forward(self, both):
+            def inner(pair):
+                return taeda.cond(
+                    pair["a"].max() > 2, lambda a: (a + 2, a), lambda a: (a * 3, -a), (pair["a"],)
+                )
+
+            first, second = taeda.cond(
+                both["a"].sum() > 0, inner, lambda pair: (pair["b"] - 1, pair["a"] * 1), (both,)
+            )
+            return first + 10 * second
+
+    runs = taeda.export.export(Nested(), ({"a": taeda.ones(2), "b": taeda.ones(2)},)).module()
+    for value in (1.0, 3.0, -1.0):
+        both = {"a": taeda.full((2,), value), "b": taeda.zeros(2)}
+        assert taeda.equal(runs(both), Nested()(both))
+
+
+def test_branches_that_do_not_fit_are_refused():
+    class Uneven(nn.Module):
+        def forward(self, x):
+            return taeda.cond(x.sum() > 0, lambda x: (x, x), lambda x: (x,), (x,))
+
+    class Asking(nn.Module):
+        def forward(self, x):
+            return taeda.cond(x.sum() > 0, lambda x: x if x.sum() > 1 else -x, lambda x: x, (x,))
+
+    with pytest.raises(RuntimeError, match="cond: the branches gave"):
+        taeda.export.export(Uneven(), (taeda.ones(2),))
+    with pytest.raises(GuardOnDataDependentSymNode):
+        taeda.export.export(Asking(), (taeda.ones(2),))
+
+
+def test_export_leaves_buffers_and_inputs_as_they_were():
+    class Counting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("calls", taeda.zeros(()))
+            self.register_buffer("last", taeda.zeros(2))
+            self.norm = nn.BatchNorm1d(2)
+
+        def forward(self, x):
+            self.calls.add_(1)
+            self.last = x * 2
+            return self.norm(x.mul_(3))
+
+    module, x = Counting(), taeda.ones(4, 2)
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    program = taeda.export.export(module, (x,))
+    assert taeda.equal(x, taeda.ones(4, 2))
+    for name, value in module.state_dict().items():
+        assert taeda.equal(value, before[name]), name
+    program.module()(x)
+    assert module.calls.item() == 1 and taeda.equal(x, taeda.full((4, 2), 3.0))

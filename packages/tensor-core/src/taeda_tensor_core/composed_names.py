@@ -235,6 +235,8 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable, operands: Sequence[An
     """
     if not callable(true_fn) or not callable(false_fn):
         raise RuntimeError("cond: Expect both branches to be callable.")
+    if _C._function_mode_stack():  # a program that is recorded keeps both branches
+        return _C._handle_override(cond, (), (pred, true_fn, false_fn, operands), {})
     return (true_fn if _truth("cond", pred) else false_fn)(*operands)
 
 

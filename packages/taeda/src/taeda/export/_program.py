@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from taeda.export._guards import Guards
 from taeda.export.graph_signature import ExportGraphSignature, signature_of
+from taeda.utils import _pytree
 from taeda_registry.slots import nn, tensor
 
 if TYPE_CHECKING:
@@ -205,12 +207,32 @@ def _exported(
     if not isinstance(args, tuple):
         raise TypeError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
     guards = guards_of(_names(mod.forward, args, {}), args, kwargs, dynamic_shapes)
-    done = record(
-        mod, args, kwargs, root=mod, name=type(mod).__name__, keep_class=True, data_dependent=not strict
-    )
+    with _left_alone(mod, (args, kwargs)):
+        done = record(
+            mod, args, kwargs, root=mod, name=type(mod).__name__, keep_class=True, data_dependent=not strict
+        )
     if done.module is None:
         raise RuntimeError(f"export: {type(mod).__name__} cannot be exported: {done.failure}")
     return ExportedProgram(done.module, (args, kwargs), guards)
+
+
+@contextmanager
+def _left_alone(mod: nn.Module, inputs: Any) -> Iterator[None]:
+    """Context after which a module's buffers, and the tensors that it is given, are what they were."""
+    places = [(part, name, value) for part in mod.modules() for name, value in part._buffers.items()]
+    held = [value for _, _, value in places] + _pytree.tree_leaves(inputs)
+    before = [
+        (value, value._version, value.detach().clone()) for value in held if isinstance(value, tensor.Tensor)
+    ]
+    try:
+        yield
+    finally:
+        for part, name, value in places:
+            part._buffers[name] = value
+        with tensor.no_grad():
+            for value, version, elements in before:
+                if value._version != version:
+                    value.copy_(elements)
 
 
 def save(ep: ExportedProgram, f: Any, *, extra_files: dict[str, Any] | None = None, **_: Any) -> None:

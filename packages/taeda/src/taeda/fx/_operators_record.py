@@ -7,6 +7,7 @@ dispatch modes are told it: sizes are numbers here.
 from __future__ import annotations
 
 import operator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from taeda.fx._code import _PyTreeCodeGen, _PyTreeInfo
@@ -19,9 +20,9 @@ from taeda.utils._python_dispatch import TorchDispatchMode
 from taeda_registry.slots import nn, tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["OperatorRecording", "recorded"]
+__all__ = ["OperatorRecording", "following_cond", "recorded"]
 
 
 class OperatorRecording(TorchDispatchMode):  # type: ignore[misc]
@@ -32,12 +33,14 @@ class OperatorRecording(TorchDispatchMode):  # type: ignore[misc]
 
     Attributes:
         graph: The graph so far.
+        paused: Whether operators run without being kept.
     """
 
     def __init__(self, decompositions: Mapping[Any, Callable[..., Any]] | None = None) -> None:
         super().__init__()
         self.graph = Graph()
         self.holder = nn.Module()
+        self.paused = False
         self._decompositions = dict(decompositions or {})
         self._nodes: dict[int, Node] = {}
         self._by_memory: dict[Any, Node] = {}  # autograd keeps results as other objects over the same memory
@@ -48,6 +51,8 @@ class OperatorRecording(TorchDispatchMode):  # type: ignore[misc]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        if self.paused:
+            return func(*args, **kwargs)
         if (instead := self._decompositions.get(func)) is not None:
             with self:
                 result = instead(*args, **kwargs)
@@ -60,6 +65,35 @@ class OperatorRecording(TorchDispatchMode):  # type: ignore[misc]
         elif result is None and given[0]:
             self._call(func, given)
         return result
+
+    def cond(self, pred: Any, branches: tuple[GraphModule, GraphModule], operands: Any) -> Any:
+        """The result of a `cond` between graph modules, which are kept as graphs of operators."""
+        given = self._arg(pred), self._arg(tuple(operands))
+        number = sum(name.startswith("true_graph_") for name in self.holder._modules)
+        self.paused = True
+        try:
+            done = [
+                self._branch(branch, operands, f"{kind}_graph_{number}")
+                for kind, branch in zip(("true", "false"), branches, strict=True)
+            ]
+            taken = done[0 if bool(pred) else 1][1]
+        finally:
+            self.paused = False
+        modules = [node for node, _ in done]
+        node = self.graph.call_function(tensor.cond, (given[0], *modules, given[1]))
+        self.know(taken, node)
+        return taken
+
+    def _branch(self, branch: GraphModule, operands: Any, path: str) -> tuple[Node, Any]:
+        """The node of a branch's graph module, and its result."""
+        inner = OperatorRecording(self._decompositions)
+        names = [node.name for node in branch.graph.nodes if node.op == "placeholder"]
+        for name, value in zip(names, operands, strict=True):
+            inner.input(name, value)
+        with following_cond(inner):
+            result = branch(*operands)
+        self.holder.add_module(path, inner.finished(result, path))
+        return self.graph.get_attr(path), result
 
     def _call(self, func: Any, given: tuple[Any, Any]) -> Node:
         name = str(func).split(".")[1]  # without package and overload
@@ -123,6 +157,28 @@ class OperatorRecording(TorchDispatchMode):  # type: ignore[misc]
         """The graph module, which gives a value."""
         self.graph.output(self._arg(result))
         return GraphModule(self.holder, self.graph, name)
+
+
+class _Conds(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]
+    """Hands `cond` between graph modules to a recording of operators, which would see the operators of one branch."""
+
+    def __init__(self, recording: OperatorRecording) -> None:
+        super().__init__()
+        self._recording = recording
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func is tensor.cond and isinstance(args[1], GraphModule):
+            return self._recording.cond(args[0], (args[1], args[2]), args[3])
+        return func(*args, **(kwargs or {}))
+
+
+@contextmanager
+def following_cond(recording: OperatorRecording) -> Iterator[None]:
+    """Context in which a recording keeps operators, and both branches of each `cond` between graph modules."""
+    with recording, _Conds(recording):
+        yield
 
 
 def _place(value: Any) -> Any:

@@ -175,6 +175,8 @@ class _Recording(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        if func is tensor.cond:
+            return self._cond(*args)
         if not self.data_dependent and getattr(func, "__name__", "") in _BRANCHES:
             self._refuse_branch(func, args)
         if self.failure is not None:
@@ -191,6 +193,25 @@ class _Recording(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name
         """Raise for a question about elements that are only known when the program runs."""
         if any(id(item) in self.nodes for item in args):
             raise _BranchError(func.__name__)
+
+    def attach(self, name: str, module: GraphModule) -> Node:
+        """The node of a module that is given to a function, under a name with a number."""
+        number = sum(child.startswith(f"{name}_") for child in self.holder._modules)
+        self.holder.add_module(f"{name}_{number}", module)
+        return self.graph.get_attr(f"{name}_{number}")
+
+    def _cond(self, pred: Any, true_fn: Any, false_fn: Any, operands: Any) -> Any:
+        """Both branches where an element decides, else the one that is taken; that too where it is taken for good."""
+        from taeda.fx._branches import record_cond
+
+        if self.data_dependent or self.failure is not None or not isinstance(pred, tensor.Tensor):
+            with self:
+                return (true_fn if bool(pred) else false_fn)(*operands)
+        try:
+            return record_cond(self, pred, (true_fn, false_fn), operands)
+        except _CannotRecordError as error:
+            self.failure = str(error)
+            return tensor.cond(pred, true_fn, false_fn, operands)
 
     def _prepared(self, func: Any, args: Any, kwargs: Any) -> Any:
         """The arguments as nodes, taken before the function changes any; what cannot be is told when it matters."""

@@ -1,0 +1,118 @@
+"""Both branches of a `cond` in the graph of a program, each as a graph module of its own.
+
+A branch may use what it was not given: tensors and sizes that the program around it has. These become inputs of both
+branches, after the operands, so that the node tells everything that its result depends on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from taeda.fx._record import _active, _CannotRecordError, _finished, _Int, _Recording
+from taeda.utils import _pytree
+from taeda_registry.slots import tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from taeda.fx.node import Node
+
+__all__ = ["record_cond"]
+
+
+class _Branch(_Recording):
+    """What one branch does; tensors of the program around it become further inputs."""
+
+    def __init__(self, outer: _Recording, operands: list[Any], further: list[Node]) -> None:
+        super().__init__(None, outer.data_dependent)
+        self.outer, self.further = outer, further
+        self.inputs: dict[Node, Node] = {}
+        self.last: Node | None = None
+        for value in operands:
+            self.know(value, self._input(outer.arg(value)))
+        for node in further:
+            self.inputs[node] = self._input(node)
+
+    def _input(self, node: Node) -> Node:
+        """A placeholder after the last one, named after the node outside."""
+        if self.last is None:
+            self.last = self.graph.placeholder(f"{node.name}_1")
+        else:
+            with self.graph.inserting_after(self.last):
+                self.last = self.graph.placeholder(f"{node.name}_1")
+        return self.last
+
+    def lifted(self, node: Node) -> Node:
+        """The input of the branch for a node outside."""
+        if node not in self.inputs:
+            if node not in self.further:
+                self.further.append(node)
+            self.inputs[node] = self._input(node)
+        return self.inputs[node]
+
+    def arg(self, value: Any) -> Any:
+        if isinstance(value, _Int) and value.recording is self.outer:
+            return self.lifted(value.node)
+        return super().arg(value)
+
+    def _tensor(self, value: Any) -> Node:
+        return self.nodes.get(id(value)) or self.lifted(self.outer._tensor(value))
+
+    def run(self, function: Callable[..., Any], args: Any) -> Any:
+        """The branch's result."""
+        _active.append(self)
+        try:
+            with self:
+                return function(*args)
+        finally:
+            _active.remove(self)
+
+
+def _checked(result: Any) -> Any:
+    leaves = _pytree.tree_leaves(result)
+    if not leaves or not all(isinstance(leaf, tensor.Tensor) for leaf in leaves):
+        raise RuntimeError(f"cond: a branch gave {result!r}, expected tensors, or tuples and lists of them")
+    return [(leaf.dim(), leaf.dtype) for leaf in leaves]
+
+
+def record_cond(outer: _Recording, pred: Any, branches: tuple[Any, Any], operands: Any) -> Any:
+    """The result of a `cond` of which both branches stand in the graph.
+
+    Args:
+        outer: The recording of the program.
+        pred: A tensor of one element.
+        branches: What is called where it holds, and where not.
+        operands: Their arguments; tensors in them are inputs of the branches.
+
+    Raises:
+        RuntimeError: The branches give different numbers, dimensions or dtypes of tensors.
+        GuardOnDataDependentSymNode: A branch branches itself on elements.
+    """
+    leaves, spec = _pytree.tree_flatten(tuple(operands))
+    places = [index for index, leaf in enumerate(leaves) if isinstance(leaf, tensor.Tensor)]
+    inputs = [leaves[index] for index in places]
+    further: list[Node] = []
+    done = []
+    for function in branches:
+        branch = _Branch(outer, inputs, further)
+        result = branch.run(function, _pytree.tree_unflatten(leaves, spec))
+        done.append((branch, result))
+    first, second = (_checked(result) for _, result in done)
+    if first != second:
+        raise RuntimeError(
+            f"cond: the branches gave {first} and {second} (dimensions, dtype), expected the same"
+        )
+    modules = []
+    for (branch, result), kind in zip(done, ("true", "false"), strict=True):
+        for node in further:
+            branch.lifted(node)
+        made = _finished(branch, result, f"{kind}_graph")
+        if made.module is None:
+            raise _CannotRecordError(f"a branch of cond: {made.failure}")
+        modules.append(outer.attach(f"{kind}_graph", made.module))
+    node = outer.graph.call_function(
+        tensor.cond, (outer.arg(pred), *modules, (*(outer.arg(value) for value in inputs), *further))
+    )
+    taken = done[0 if bool(pred) else 1][1]
+    outer.know(taken, node)
+    return taken
