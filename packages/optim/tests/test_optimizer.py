@@ -70,6 +70,20 @@ def test_hooks_run_in_order_and_can_be_removed(make):
     assert seen == [("pre", True), ("post", True), ("post", True)]
 
 
+def test_hooks_see_and_change_the_arguments_of_a_step(make):
+    optimizer = optim.SGD([make[0]([1.0])], lr=0.1)
+    seen = []
+
+    def instead(o, args, kwargs):
+        assert args == (optimizer, None) and kwargs == {}
+        return (o, lambda: 7.0), {}
+
+    optimizer.register_step_pre_hook(instead)
+    optimizer.register_step_post_hook(lambda o, args, kwargs: seen.append((args[0] is o, args[1]())))
+    assert optimizer.step(None) == 7.0
+    assert seen == [(True, 7.0)]
+
+
 def test_subclass_with_its_own_step_has_hooks_too(make):
     parameter, give_grad, values = make
 

@@ -305,7 +305,10 @@ class Optimizer:
         self._optimizer_load_state_dict_post_hooks: Hooks = OrderedDict()
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHook:
-        """Calls ``hook(optimizer, args, kwargs)`` before every step; it may return new (args, kwargs)."""
+        """Calls ``hook(optimizer, args, kwargs)`` before every step; it may return new (args, kwargs).
+
+        The arguments are those of the function: `args` begins with the optimizer.
+        """
         return _add_hook(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHook:
@@ -456,6 +459,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         if wraps or type(self).step is not hooked:
             return step(self, *args, **kwargs)
         # Written out: a profiler's hooks stand here while its program trains. A hook may take itself away.
+        args = (self, *args)
         if _global_pre_hooks:
             for hook in tuple(_global_pre_hooks.values()):
                 if (changed := hook(self, args, kwargs)) is not None:
@@ -464,7 +468,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
             for hook in tuple(own["_optimizer_step_pre_hooks"].values()):
                 if (changed := hook(self, args, kwargs)) is not None:
                     args, kwargs = _changed(self, changed)
-        result = step(self, *args, **kwargs)
+        result = step(*args, **kwargs)
         if own["_optimizer_step_post_hooks"]:
             for hook in tuple(own["_optimizer_step_post_hooks"].values()):
                 hook(self, args, kwargs)
