@@ -70,6 +70,7 @@ def test_what_was_exported_lives_on(way, change, size):
     assert all(f[0].item() == -1 for f in filler)
 
 
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
 @pytest.mark.parametrize("growth", GROWTHS)
 @pytest.mark.parametrize("way", WAYS)
 def test_nothing_grows_while_others_hold_it(way, growth):
@@ -86,6 +87,7 @@ def test_nothing_grows_while_others_hold_it(way, growth):
         assert x.shape == (50_000,)
 
 
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
 def test_smaller_shapes_stay_where_they_are():
     x = fresh(6)
     array = x.numpy()
@@ -259,6 +261,7 @@ class Program:
             self.models[at][::2] = number
 
 
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
 @pytest.mark.parametrize("part", range(10))
 def test_random_programs(part):
     """Exports beside set_, data, resize_ and out= always show what NumPy's aliasing says."""

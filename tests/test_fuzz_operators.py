@@ -410,6 +410,7 @@ def test_sorting(data):
     agree(indices, order)
 
 
+@pytest.mark.filterwarnings("ignore:Casting complex values to real")
 @fuzz(200)
 @given(st.data())
 def test_casts(data):

@@ -140,6 +140,7 @@ SHOWN: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
 @pytest.mark.parametrize("program", SHOWN)
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_programs_that_change_what_is_shown(relation: str, program: str) -> None:

@@ -65,6 +65,12 @@ def test_concatenation_errors(build):
         build()
 
 
+def test_a_single_sample_is_split_by_shares():
+    with pytest.warns(UserWarning, match="split at index 1 is 0"):
+        parts = data.random_split(Squares(1), [0.5, 0.5])
+    assert [len(part) for part in parts] == [1, 0]
+
+
 def test_random_split():
     parts = data.random_split(Squares(10), [0.5, 0.25, 0.25], tt.Generator().manual_seed(3))
     assert [len(p) for p in parts] == [6, 2, 2]

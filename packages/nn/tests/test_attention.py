@@ -56,6 +56,7 @@ def test_heads_follow_their_definition(need_weights, rng, to_tensor, close):
         close(apart, scores)
 
 
+@pytest.mark.filterwarnings("ignore:multi_head_attention_forward. mismatched key_padding_mask")
 def test_padding_and_masks_of_every_form_agree(rng, to_tensor, close):
     layer = nn.MultiheadAttention(4, 2, add_zero_attn=True, add_bias_kv=True, batch_first=True).double()
     x = to_tensor(rng.standard_normal((3, 5, 4)))

@@ -200,8 +200,9 @@ def test_variance_of_complex_numbers_is_that_of_their_parts():
 def test_variance_keeps_what_is_no_number():
     assert math.isnan(t.tensor([1.0, math.inf, 2.0]).var().item())
     assert math.isnan(t.tensor([1.0, math.nan, 2.0]).var().item())
-    assert math.isnan(t.tensor([1.0]).var().item())
-    assert math.isnan(t.zeros(0).var().item())
+    for few in (t.tensor([1.0]), t.zeros(0)):
+        with pytest.warns(UserWarning, match="degrees of freedom is <= 0"):
+            assert math.isnan(few.var().item())
     long = t.zeros(5000, 8)
     long[4321, 3] = math.nan
     long[17, 5] = math.inf

@@ -91,6 +91,7 @@ def test_powers_of_two():
 @pytest.mark.parametrize(
     "other", ["bool", "uint8", "int32", "int64", "uint64", "float16", "bfloat16", "float64", "complex64"]
 )
+@pytest.mark.filterwarnings("ignore:Casting complex values")
 def test_every_dtype_by_way_of_float32(other):
     given = tc.tensor([0.0, 1.0, 3.0, 20.0]).to(getattr(tc, other))
     for name in NAMES:

@@ -97,8 +97,11 @@ def test_tensor_copies_and_converts():
     t = taeda.tensor(source)
     t[0] = 5
     assert source[0] == 1
-    again = taeda.tensor(t, dtype=taeda.float64)
-    assert again.dtype is taeda.float64 and taeda.tensor(t).data_ptr() != t.data_ptr()
+    with pytest.warns(UserWarning, match=r"sourceTensor\.detach\(\)\.clone\(\)"):
+        again = taeda.tensor(t, dtype=taeda.float64)
+    assert again.dtype is taeda.float64
+    with pytest.warns(UserWarning, match="To copy construct from a tensor"):
+        assert taeda.tensor(t).data_ptr() != t.data_ptr()
     assert taeda.tensor([1.7, -1.7], dtype=taeda.int32).tolist() == [1, -1]
     assert taeda.tensor([0, 2.5], dtype=taeda.bool).tolist() == [False, True]
     assert taeda.tensor([2**64 - 1], dtype=taeda.uint64).tolist() == [2**64 - 1]

@@ -91,7 +91,7 @@ def test_arg_extrema_take_the_first(name, dtype, shape):
             getattr(taeda, name)(tensor(a), axis).numpy(), getattr(np, name)(a, axis=axis)
         )
         np.testing.assert_array_equal(
-            getattr(taeda, name)(tensor(a).T, axis).numpy(), getattr(np, name)(a.T, axis=axis)
+            getattr(taeda, name)(tensor(a.T), axis).numpy(), getattr(np, name)(a.T, axis=axis)
         )
 
 

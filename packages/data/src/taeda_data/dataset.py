@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -180,10 +181,15 @@ def random_split(
         ValueError: lengths that do not sum up to the length of the data set.
     """
     total = len(dataset)  # type: ignore[arg-type]
-    if math.isclose(sum(lengths), 1) and sum(lengths) <= 1 and total != 1:
+    if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         counts = [math.floor(total * share) for share in lengths]
         for i in range(total - sum(counts)):
             counts[i % len(counts)] += 1
+        for i, count in enumerate(counts):
+            if count == 0:
+                warnings.warn(
+                    f"random_split: length of split at index {i} is 0, an empty data set", stacklevel=2
+                )
     else:
         counts = [int(n) for n in lengths]
     if sum(counts) != total:

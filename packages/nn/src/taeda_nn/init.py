@@ -194,6 +194,11 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> 
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / (fan_in + fan_out)), generator)
 
 
+def warn_of_nothing(stacklevel: int) -> None:
+    """Says that a weight has no elements, as a layer of no features has."""
+    warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=stacklevel + 1)
+
+
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
     return calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
 
@@ -215,6 +220,7 @@ def kaiming_uniform_(
         nonlinearity: Name for ``calculate_gain``.
     """
     if 0 in tensor.shape:
+        warn_of_nothing(stacklevel=3)
         return tensor
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound, generator)
@@ -230,6 +236,7 @@ def kaiming_normal_(
 ) -> Tensor:
     """Fills normally, scaled for layers with rectifiers (He et al., 2015); arguments as ``kaiming_uniform_``."""
     if 0 in tensor.shape:
+        warn_of_nothing(stacklevel=3)
         return tensor
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
 

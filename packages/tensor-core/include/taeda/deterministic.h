@@ -24,7 +24,4 @@ inline bool deterministic() noexcept { return determinism() != Determinism::Any;
 /// For kernels that have none: RuntimeError that names `op`, or a warning, or nothing.
 TAEDA_API void alert_not_deterministic(const char* op);
 
-/// Shows a warning to the user; set by the binding.
-extern TAEDA_API void (*host_warning)(const char* text);
-
 }  // namespace taeda

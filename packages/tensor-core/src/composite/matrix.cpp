@@ -10,6 +10,7 @@
 #include "infer/matrices.h"
 #include "taeda/arithmetic.h"
 #include "taeda/ops.h"
+#include "taeda/warn.h"
 
 namespace taeda::impl {
 namespace {
@@ -251,6 +252,8 @@ Tensor cov(const Tensor& self, int64_t correction, const Tensor& fweights, const
     weights = weights.defined() ? weights * aweights : aweights;
   }
   const Tensor total = weights.defined() ? ops::sum(weights) : Tensor(count);
+  if (count <= correction)
+    warn("cov: degrees of freedom is <= 0: ", count, " observations, of which the correction takes off ", correction);
   Tensor divisor;  // weights that are reliabilities take off their mean
   if (!weights.defined()) divisor = Tensor(std::max<int64_t>(0, count - correction));
   else if (!aweights.defined() || correction == 0) divisor = ops::clamp_min(total - Tensor(correction), Tensor(0));

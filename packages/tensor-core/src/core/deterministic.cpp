@@ -4,11 +4,11 @@
 #include <string>
 
 #include "taeda/error.h"
+#include "taeda/warn.h"
 
 namespace taeda {
 
 std::atomic<Determinism> detail::determinism{Determinism::Any};
-void (*host_warning)(const char* text) = nullptr;
 
 void alert_not_deterministic(const char* op) {
   const Determinism wanted = determinism();
@@ -17,7 +17,7 @@ void alert_not_deterministic(const char* op) {
                            "use_deterministic_algorithms(True) was called";
   check(wanted != Determinism::Required, ErrorKind::Runtime, text,
         "; call use_deterministic_algorithms(True, warn_only=True) to be warned only");
-  if (host_warning) host_warning(text.c_str());
+  warn(text);
 }
 
 }  // namespace taeda

@@ -13,6 +13,7 @@
 #include "taeda/ops/cast.h"
 #include "taeda/reach.h"
 #include "taeda/spec.h"
+#include "taeda/warn.h"
 
 namespace taeda {
 
@@ -272,8 +273,13 @@ void resize_output(const Tensor& out, IntSpan sizes, const char* op) {
          " and cannot be resized to the result's shape ", shape_text(sizes));
   check(!out.requires_grad(), ErrorKind::Runtime, op, ": argument 'out' requires grad and cannot be resized");
   // Beyond the elements that it shows there may be an operand.
-  if (out.contiguous() && count_of(sizes, op) <= out.numel()) return show(out.impl(), sizes);
-  check_growth(out, sizes, op, "out");
+  const bool fits = out.contiguous() && count_of(sizes, op) <= out.numel();
+  if (!fits) check_growth(out, sizes, op, "out");
+  if (out.numel() > 0)
+    warn("An output with one or more elements was resized: ", op, "'s argument 'out' had shape ",
+         shape_text(out.sizes()), " and the result has ", shape_text(sizes),
+         "; an empty one, out.resize_(0), is resized without a warning");
+  if (fits) return show(out.impl(), sizes);
   assign_storage(out, empty(sizes, out.dtype(), out.device()));
 }
 

@@ -3,15 +3,26 @@
 
 #include "cpu/kernel.h"
 #include "taeda/parallel.h"
+#include "taeda/warn.h"
 
 namespace taeda::cpu {
 namespace {
 
-void cast_kernel(const Tensor& out, const Tensor& self, DType) { copy_elements(out, self); }
+/// Whoever means it says `.real`.
+void warn_of_lost_parts(DType to, DType from) {
+  if (is_complex(from) && !is_complex(to) && to != DType::Bool)
+    warn("Casting complex values to real discards the imaginary part: ", name(from), " to ", name(to),
+         "; take .real where that is meant");
+}
+void cast_kernel(const Tensor& out, const Tensor& self, DType) {
+  warn_of_lost_parts(out.dtype(), self.dtype());
+  copy_elements(out, self);
+}
 void clone_kernel(const Tensor& out, const Tensor& self, std::optional<std::string_view>) { copy_elements(out, self); }
 
 void copy_kernel(const Tensor& self, const Tensor& src) {
   if (self.bytes() == src.bytes() && same_place(self, src)) return;
+  warn_of_lost_parts(self.dtype(), src.dtype());
   copy_elements(self, src);
 }
 

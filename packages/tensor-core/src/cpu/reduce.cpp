@@ -15,6 +15,7 @@
 #include "taeda/ops/shape.h"
 #include "taeda/ops/unary.h"
 #include "taeda/parallel.h"
+#include "taeda/warn.h"
 
 namespace taeda::cpu {
 namespace {
@@ -144,6 +145,9 @@ void var_kernel(const Tensor& out, const Tensor& self, Dims dim, bool unbiased, 
   const Tensor in = as_dtype(self, compute_dtype(self.dtype()));
   const double n = reduced_count(self, reduced), c = correction ? correction->to_double() : unbiased ? 1 : 0;
   const double degrees = std::max(0.0, n - c);
+  if (n <= c)
+    warn("var, std: degrees of freedom is <= 0: ", n, " numbers for each result, of which the correction takes off ", c,
+         "; the result is NaN or infinite");
   const auto into = [&](const Tensor& to, const Tensor& from) {
     reduce_converted<Moments>(moments_of(from.dtype()), to, from, reduced,
                               [=](const Moments& m) { return m.squares / degrees; });

@@ -7,6 +7,7 @@
 #include "taeda/levels.h"
 #include "taeda/ops.h"
 #include "taeda/reserved.h"
+#include "taeda/warn.h"
 
 namespace taeda::py {
 namespace {
@@ -35,6 +36,10 @@ PyObject* transposed(PyObject* self, void*) {
   return guarded([&] {
     const Tensor& t = tensor_of(self);
     if (t.dim() == 2) return wrap(ops::transpose(t, 0, 1));
+    if (t.dim() != 1)
+      warn("T: the use of `x.T` on tensors of dimension other than 2 is deprecated, found shape ",
+           shape_text(t.sizes()),
+           "; `x.mT` exchanges the last two, `x.permute(*range(x.ndim - 1, -1, -1))` reverses all");
     Shape order;
     for (int64_t d = t.dim() - 1; d >= 0; --d) order.push_back(d);
     return wrap(ops::permute(t, order));

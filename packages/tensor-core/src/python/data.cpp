@@ -8,6 +8,7 @@
 #include "taeda/elementwise.h"
 #include "taeda/levels.h"
 #include "taeda/ops.h"
+#include "taeda/warn.h"
 
 namespace taeda::py {
 namespace {
@@ -308,6 +309,10 @@ PyObject* py_tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject
     static Names known{"tensor", 1, {"data", "dtype", "device", "requires_grad", "pin_memory"}};
     const Given given(known, args, count, names);
     if (PyObject* other = packing(given[1])) return packed(other, tensor_from_data(given.need(0), {}, given.device(2)));
+    if (is_tensor(given.need(0)))
+      warn(
+          "To copy construct from a tensor, use sourceTensor.detach().clone(), with .requires_grad_(True) where "
+          "gradients are wanted, rather than taeda.tensor(sourceTensor)");
     Tensor made = tensor_from_data(given.need(0), given.dtype(1), given.device(2));
     if (given.truth(3, false)) set_requires_grad(made, true);
     return wrap(std::move(made));

@@ -58,6 +58,8 @@ bool init_generator(PyObject* module);
 bool init_size(PyObject* module);
 bool init_tensor(PyObject* module);
 bool init_mode(PyObject* module);
+/// Warnings of the library become Python's.
+void show_warnings();
 
 /// Tracks the wrapper for the collector once it has a __dict__.
 void track_state(PyObject* self) noexcept;

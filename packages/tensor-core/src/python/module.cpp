@@ -147,6 +147,7 @@ bool fill(PyObject* module) {
                                      ending_functions,
                                      step_functions,
                                      nullptr};
+  show_warnings();
   return add_errors(module) && init_dtype(module) && init_device(module) && init_generator(module) &&
          init_size(module) && init_tensor(module) && init_mode(module) && init_operator(module) &&
          add_tables(module, all_functions) && add_tables(module, own_tables) && init_override(module) &&

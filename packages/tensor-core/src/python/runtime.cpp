@@ -10,9 +10,15 @@
 #include "taeda/generator_state.h"
 #include "taeda/parallel.h"
 #include "taeda/stream.h"
+#include "taeda/warn.h"
 
 namespace taeda::py {
 namespace {
+
+void show_warning(const char* text) {
+  const Gil gil;
+  ensure(PyErr_WarnEx(PyExc_UserWarning, text, 1) == 0);
+}
 
 PyObject* nothing() { Py_RETURN_NONE; }
 
@@ -82,17 +88,11 @@ PyObject* synchronize(PyObject*, PyObject* const* args, Py_ssize_t count, PyObje
 
 // --- deterministic algorithms ---
 
-/// Shown at the Python code that runs; an error where the user turned warnings into errors.
-void warn(const char* text) {
-  const Gil gil;
-  ensure(PyErr_WarnEx(PyExc_UserWarning, text, 1) == 0);
-}
 PyObject* get_determinism(PyObject*, PyObject*) { return PyLong_FromLong(long(determinism())); }
 PyObject* py_set_determinism(PyObject*, PyObject* wanted) {
   const long level = PyLong_AsLong(wanted);
   if (level == -1 && PyErr_Occurred()) return nullptr;
   set_determinism(Determinism(level));
-  host_warning = warn;
   return nothing();
 }
 
@@ -200,6 +200,8 @@ PyObject* operators(PyObject*, PyObject*) {
 #define TAEDA_FAST(FUNCTION) reinterpret_cast<PyCFunction>(FUNCTION), METH_FASTCALL | METH_KEYWORDS
 
 }  // namespace
+
+void show_warnings() { host_warning = show_warning; }
 
 PyMethodDef runtime_functions[] = {
     {"is_grad_enabled", is_grad_enabled, METH_NOARGS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from taeda_nn._bind import Tensor, op, tensor
@@ -251,6 +252,8 @@ def gumbel_softmax(
 
     Source: Jang et al., "Categorical Reparameterization with Gumbel-Softmax", 2016.
     """
+    if eps != 1e-10:
+        warnings.warn("gumbel_softmax: argument 'eps' is deprecated and has no effect", stacklevel=2)
     noise = -tensor.empty_like(logits).exponential_().log()
     soft = _softmax((logits + noise) / tau, dim)
     if not hard:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from taeda_nn import functional as F  # programs that put functions of their own there see the calls of these
@@ -181,6 +182,12 @@ def multi_head_attention_forward(
         raise RuntimeError(f"{_NAME}: is_causal=True needs 'attn_mask' too")
     length, batch, embed_dim = query.shape
     places = key.shape[0]
+    if key_padding_mask is not None and attn_mask is not None and key_padding_mask.dtype != attn_mask.dtype:
+        warnings.warn(
+            f"{_NAME}: mismatched key_padding_mask ({key_padding_mask.dtype}) and attn_mask ({attn_mask.dtype}) are "
+            "deprecated: give both in one dtype",
+            stacklevel=3,
+        )
     padding = _added_mask(key_padding_mask, "key_padding_mask", query.dtype)
     if is_causal and padding is None and not need_weights:
         attn_mask = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from taeda_nn._bind import Tensor, op
 
 __all__ = [
@@ -51,6 +53,10 @@ def _channelwise(name: str, input: Tensor, p: float, training: bool, inplace: bo
     return input if inplace else result.squeeze(0)
 
 
+def _unusual(name: str, input: Tensor, expected: str) -> None:
+    warnings.warn(f"{name}: input has shape {tuple(input.shape)}, expected {expected}", stacklevel=3)
+
+
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Dropout of whole channels of (N, C, L) or (C, L)."""
     if input.dim() not in (2, 3):
@@ -64,11 +70,21 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
         raise RuntimeError(
             f"dropout2d: input must have at least 2 dimensions, got shape {tuple(input.shape)}"
         )
+    if input.dim() == 3:
+        warnings.warn(
+            f"dropout2d: received a 3-D input of shape {tuple(input.shape)}, whose channels are taken to be dimension "
+            "1, as dropout1d does; (C, H, W) needs a dimension of batches",
+            stacklevel=2,
+        )
+    elif input.dim() != 4:
+        _unusual("dropout2d", input, "(N, C, H, W)")
     return _channelwise("dropout2d", input, p, training, inplace, 3)
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
+    if input.dim() not in (4, 5):
+        _unusual("dropout3d", input, "(N, C, D, H, W) or (C, D, H, W)")
     return _channelwise("dropout3d", input, p, training, inplace, 5)
 
 

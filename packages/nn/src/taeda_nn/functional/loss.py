@@ -45,6 +45,8 @@ def reduction_code(name: str, reduction: str) -> int:
     code = REDUCTIONS.get(reduction)
     if code is None:
         raise ValueError(f"{name}: reduction must be 'none', 'mean' or 'sum', got {reduction!r}")
+    if reduction == "elementwise_mean":
+        warnings.warn(f"{name}: reduction='elementwise_mean' is deprecated: use 'mean'", stacklevel=3)
     return code
 
 

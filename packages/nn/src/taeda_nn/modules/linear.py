@@ -74,6 +74,8 @@ class Linear(Module):
     def reset_parameters(self) -> None:
         """Draws new initial values."""
         bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
+        if 0 in self.weight.shape:
+            init.warn_of_nothing(stacklevel=3)
         init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:
             init.uniform_(self.bias, -bound, bound)

@@ -175,7 +175,7 @@ class _Run:
                 if other is not None:
                     self.item.skips.append(Skip(f"{title} ({runner.describe(sample)})", other))
                 elif check.takes(record, sample):
-                    self._one(title, sample, lambda s=sample: check.run(record, s, self.device), record)
+                    self._one(title, sample, lambda s=sample: check.on(record, s, self.device), record)
 
     def _other_dtype(self, sample: Sample) -> str | None:
         """A capability missing for one of the further arguments."""
