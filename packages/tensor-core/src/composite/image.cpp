@@ -131,6 +131,7 @@ std::tuple<Tensor, Tensor> fractional(const char* op, const Tensor& input, IntSp
                                       const Tensor& samples) {
   constexpr auto rank = int64_t(N);
   expect_images(op, "input", input, rank);
+  check(is_floating(input.dtype()), ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(input.dtype()));
   const auto kernel = infer::several<N>(op, "kernel_size", kernel_size, 1),
              out = infer::several<N>(op, "output_size", output_size, 1);
   const bool single = input.dim() == rank + 1;
