@@ -1,7 +1,12 @@
-"""Tensors without memory that follow a program: there are none; the device 'meta' has tensors of shapes alone."""
+"""Tensors without elements that follow a program on any device."""
 
 from __future__ import annotations
 
-from taeda._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from taeda._subclasses.fake_tensor import (
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+    UnsupportedFakeTensorException,
+)  # fmt: skip
 
-__all__ = ["FakeTensor", "FakeTensorMode"]
+__all__ = ["DynamicOutputShapeException", "FakeTensor", "FakeTensorMode", "UnsupportedFakeTensorException"]

@@ -78,7 +78,8 @@ class Batching(tensor.library.Level):
 
     def batch(self, whole: Any) -> Any:
         """A tensor of this level, by the tensor of all its batch."""
-        return self.wrap(whole, whole.shape[1:], whole.dtype, whole.device)
+        with tensor.overrides.DisableTorchFunction():  # the device that its kernels run on
+            return self.wrap(whole, whole.shape[1:], whole.dtype, whole.device)
 
     def whole(self, value: Any) -> Any:
         """The tensor of all the batch; None for what does not depend on the batch."""

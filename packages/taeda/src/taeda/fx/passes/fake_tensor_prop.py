@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
+from taeda._subclasses.fake_tensor import FakeTensorMode
 from taeda.fx.interpreter import Interpreter
 from taeda.fx.node import Node
 from taeda.fx.passes.shape_prop import _extract_tensor_metadata
+from taeda.utils._pytree import tree_map_only
 from taeda_registry.slots import tensor
 
 __all__ = ["FakeTensorProp"]
 
 
 class FakeTensorProp(Interpreter):
-    """Runs a graph module; every node's `meta` gets "val", its result, and "tensor_meta".
+    """Runs a graph module on fake tensors; every node's `meta` gets "val", its result, and "tensor_meta".
 
     Args:
         module: The graph module.
-        mode: Under which mode it runs; none by default.
+        mode: Of which mode the fake tensors are; by default of one that takes the module's parameters as they are.
     """
 
-    def __init__(self, module: Any, mode: Any = None) -> None:
+    def __init__(self, module: Any, mode: FakeTensorMode | None = None) -> None:
         super().__init__(module)
-        self._mode = mode
+        self._mode = FakeTensorMode(allow_non_fake_inputs=True) if mode is None else mode
 
     def run_node(self, n: Node) -> Any:
         """The result of a node, noted."""
@@ -33,10 +35,10 @@ class FakeTensorProp(Interpreter):
         return result
 
     def propagate(self, *args: Any) -> Any:
-        """Run the graph on these inputs; tensors stand for others of their shape and dtype."""
-        with tensor.no_grad():
-            return self.run(*args)
+        """Run the graph on fake tensors of these inputs."""
+        return self.propagate_dont_convert_inputs(*tree_map_only(tensor.Tensor, self._mode.from_tensor, args))
 
     def propagate_dont_convert_inputs(self, *args: Any) -> Any:
-        """Run the graph on these inputs as they are."""
-        return self.run(*args)
+        """Run the graph on these inputs, which are fake."""
+        with self._mode:
+            return self.run(*args)
