@@ -485,6 +485,89 @@ def test_operators_give_lists_of_tensors():
     assert not hasattr(taeda.ops.lists, "parts")
 
 
+def test_results_of_several_kinds():
+    from taeda_tensor_core.library import custom_op
+
+    @custom_op("kinds::split", mutates_args=())
+    def split(x: Tensor, at: int) -> tuple[Tensor, list[Tensor], int, float]:
+        return x[:at] * 2, [x[at:] * 3, x * 1], at, x.sum().item()
+
+    @custom_op("kinds::count", mutates_args=())
+    def count(x: Tensor) -> int:
+        return x.numel()
+
+    seen = []
+
+    def setup_context(ctx, inputs, output):
+        seen.append(output)
+        ctx.at, ctx.size = output[2], inputs[0].shape[0]
+
+    def backward(ctx, first, others, at, total):
+        assert at is None and total is None
+        whole = others[1].clone()
+        whole[: ctx.at] += 2 * first
+        whole[ctx.at :] += 3 * others[0]
+        return whole, None
+
+    split.register_autograd(backward, setup_context=setup_context)
+    try:
+        for at in (1, 2):
+            x = taeda.arange(3.0).requires_grad_()
+            first, (rest, same), place, total = split(x, at)
+            assert place == at and type(place) is int and total == 3.0 and type(total) is float
+            (first.sum() + 10 * rest.sum() + 100 * same.sum()).backward()
+            assert x.grad.tolist() == [102.0 if i < at else 130.0 for i in range(3)]
+            assert seen[-1][2:] == (at, 3.0) and isinstance(seen[-1][1], list)
+        assert count(taeda.ones(2, 3)) == 6 and taeda.ops.kinds.count.default(taeda.ones(2)) == 2
+    finally:
+        split.remove()
+        count.remove()
+
+
+def test_results_that_do_not_suit_the_types():
+    from taeda_tensor_core.library import custom_op
+
+    @custom_op("kinds::wrong", mutates_args=())
+    def wrong(x: Tensor, which: int) -> tuple[Tensor, int]:
+        return [x + 1, (x + 1, x + 1), (x + 1, 2, 3), (x + 1, "2"), (x, 2)][which]
+
+    try:
+        for which in range(4):
+            with pytest.raises(
+                RuntimeError, match=r"kinds::wrong: expected \(Tensor, int\) as result, found"
+            ):
+                wrong(taeda.ones(1), which)
+        with pytest.raises(RuntimeError, match="one of the arguments itself"):
+            wrong(taeda.ones(1), 4)
+    finally:
+        wrong.remove()
+
+
+def test_functions_of_a_device_may_be_switched_off():
+    from taeda_tensor_core.library import custom_op
+
+    @custom_op("kinds::plus", mutates_args=())
+    def plus(x: Tensor) -> Tensor:
+        return x + 1
+
+    plus.register_kernel("cpu")(lambda x: x + 5)
+    x = taeda.zeros(1)
+    try:
+        with plus.set_kernel_enabled("cpu", False):
+            assert plus(x).item() == 1
+            with plus.set_kernel_enabled("cpu"):
+                assert plus(x).item() == 5
+            assert plus(x).item() == 1
+        assert plus(x).item() == 5
+        with (
+            pytest.warns(UserWarning, match="no function for device 'cuda'"),
+            plus.set_kernel_enabled("cuda"),
+        ):
+            pass
+    finally:
+        plus.remove()
+
+
 def test_lists_of_operators_are_checked():
     from taeda_tensor_core.library import custom_op
 

@@ -14,7 +14,7 @@ from taeda.distributed import _functional_collectives as together
 from taeda.distributed._world import groups
 from taeda.distributed.distributed_c10d import _resolve_process_group as named
 from taeda.library import Library
-from taeda.library._custom_lists import Named
+from taeda.library._custom_results import Named
 from taeda.library._operators import publish
 
 _PACKAGES = ("c10d_functional", "_c10d_functional", "_c10d_functional_autograd", "_dtensor")

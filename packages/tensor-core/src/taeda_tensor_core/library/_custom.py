@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from taeda_tensor_core import _C
@@ -174,6 +176,8 @@ class CustomOpDef:
         self._made = made
         self._function = self._init_fn = function
         self._kernels: list[Any] = []
+        self._registered: set[str] = set()
+        self._off: set[str] = set()  # device types whose own function is not asked
         self.__name__ = made.name.partition("::")[2]
         self.__doc__ = function.__doc__
         made.derivative(_no_derivative(made.name))
@@ -200,10 +204,44 @@ class CustomOpDef:
                 self._made.composite(_as_composite(self._made.op, function))
             else:
                 for device in filter(_is_there, devices):
-                    self._kernels.append(self._made.kernel(device)(as_kernel(self._made.op, function)))
+                    chosen = self._unless_off(device, function)
+                    self._registered.add(device)
+                    self._kernels.append(self._made.kernel(device)(as_kernel(self._made.op, chosen)))
             return function
 
         return take if fn is None else take(fn)
+
+    def _unless_off(self, device: str, function: Callable) -> Callable:
+        """The function, or the one that the operator was made of while the device's own is switched off."""
+
+        def chosen(*args: Any, **kwargs: Any) -> Any:
+            return (self._init_fn if device in self._off else function)(*args, **kwargs)
+
+        return chosen
+
+    @contextmanager
+    def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
+        """A block in which the function that was registered for a device is used, or else the operator's first one.
+
+        Args:
+            device_type: Of which device; one without a function of its own is left as it is, with a warning.
+
+        Example:
+            >>> with double.set_kernel_enabled("cpu", False):
+            ...     double(taeda.ones(2))
+        """
+        if device_type not in self._registered:
+            warnings.warn(
+                f"set_kernel_enabled: {self._made.name} has no function for device {device_type!r} that could be "
+                "switched",
+                stacklevel=3,
+            )
+        before = set(self._off)
+        (self._off.discard if enabled else self._off.add)(device_type)
+        try:
+            yield
+        finally:
+            self._off = before
 
     def register_fake(self, fn: Callable, /) -> Callable:
         """Give the function for tensors without elements: it returns tensors of the right shape and dtype."""
@@ -279,14 +317,14 @@ def custom_op(
     space, short = split_name(name, "custom_op")
 
     def make(function: Callable) -> Any:
-        from taeda_tensor_core.library import _custom_lists
+        from taeda_tensor_core.library import _custom_results
 
         text = infer_schema(function, mutates_args=mutates_args) if schema is None else schema
         earlier = _from_functions.pop(f"{space}::{short}", None)
         if earlier is not None:
             earlier.remove()
-        if _custom_lists.gives_list(text):
-            listed = _custom_lists.ListOpDef(f"{space}::{short}", text, function)
+        if _custom_results.gives_others(text):
+            listed = _custom_results.ResultsOpDef(f"{space}::{short}", text, function)
             _from_functions[f"{space}::{short}"] = listed
             listed.register_kernel(device_types, function)
             return listed
@@ -321,11 +359,11 @@ def _operator(target: Any) -> Operator:
     return op(target) if isinstance(target, str) else target
 
 
-def _of_lists(target: Any) -> Any:
-    """The operator that gives a list which is meant; None for others."""
-    from taeda_tensor_core.library import _custom_lists
+def _of_results(target: Any) -> Any:
+    """The operator of other results than so many tensors that is meant; None for others."""
+    from taeda_tensor_core.library import _custom_results
 
-    return _custom_lists.known(target)
+    return _custom_results.known(target)
 
 
 def _decorated(take: Callable[[Callable], Any], fn: Callable | None) -> Any:
@@ -353,7 +391,7 @@ def register_kernel(
     None and "default" are every device that has no function of its own; one for a kind of device that is not there is
     never asked.
     """
-    if (listed := _of_lists(op)) is not None:
+    if (listed := _of_results(op)) is not None:
         return listed.register_kernel(device_types, func)
     made = _made(op, "register_kernel")
 
@@ -386,11 +424,11 @@ def register_fake(
     def give(made: NewOperator, function: Callable) -> None:
         made.kernel("meta", replace=allow_override)(as_kernel(made.op, function))
 
-    if isinstance(op, str) and "::" in op and defined(op) is None and _of_lists(op) is None:
+    if isinstance(op, str) and "::" in op and defined(op) is None and _of_results(op) is None:
         return _decorated(
             lambda function: awaited.setdefault(op, []).append(lambda made: give(made, function)), func
         )
-    if (listed := _of_lists(op)) is not None:
+    if (listed := _of_results(op)) is not None:
         return _decorated(listed.register_fake, func)
     made = _made(op, "register_fake")
     return _decorated(lambda function: give(made, function), func)
@@ -435,7 +473,7 @@ def register_autograd(
     op: Any, backward: Callable, /, *, setup_context: Callable | None = None, lib: Library | None = None
 ) -> None:
     """Give an operator's gradient: `backward(ctx, *grads)` returns one for each argument."""
-    if (listed := _of_lists(op)) is not None:
+    if (listed := _of_results(op)) is not None:
         listed.register_autograd(backward, setup_context=setup_context)
         return
     made = _made(op, "register_autograd")

@@ -298,14 +298,14 @@ class Library:
             )
         if self.kind is not None and "::" not in schema.partition("(")[0]:
             schema = f"{self.name}::{schema.strip()}"
-        from taeda_tensor_core.library import _custom_lists
+        from taeda_tensor_core.library import _custom_results
 
-        if _custom_lists.gives_list(schema) or _custom_lists.gives_argument(schema):
+        if _custom_results.gives_others(schema) or _custom_results.gives_argument(schema):
             name, bracket, rest = schema.strip().partition("(")
-            listed = self._keep(_custom_lists.ListOpDef(name, bracket + rest))
+            special = self._keep(_custom_results.ResultsOpDef(name, bracket + rest))
             for owner, *given in _waiting.pop(name, ()):
                 owner.impl(*given)
-            return listed
+            return special
         return self.operator(translated(schema))()
 
     def impl(
@@ -333,7 +333,7 @@ class Library:
         Raises:
             NotImplementedError: The key is one of automatic differentiation, and the operator built in.
         """
-        from taeda_tensor_core.library import _custom_lists
+        from taeda_tensor_core.library import _custom_results
         from taeda_tensor_core.library._custom import _is_there, as_kernel
 
         if with_keyset:
@@ -346,8 +346,8 @@ class Library:
         name = name.removeprefix("aten::").removeprefix("taeda::")
         key = dispatch_key or self.dispatch_key
         full = name if "::" in name else f"{self.name}::{name}"
-        if (listed := _custom_lists.known(full)) is not None:
-            listed.give(key, fn)
+        if (special := _custom_results.known(full)) is not None:
+            special.give(key, fn)
             return None
         if "::" not in name and not has(name):
             name = full
