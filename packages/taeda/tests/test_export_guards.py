@@ -259,3 +259,52 @@ def test_export_leaves_buffers_and_inputs_as_they_were():
         assert taeda.equal(value, before[name]), name
     program.module()(x)
     assert module.calls.item() == 1 and taeda.equal(x, taeda.full((4, 2), 3.0))
+
+
+class Loop(nn.Module):
+    """Newton's steps towards a square root, as many as they take, with a parameter and a tensor from around them."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(taeda.tensor(1.0))
+
+    def forward(self, x):
+        whole = x.sum() * self.scale
+
+        def far(rounds, root):
+            return ((root * root - whole).abs() > 1e-4) & (rounds < 50)
+
+        def step(rounds, root):
+            return rounds + 1, (root + whole / root) / 2
+
+        rounds, root = taeda.while_loop(far, step, (taeda.tensor(0), taeda.ones(())))
+        return rounds * 2, root
+
+
+def test_loops_are_exported():
+    module = Loop()
+    program = taeda.export.export(module, (taeda.full((2,), 2.0),))
+    (node,) = program.graph.find_nodes(op="call_function", target=taeda.while_loop)
+    assert [part.target for part in node.args[:2]] == ["cond_graph_0", "body_graph_0"]
+    decomposed = program.run_decompositions()
+    for value in (0.1, 2.0, 5e4):
+        x = taeda.full((2,), value)
+        rounds, root = program.module()(x)
+        assert rounds.item() == module(x)[0].item() > 0
+        taeda.testing.assert_close(root, (2 * x[0]).sqrt(), rtol=1e-4, atol=1e-4)
+        again = decomposed.graph_module(module.scale, x)
+        assert [y.item() for y in again] == [rounds.item(), root.item()]
+
+
+def test_loops_that_do_not_fit_are_refused():
+    class Growing(nn.Module):
+        def forward(self, x):
+            return taeda.while_loop(lambda x: x.sum() < 9, lambda x: taeda.cat([x, x]), (x,))
+
+    class Uncarried(nn.Module):
+        def forward(self, x):
+            return taeda.while_loop(lambda n: n < 5, lambda n: n + x.sum(), (1,))
+
+    for module, text in ((Growing(), "body_fn gave"), (Uncarried(), "expected tensors")):
+        with pytest.raises(RuntimeError, match=f"while_loop: .*{text}"):
+            taeda.export.export(module, (taeda.ones(2),))

@@ -240,16 +240,28 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable, operands: Sequence[An
     return (true_fn if _truth("cond", pred) else false_fn)(*operands)
 
 
-def while_loop(cond_fn: Callable, body_fn: Callable, carried_inputs: Sequence[Any]) -> Any:
+def while_loop(
+    cond_fn: Callable, body_fn: Callable, carried_inputs: Sequence[Any], additional_inputs: Sequence[Any] = ()
+) -> Any:
     """What `body_fn` makes of `carried_inputs` as long as `cond_fn` holds of it.
+
+    Args:
+        cond_fn, body_fn: Functions of the carried and of the additional inputs.
+        carried_inputs: What `body_fn` gives the next of.
+        additional_inputs: What stays as it is.
 
     Example:
         >>> taeda.while_loop(lambda n: n < 5, lambda n: (n + 2,), (taeda.tensor(0),))
         (tensor(6),)
     """
-    carried = tuple(carried_inputs)
-    while _truth("while_loop", cond_fn(*carried)):
-        made = body_fn(*carried)
+    if not callable(cond_fn) or not callable(body_fn):
+        raise RuntimeError("while_loop: Expect cond_fn and body_fn to be callable.")
+    if _C._function_mode_stack():  # a program that is recorded keeps the loop
+        given = cond_fn, body_fn, carried_inputs, additional_inputs
+        return _C._handle_override(while_loop, (), given, {})
+    carried, additional = tuple(carried_inputs), tuple(additional_inputs)
+    while _truth("while_loop", cond_fn(*carried, *additional)):
+        made = body_fn(*carried, *additional)
         made = tuple(made) if isinstance(made, (tuple, list)) else (made,)
         if len(made) != len(carried):
             raise RuntimeError(f"while_loop: body_fn gave {len(made)} values, expected {len(carried)}")

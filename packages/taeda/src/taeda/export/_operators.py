@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from taeda.export import graph_signature as signature
-from taeda.fx._operators_record import OperatorRecording, following_cond
+from taeda.fx._operators_record import OperatorRecording, following_branches
 from taeda.utils import _pytree
 from taeda_registry.slots import tensor
 
@@ -45,7 +45,7 @@ def in_operators(
         )
         specs.append(signature.InputSpec(signature.InputKind.USER_INPUT, arg, None))
     before = [(buffer, buffer.clone()) for buffer in program.buffers()]
-    with tensor.no_grad(), following_cond(recording):
+    with tensor.no_grad(), following_branches(recording):
         outputs = _pytree.tree_leaves(program(*args, **kwargs))
     with tensor.no_grad():
         for buffer, value in before:

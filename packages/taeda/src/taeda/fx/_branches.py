@@ -1,7 +1,7 @@
-"""Both branches of a `cond` in the graph of a program, each as a graph module of its own.
+"""The functions of `cond` and `while_loop` in the graph of a program, each as a graph module of its own.
 
-A branch may use what it was not given: tensors and sizes that the program around it has. These become inputs of both
-branches, after the operands, so that the node tells everything that its result depends on.
+They may use what they were not given: tensors and sizes that the program around them has. These become inputs of both,
+after the operands, so that the node tells everything that its result depends on.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from taeda.fx.node import Node
 
-__all__ = ["record_cond"]
+__all__ = ["record_cond", "record_while_loop"]
 
 
 class _Branch(_Recording):
@@ -68,6 +68,33 @@ class _Branch(_Recording):
             _active.remove(self)
 
 
+def _followed(
+    outer: _Recording, functions: tuple[Any, Any], operands: Any, further: list[Node]
+) -> tuple[list[tuple[_Branch, Any]], list[Any]]:
+    """Two functions' recordings with their results, and the operands' tensors; `further` gets what else they use."""
+    inputs = [leaf for leaf in _pytree.tree_leaves(operands) if isinstance(leaf, tensor.Tensor)]
+    done = []
+    for function in functions:
+        branch = _Branch(outer, inputs, further)
+        done.append((branch, branch.run(function, tuple(operands))))
+    return done, inputs
+
+
+def _modules(
+    outer: _Recording, done: list[tuple[_Branch, Any]], kinds: tuple[str, str], further: list[Node], name: str
+) -> list[Node]:
+    """The nodes of their graph modules, which take the same inputs."""
+    modules = []
+    for (branch, result), kind in zip(done, kinds, strict=True):
+        for node in further:
+            branch.lifted(node)
+        made = _finished(branch, result, f"{kind}_graph")
+        if made.module is None:
+            raise _CannotRecordError(f"a branch of {name}: {made.failure}")
+        modules.append(outer.attach(f"{kind}_graph", made.module))
+    return modules
+
+
 def _checked(result: Any) -> Any:
     leaves = _pytree.tree_leaves(result)
     if not leaves or not all(isinstance(leaf, tensor.Tensor) for leaf in leaves):
@@ -88,31 +115,58 @@ def record_cond(outer: _Recording, pred: Any, branches: tuple[Any, Any], operand
         RuntimeError: The branches give different numbers, dimensions or dtypes of tensors.
         GuardOnDataDependentSymNode: A branch branches itself on elements.
     """
-    leaves, spec = _pytree.tree_flatten(tuple(operands))
-    places = [index for index, leaf in enumerate(leaves) if isinstance(leaf, tensor.Tensor)]
-    inputs = [leaves[index] for index in places]
     further: list[Node] = []
-    done = []
-    for function in branches:
-        branch = _Branch(outer, inputs, further)
-        result = branch.run(function, _pytree.tree_unflatten(leaves, spec))
-        done.append((branch, result))
+    done, inputs = _followed(outer, branches, operands, further)
     first, second = (_checked(result) for _, result in done)
     if first != second:
         raise RuntimeError(
             f"cond: the branches gave {first} and {second} (dimensions, dtype), expected the same"
         )
-    modules = []
-    for (branch, result), kind in zip(done, ("true", "false"), strict=True):
-        for node in further:
-            branch.lifted(node)
-        made = _finished(branch, result, f"{kind}_graph")
-        if made.module is None:
-            raise _CannotRecordError(f"a branch of cond: {made.failure}")
-        modules.append(outer.attach(f"{kind}_graph", made.module))
+    modules = _modules(outer, done, ("true", "false"), further, "cond")
     node = outer.graph.call_function(
         tensor.cond, (outer.arg(pred), *modules, (*(outer.arg(value) for value in inputs), *further))
     )
     taken = done[0 if bool(pred) else 1][1]
+    outer.know(taken, node)
+    return taken
+
+
+def record_while_loop(
+    outer: _Recording,
+    cond_fn: Callable[..., Any],
+    body_fn: Callable[..., Any],
+    carried: Any,
+    additional: Any = (),
+) -> Any:
+    """The result of a `while_loop` whose condition and body stand in the graph.
+
+    Args:
+        outer: The recording of the program.
+        cond_fn, body_fn: What is asked and called each round.
+        carried: Tensors, of which the body gives the next ones.
+        additional: Further arguments of both.
+
+    Raises:
+        RuntimeError: The condition gives no tensor of one element, or the body other numbers, shapes or dtypes than
+            it was given.
+        GuardOnDataDependentSymNode: The body or the condition branches itself on elements.
+    """
+    carried, further = tuple(carried), []
+    if not carried or not all(isinstance(value, tensor.Tensor) for value in carried):
+        raise RuntimeError(f"while_loop: found {carried!r:.80} as carried_inputs, expected tensors")
+    done, inputs = _followed(outer, (cond_fn, body_fn), (*carried, *additional), further)
+    (asking, holds), (body, made) = done
+    made = tuple(made) if isinstance(made, (tuple, list)) else (made,)
+    if not isinstance(holds, tensor.Tensor) or holds.numel() != 1:
+        raise RuntimeError(f"while_loop: cond_fn gave {holds!r:.80}, expected a tensor of one element")
+    before, after = ([(tuple(x.shape), x.dtype) for x in values] for values in (carried, made))
+    if before != after:
+        raise RuntimeError(f"while_loop: body_fn gave {after} (shape, dtype) of {before}, expected the same")
+    modules = _modules(outer, [(asking, holds), (body, made)], ("cond", "body"), further, "while_loop")
+    given = [outer.arg(value) for value in inputs]
+    node = outer.graph.call_function(
+        tensor.while_loop, (*modules, tuple(given[: len(carried)]), (*given[len(carried) :], *further))
+    )
+    taken = tensor.while_loop(cond_fn, body_fn, carried, additional)
     outer.know(taken, node)
     return taken

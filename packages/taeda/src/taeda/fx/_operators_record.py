@@ -22,7 +22,7 @@ from taeda_registry.slots import nn, tensor
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["OperatorRecording", "following_cond", "recorded"]
+__all__ = ["OperatorRecording", "following_branches", "recorded"]
 
 
 class OperatorRecording(TorchDispatchMode):  # type: ignore[misc]
@@ -69,20 +69,41 @@ class OperatorRecording(TorchDispatchMode):  # type: ignore[misc]
     def cond(self, pred: Any, branches: tuple[GraphModule, GraphModule], operands: Any) -> Any:
         """The result of a `cond` between graph modules, which are kept as graphs of operators."""
         given = self._arg(pred), self._arg(tuple(operands))
-        number = sum(name.startswith("true_graph_") for name in self.holder._modules)
-        self.paused = True
-        try:
-            done = [
-                self._branch(branch, operands, f"{kind}_graph_{number}")
-                for kind, branch in zip(("true", "false"), branches, strict=True)
-            ]
-            taken = done[0 if bool(pred) else 1][1]
-        finally:
-            self.paused = False
-        modules = [node for node, _ in done]
+        with self._pause():
+            modules, results = self._branches(branches, operands, ("true", "false"))
+            taken = results[0 if bool(pred) else 1]
         node = self.graph.call_function(tensor.cond, (given[0], *modules, given[1]))
         self.know(taken, node)
         return taken
+
+    def while_loop(self, functions: tuple[GraphModule, GraphModule], carried: Any, additional: Any) -> Any:
+        """The result of a `while_loop` of graph modules, which are kept as graphs of operators."""
+        given = self._arg(tuple(carried)), self._arg(tuple(additional))
+        with self._pause():
+            modules, _ = self._branches(functions, (*carried, *additional), ("cond", "body"))
+            taken = tensor.while_loop(*functions, carried, additional)
+        node = self.graph.call_function(tensor.while_loop, (*modules, *given))
+        self.know(taken, node)
+        return taken
+
+    @contextmanager
+    def _pause(self) -> Iterator[None]:
+        self.paused = True
+        try:
+            yield
+        finally:
+            self.paused = False
+
+    def _branches(
+        self, functions: tuple[GraphModule, GraphModule], operands: Any, kinds: tuple[str, str]
+    ) -> tuple[list[Node], list[Any]]:
+        """The nodes of two graph modules and their results."""
+        number = sum(name.startswith(f"{kinds[0]}_graph_") for name in self.holder._modules)
+        done = [
+            self._branch(function, operands, f"{kind}_graph_{number}")
+            for kind, function in zip(kinds, functions, strict=True)
+        ]
+        return [node for node, _ in done], [result for _, result in done]
 
     def _branch(self, branch: GraphModule, operands: Any, path: str) -> tuple[Node, Any]:
         """The node of a branch's graph module, and its result."""
@@ -90,7 +111,7 @@ class OperatorRecording(TorchDispatchMode):  # type: ignore[misc]
         names = [node.name for node in branch.graph.nodes if node.op == "placeholder"]
         for name, value in zip(names, operands, strict=True):
             inner.input(name, value)
-        with following_cond(inner):
+        with following_branches(inner):
             result = branch(*operands)
         self.holder.add_module(path, inner.finished(result, path))
         return self.graph.get_attr(path), result
@@ -159,8 +180,8 @@ class OperatorRecording(TorchDispatchMode):  # type: ignore[misc]
         return GraphModule(self.holder, self.graph, name)
 
 
-class _Conds(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]
-    """Hands `cond` between graph modules to a recording of operators, which would see the operators of one branch."""
+class _Branches(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]
+    """Hands `cond` and `while_loop` of graph modules to a recording, which would see the operators of one call."""
 
     def __init__(self, recording: OperatorRecording) -> None:
         super().__init__()
@@ -171,13 +192,15 @@ class _Conds(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name-def
     ) -> Any:
         if func is tensor.cond and isinstance(args[1], GraphModule):
             return self._recording.cond(args[0], (args[1], args[2]), args[3])
+        if func is tensor.while_loop and isinstance(args[0], GraphModule):
+            return self._recording.while_loop((args[0], args[1]), *args[2:])
         return func(*args, **(kwargs or {}))
 
 
 @contextmanager
-def following_cond(recording: OperatorRecording) -> Iterator[None]:
-    """Context in which a recording keeps operators, and both branches of each `cond` between graph modules."""
-    with recording, _Conds(recording):
+def following_branches(recording: OperatorRecording) -> Iterator[None]:
+    """Context in which a recording keeps operators, and both graph modules of each `cond` and `while_loop`."""
+    with recording, _Branches(recording):
         yield
 
 

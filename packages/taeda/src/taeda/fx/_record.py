@@ -177,6 +177,8 @@ class _Recording(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name
         kwargs = kwargs or {}
         if func is tensor.cond:
             return self._cond(*args)
+        if func is tensor.while_loop:
+            return self._while_loop(*args)
         if not self.data_dependent and getattr(func, "__name__", "") in _BRANCHES:
             self._refuse_branch(func, args)
         if self.failure is not None:
@@ -212,6 +214,19 @@ class _Recording(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name
         except _CannotRecordError as error:
             self.failure = str(error)
             return tensor.cond(pred, true_fn, false_fn, operands)
+
+    def _while_loop(self, cond_fn: Any, body_fn: Any, carried: Any, additional: Any = ()) -> Any:
+        """The loop, or its rounds where they are taken for good."""
+        from taeda.fx._branches import record_while_loop
+
+        if self.data_dependent or self.failure is not None:
+            with self, tensor.overrides.DisableTorchFunctionSubclass():
+                return tensor.while_loop(cond_fn, body_fn, carried, additional)
+        try:
+            return record_while_loop(self, cond_fn, body_fn, carried, additional)
+        except _CannotRecordError as error:
+            self.failure = str(error)
+            return tensor.while_loop(cond_fn, body_fn, carried, additional)
 
     def _prepared(self, func: Any, args: Any, kwargs: Any) -> Any:
         """The arguments as nodes, taken before the function changes any; what cannot be is told when it matters."""
