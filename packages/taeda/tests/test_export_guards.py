@@ -1,5 +1,6 @@
 """Exported programs ask for what they were exported for: sizes, their bounds, values; none branches on elements."""
 
+import copy
 import io
 
 import pytest
@@ -308,3 +309,19 @@ def test_loops_that_do_not_fit_are_refused():
     for module, text in ((Growing(), "body_fn gave"), (Uncarried(), "expected tensors")):
         with pytest.raises(RuntimeError, match=f"while_loop: .*{text}"):
             taeda.export.export(module, (taeda.ones(2),))
+
+
+def test_an_unflattened_program_has_the_names_of_the_module():
+    module = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)).eval()
+    module.register_buffer("shift", taeda.ones(3))
+    module.forward = lambda x: module[1](module[0](x)) + module.shift
+    made = taeda.export.unflatten(taeda.export.export(module, (taeda.ones(4, 2),)))
+    assert list(made.state_dict()) == list(module.state_dict())
+    other, x = copy.deepcopy(made), taeda.randn(4, 2)
+    other.shift.zero_()
+    nn.init.zeros_(other.get_parameter("0.weight"))
+    taeda.testing.assert_close(made(x), module(x))
+    assert not taeda.allclose(other(x), module(x))
+    other.load_state_dict(module.state_dict())
+    taeda.testing.assert_close(other(x), module(x))
+    taeda.testing.assert_close(other.double()(x.double()), module.double()(x.double()))

@@ -62,7 +62,11 @@ class ExportedProgram:
     @property
     def state_dict(self) -> dict[str, Any]:
         """Parameters and buffers by path."""
-        return dict(self._runner.state_dict())
+        held, named = self._runner.state_dict(), dict(self._runner.named_parameters(remove_duplicate=False))
+        return {
+            name: held[name]
+            for name in (*(n for n in held if n in named), *(n for n in held if n not in named))
+        }
 
     def parameters(self) -> Iterator[Any]:
         """Parameters."""
@@ -87,6 +91,7 @@ class ExportedProgram:
             check_guards: Let calls whose inputs the program was not exported for raise AssertionError.
         """
         made = copy.copy(self._runner)
+        _take_unused(made, self._runner)
         made.training = self._runner.training
         if check_guards and self._guards is not None:
             check = self._guards.check
@@ -131,7 +136,9 @@ class ExportedProgram:
 
 
 class UnflattenedModule(nn.Module):
-    """An exported program as a module.
+    """An exported program as a module, whose children hold its parameters and buffers under their old names.
+
+    The program stays one graph: it does not call the children.
 
     Args:
         export_module: The program.
@@ -139,11 +146,23 @@ class UnflattenedModule(nn.Module):
 
     def __init__(self, export_module: ExportedProgram, flat_args_adapter: Any = None) -> None:
         super().__init__()
-        self.program = export_module.module()
+        program = export_module.module()
+        self._program = (program,)  # no child: its children are this module's
+        for name, child in program.named_children():
+            self.add_module(name, child)
+        for name, parameter in program._parameters.items():
+            self.register_parameter(name, parameter)
+        for name, buffer in program._buffers.items():
+            kept = name not in program._non_persistent_buffers_set
+            self.register_buffer(name, buffer, persistent=kept)
+        self.training = program.training
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the program does."""
-        return self.program(*args, **kwargs)
+        (program,) = self._program
+        program._parameters.update(self._parameters)
+        program._buffers.update(self._buffers)
+        return program(*args, **kwargs)
 
 
 def unflatten(module: ExportedProgram, flat_args_adapter: Any = None) -> UnflattenedModule:
@@ -213,7 +232,26 @@ def _exported(
         )
     if done.module is None:
         raise RuntimeError(f"export: {type(mod).__name__} cannot be exported: {done.failure}")
+    _take_unused(done.module, mod)
     return ExportedProgram(done.module, (args, kwargs), guards)
+
+
+def _take_unused(program: nn.Module, mod: nn.Module) -> None:
+    """Give a program the parameters and buffers that it never reads, so that it has the state of its module."""
+    for path, part in mod.named_modules(remove_duplicate=False):
+        if not part._parameters and not part._buffers:
+            continue
+        home = program
+        for name in filter(None, path.split(".")):
+            if name not in home._modules:
+                home.add_module(name, nn.Module())
+            home = home._modules[name]
+        for name, parameter in part._parameters.items():
+            if name not in home._parameters:
+                home.register_parameter(name, parameter)
+        for name, buffer in part._buffers.items():
+            if name not in home._buffers:
+                home.register_buffer(name, buffer, persistent=name not in part._non_persistent_buffers_set)
 
 
 @contextmanager
