@@ -48,12 +48,9 @@ NAMES = {
     "tensor.parallel.ddp": "",
     "tensor.parallel.input_reshard": "input_reshard",
     "checkpoint.hf_storage": "HuggingFaceStorageReader HuggingFaceStorageWriter",
-    "elastic": "",
     "elastic.agent": "",
-    "elastic.agent.server": "",
-    "elastic.agent.server.api": "WorkerState",
-    "elastic.multiprocessing": "DefaultLogsSpecs Std start_processes",
-    "elastic.multiprocessing.errors": "ChildFailedError ErrorHandler ProcessFailure get_error_handler",
+    "elastic.agent.server": "ElasticAgent RunResult SimpleElasticAgent Worker WorkerGroup WorkerSpec WorkerState",
+    "elastic.agent.server.api": "ElasticAgent RunResult SimpleElasticAgent Worker WorkerGroup WorkerSpec WorkerState",
     "fsdp._common_utils": "HandleTrainingState TrainingState _FSDPState _get_module_fsdp_state clean_tensor_name",
     "fsdp._init_utils": "ProcessGroupType",
     "fsdp._optim_utils": "_optim_state_dict",
@@ -65,10 +62,7 @@ NAMES = {
     "elastic.metrics": "",
     "elastic.rendezvous": "RendezvousHandler RendezvousParameters",
     "elastic.timer": "",
-    "elastic.utils": "",
     "elastic.utils.logging": "",
-    "launcher": "LaunchConfig elastic_launch launch_agent",
-    "launcher.api": "LaunchConfig elastic_launch launch_agent",
     "nn.jit": "",
     "pipelining": "Pipe PipelineStage Schedule1F1B ScheduleGPipe ScheduleInterleaved1F1B SplitPoint pipe_split "
     "pipeline",
@@ -84,7 +78,7 @@ NAMES = {
     "utils": "_get_root_modules _sync_module_states _sync_params_and_buffers _verify_param_shape_across_processes",
 }  # fmt: skip
 # Errors, which programs catch.
-_ERRORS = {"ChildFailedError", "CheckpointException"}
+_ERRORS = {"CheckpointException"}
 
 
 def _record(fn: Callable[..., Any], error_handler: object = None) -> Callable[..., Any]:
@@ -117,7 +111,6 @@ _REAL: dict[str, dict[str, Any]] = {
     "c10d_logger": {"_exception_logger": _record, "_time_logger": _record},
     "fsdp._common_utils": {"clean_tensor_name": _clean_tensor_name},
     "elastic.utils.logging": {"get_logger": _logger},
-    "elastic.multiprocessing.errors": {"record": _record},
     "rpc": {"is_available": _no},
 }
 

@@ -389,11 +389,10 @@ NAMES: dict[str, str] = {
     "distributed.elastic.metrics.api":
     "ConsoleMetricHandler MetricData MetricHandler MetricStream MetricsConfig NullMetricHandler configure "
     "getStream get_elapsed_time_ms prof profile publish_metric put_metric",
-    "distributed.elastic.multiprocessing.api":
-    "DefaultLogsSpecs LogsDest LogsSpecs MultiprocessContext PContext RunProcsResult SignalException!Exception "
-    "Std:NONE,OUT,ERR,ALL SubprocessContext get_std_cm to_map",
-    "distributed.elastic.multiprocessing.errors.error_handler": "ErrorHandler",
-    "distributed.elastic.multiprocessing.errors.handlers": "get_error_handler",
+    "distributed.elastic.multiprocessing.errors.error_handler":
+    "ErrorHandler=distributed.elastic.multiprocessing.errors",
+    "distributed.elastic.multiprocessing.errors.handlers":
+    "get_error_handler=distributed.elastic.multiprocessing.errors",
     "distributed.elastic.multiprocessing.redirects": "get_libc redirect",
     "distributed.elastic.multiprocessing.subprocess_handler":
     "SubprocessHandler=distributed.elastic.multiprocessing.subprocess_handler.subprocess_handler "
@@ -425,7 +424,6 @@ NAMES: dict[str, str] = {
     "distributed.elastic.timer.debug_info_logging": "log_debug_info_for_expired_timers",
     "distributed.elastic.timer.file_based_local_timer": "FileTimerClient FileTimerRequest FileTimerServer",
     "distributed.elastic.timer.local_timer": "LocalTimerClient LocalTimerServer MultiprocessingRequestQueue",
-    "distributed.elastic.utils.api": "get_env_variable_or_raise get_socket_with_port macros",
     "distributed.elastic.utils.data":
     "CyclingIterator=distributed.elastic.utils.data.cycling_iterator "
     "ElasticDistributedSampler=distributed.elastic.utils.data.elastic_distributed_sampler",

@@ -9,18 +9,15 @@ Each process finds RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR a
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
-import signal
-import socket
-import subprocess
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-# Between two looks at the processes, and until one that was told to end is ended.
-_PAUSE, _GRACE = 0.05, 10.0
+from taeda.distributed.elastic.multiprocessing import DefaultLogsSpecs, Std
+from taeda.distributed.elastic.multiprocessing.errors import record
+from taeda.distributed.elastic.utils import macros
+from taeda.distributed.launcher import LaunchConfig, elastic_launch
 
 
 def get_args_parser() -> argparse.ArgumentParser:
@@ -43,16 +40,16 @@ def get_args_parser() -> argparse.ArgumentParser:
     option("rdzv-id", default="none", help="a name of the job")
     option("rdzv-conf", default="", help="accepted")
     option("max-restarts", type=int, default=0, help="how often all are started again when one fails")
-    option("monitor-interval", type=float, default=0.1, help="accepted")
+    option("monitor-interval", type=float, default=0.1, help="seconds between two looks at the processes")
     option("start-method", default="spawn", help="accepted")
     option("log-dir", default=None, help="a folder for output that is redirected")
     parser.add_argument("-r", "--redirects", default="0", help="3 writes output of the processes to files")
-    parser.add_argument("-t", "--tee", default="0", help="accepted")
-    option("local-ranks-filter", default="", help="accepted")
+    parser.add_argument("-t", "--tee", default="0", help="3 writes output to files and shows it")
+    option("local-ranks-filter", default="", help="the processes that show output, as 0,1; all by default")
     option("role", default="default", help="accepted")
     parser.add_argument("-m", "--module", action="store_true", help="the script is the name of a module")
     option("no-python", action="store_true", help="the script is a program")
-    option("run-path", action="store_true", help="accepted")
+    option("run-path", action="store_true", help="run the script with runpy in processes of a function")
     option("use-env", action="store_true", help="accepted")
     parser.add_argument("training_script", help="the script")
     parser.add_argument("training_script_args", nargs=argparse.REMAINDER, help="its arguments")
@@ -77,91 +74,79 @@ def determine_local_world_size(nproc_per_node: str) -> int:
     return gpus if gpus and nproc_per_node != "cpu" else os.cpu_count() or 1
 
 
-def _free_port() -> int:
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        return int(door.getsockname()[1])
+def parse_args(args: Sequence[str] | None) -> argparse.Namespace:
+    """The options of a command line."""
+    return get_args_parser().parse_args(args)
 
 
-def _environments(args: argparse.Namespace) -> list[dict[str, str]]:
-    """What each process of this machine finds in its environment."""
-    here = determine_local_world_size(args.nproc_per_node)
-    nodes = int(str(args.nnodes).partition(":")[0])
-    host, port = args.master_addr, args.master_port
+def parse_min_max_nnodes(nnodes: str) -> tuple[int, int]:
+    """The smallest and the largest number of machines: "2" or "1:4".
+
+    Raises:
+        RuntimeError: It is neither.
+    """
+    parts = str(nnodes).split(":")
+    if len(parts) > 2 or not all(part.isdigit() for part in parts):
+        raise RuntimeError(f'nnodes={nnodes} is not in "MIN:MAX" format')
+    return int(parts[0]), int(parts[-1])
+
+
+def get_use_env(args: argparse.Namespace) -> bool:
+    """Whether scripts read their number in the environment only."""
+    return bool(getattr(args, "use_env", True))
+
+
+def get_rdzv_endpoint(args: argparse.Namespace) -> str:
+    """Where the processes meet, as "HOST:PORT"."""
     if args.standalone:
-        nodes, host, port = 1, "127.0.0.1", _free_port()
-    elif args.rdzv_endpoint:
-        host, _, given = args.rdzv_endpoint.partition(":")
-        port = int(given or 29400)
-        port = port or _free_port()
-    shared = {
-        "WORLD_SIZE": str(here * nodes), "LOCAL_WORLD_SIZE": str(here), "GROUP_RANK": str(args.node_rank),
-        "GROUP_WORLD_SIZE": str(nodes), "ROLE_NAME": args.role, "ROLE_WORLD_SIZE": str(here * nodes),
-        "MASTER_ADDR": host, "MASTER_PORT": str(port), "TORCHELASTIC_RUN_ID": args.rdzv_id,
-        "TORCHELASTIC_MAX_RESTARTS": str(args.max_restarts), "TORCHELASTIC_USE_AGENT_STORE": "False",
-    }  # fmt: skip
-    if here > 1 and "OMP_NUM_THREADS" not in os.environ:
-        shared["OMP_NUM_THREADS"] = "1"
-    ranks = [args.node_rank * here + local for local in range(here)]
-    return [
-        {**shared, "RANK": str(rank), "ROLE_RANK": str(rank), "LOCAL_RANK": str(local)}
-        for local, rank in enumerate(ranks)
-    ]
+        return "localhost:0"
+    if args.rdzv_backend == "static" and not args.rdzv_endpoint:
+        return f"{args.master_addr}:{args.master_port}"
+    return str(args.rdzv_endpoint)
 
 
-def _command(args: argparse.Namespace, local_rank: str) -> list[str]:
-    start = [] if args.no_python else [sys.executable, "-u", *(["-m"] if args.module else [])]
-    own = [f"--local-rank={local_rank}"] if getattr(args, "pass_local_rank", False) else []
-    return [*start, args.training_script, *own, *args.training_script_args]
+def config_from_args(
+    args: argparse.Namespace,
+) -> tuple[LaunchConfig, Callable[..., Any] | str, list[str]]:
+    """What the options say: how processes are started, the program, and its arguments."""
+    smallest, largest = parse_min_max_nnodes(args.nnodes)
+    if args.standalone:
+        smallest = largest = 1
+    logs = DefaultLogsSpecs(
+        log_dir=args.log_dir,
+        redirects=Std.from_str(args.redirects or "0"),
+        tee=Std.from_str(args.tee or "0"),
+        local_ranks_filter={int(rank) for rank in args.local_ranks_filter.split(",") if rank} or None,
+    )
+    config = LaunchConfig(
+        min_nodes=smallest,
+        max_nodes=largest,
+        nproc_per_node=determine_local_world_size(str(args.nproc_per_node)),
+        logs_specs=logs,
+        run_id=args.rdzv_id,
+        role=args.role,
+        rdzv_endpoint=get_rdzv_endpoint(args),
+        rdzv_backend="c10d" if args.standalone else args.rdzv_backend,
+        rdzv_configs={"rank": args.node_rank},
+        max_restarts=args.max_restarts,
+        monitor_interval=args.monitor_interval,
+        start_method=args.start_method,
+    )
+    own = [f"--local-rank={macros.local_rank}"] if getattr(args, "pass_local_rank", False) else []
+    if args.run_path:
+        return config, run_script_path, [args.training_script, *own, *args.training_script_args]
+    start = [] if args.no_python else ["-u", *(["-m"] if args.module else [])]
+    program = args.training_script if args.no_python else os.getenv("PYTHON_EXEC", sys.executable)
+    script = [] if args.no_python else [args.training_script]
+    return config, program, [*start, *script, *own, *args.training_script_args]
 
 
-def _start(args: argparse.Namespace, restart: int) -> list[subprocess.Popen[bytes]]:
-    started = []
-    for own in _environments(args):
-        environment = {**os.environ, **own, "TORCHELASTIC_RESTART_COUNT": str(restart)}
-        out: Any = None
-        if args.log_dir and args.redirects not in ("0", ""):
-            folder = os.path.join(
-                args.log_dir, own["TORCHELASTIC_RUN_ID"], f"attempt_{restart}", own["LOCAL_RANK"]
-            )
-            os.makedirs(folder, exist_ok=True)
-            out = open(os.path.join(folder, "stdout.log"), "wb")  # noqa: SIM115  (closed below)
-        error = subprocess.STDOUT if out else None
-        started.append(
-            subprocess.Popen(_command(args, own["LOCAL_RANK"]), env=environment, stdout=out, stderr=error)
-        )
-        if out:
-            out.close()
-    return started
+def run_script_path(training_script: str, *training_script_args: str) -> None:
+    """Run a script in this process, as if it had been started with these arguments."""
+    import runpy
 
-
-def _end(started: Sequence[subprocess.Popen[bytes]]) -> None:
-    """End the processes that still run."""
-    for process in started:
-        if process.poll() is None:
-            process.terminate()
-    limit = time.monotonic() + _GRACE
-    for process in started:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(max(0.0, limit - time.monotonic()))
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-
-
-def _watch(started: Sequence[subprocess.Popen[bytes]]) -> tuple[int, int] | None:
-    """Wait for all; the first that failed, and its status."""
-    try:
-        while True:
-            states = [process.poll() for process in started]
-            for rank, state in enumerate(states):
-                if state not in (None, 0):
-                    return rank, int(state or 0)
-            if all(state == 0 for state in states):
-                return None
-            time.sleep(_PAUSE)
-    finally:
-        _end(started)
+    sys.argv = [training_script, *training_script_args]
+    runpy.run_path(training_script, run_name="__main__")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -170,22 +155,14 @@ def run(args: argparse.Namespace) -> None:
     Raises:
         ChildFailedError: One failed.
     """
-    from taeda.distributed.elastic.multiprocessing.errors import ChildFailedError
-
-    failed = None
-    for restart in range(args.max_restarts + 1):
-        failed = _watch(_start(args, restart))
-        if failed is None:
-            return
-    assert failed is not None
-    rank, status = failed
-    how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit code {status}"
-    raise ChildFailedError(f"{args.training_script} FAILED: local rank {rank} ended with {how}")
+    config, program, given = config_from_args(args)
+    elastic_launch(config, program)(*given)
 
 
+@record
 def main(args: Sequence[str] | None = None) -> None:
     """The command line."""
-    run(get_args_parser().parse_args(args))
+    run(parse_args(args))
 
 
 if __name__ == "__main__":
