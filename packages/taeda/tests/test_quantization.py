@@ -196,3 +196,35 @@ def test_scales_follow_from_bounds():
         taeda.per_channel_symmetric,
     )  # fmt: skip
     assert scale.tolist() == pytest.approx([1 / 127.5, 2 / 127.5]) and zero.tolist() == [0, 0]
+
+
+def test_blocks_that_share_a_scale():
+    from taeda.ao.quantization import PerAxis, PerBlock, PerGroup, PerRow, PerTensor, PerToken, get_block_size
+
+    shape = (2, 4, 6)
+    expected = {
+        PerTensor(): shape, PerAxis(1): (2, 1, 6), PerAxis(-1): (2, 4, 1), PerGroup(3): (1, 1, 3),
+        PerRow(): (1, 1, 6), PerToken(): (1, 1, 6), PerBlock((1, 2, 3)): (1, 2, 3),
+    }  # fmt: skip
+    for granularity, sizes in expected.items():
+        assert get_block_size(shape, granularity) == sizes
+    with pytest.raises(ValueError, match="6 is no multiple of the group size 4"):
+        get_block_size(shape, PerGroup(4))
+    with pytest.raises(ValueError, match="Unsupported Granularity"):
+        get_block_size(shape, None)
+
+
+def test_functions_that_put_layers_together():
+    from taeda.ao import quantization as q
+
+    conv, norm, relu = nn.Conv2d(3, 4, 1).eval(), nn.BatchNorm2d(4).eval(), nn.ReLU().eval()
+    norm.running_mean.copy_(taeda.arange(4.0))
+    x = taeda.randn(2, 3, 5, 5)
+    taeda.testing.assert_close(q.fuse_conv_bn(False, conv, norm)(x), norm(conv(x)))
+    taeda.testing.assert_close(q.fuse_conv_bn_relu(False, conv, norm, relu)(x), relu(norm(conv(x))))
+    method = q.get_fuser_method((nn.Linear, nn.ReLU))
+    assert type(method(False, nn.Linear(2, 2), nn.ReLU())).__name__ == "LinearReLU"
+    assert q.get_fuser_method((nn.Tanh, nn.ReLU), {(nn.Tanh, nn.ReLU): max}) is max
+    for wrong in ((nn.Tanh, nn.ReLU), (nn.Conv2d, nn.BatchNorm1d)):
+        with pytest.raises(AssertionError, match="did not find fuser method"):
+            q.get_fuser_method(wrong)

@@ -238,8 +238,6 @@ NAMES: dict[str, str] = {
     "get_module_bias get_module_weight get_name_by_module has_bias max_over_ndim min_over_ndim "
     "process_paired_modules_list_to_name set_module_bias set_module_weight",
     "ao.quantization._learnable_fake_quantize": "_LearnableFakeQuantize",
-    "ao.quantization.fuser_method_mappings":
-    "fuse_conv_bn fuse_conv_bn_relu fuse_convtranspose_bn fuse_linear_bn get_fuser_method get_fuser_method_new",
     "ao.quantization.fx":
     "convert=ao.quantization.fx.convert fuse=ao.quantization.fx.fuse prepare=ao.quantization.fx.prepare",
     "ao.quantization.fx._decomposed":

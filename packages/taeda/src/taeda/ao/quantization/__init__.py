@@ -15,19 +15,26 @@ Example:
 """
 
 # ruff: noqa: F401 (the imported names are what the package offers)
+from collections.abc import Iterable
+from typing import Any
+
 from taeda.ao.quantization.fake_quantize import (
     FakeQuantize,
     FakeQuantizeBase,
     FixedQParamsFakeQuantize,
     FusedMovingAvgObsFakeQuantize,
+    default_affine_fixed_qparams_fake_quant,
     default_dynamic_fake_quant,
+    default_embedding_fake_quant,
     default_fake_quant,
     default_fixed_qparams_range_0to1_fake_quant,
     default_fixed_qparams_range_neg1to1_fake_quant,
     default_fused_act_fake_quant,
     default_fused_per_channel_wt_fake_quant,
     default_fused_wt_fake_quant,
+    default_histogram_fake_quant,
     default_per_channel_weight_fake_quant,
+    default_symmetric_fixed_qparams_fake_quant,
     default_weight_fake_quant,
     disable_fake_quant,
     disable_observer,
@@ -41,7 +48,28 @@ from taeda.ao.quantization.fuse_modules import (
     fuse_modules,
     fuse_modules_qat,
 )
+from taeda.ao.quantization.fuser_method_mappings import (
+    fuse_conv_bn,
+    fuse_conv_bn_relu,
+    fuse_convtranspose_bn,
+    fuse_linear_bn,
+    get_fuser_method,
+)
+from taeda.ao.quantization.granularity import (
+    Granularity,
+    MappingType,
+    PerAxis,
+    PerBlock,
+    PerGroup,
+    PerRow,
+    PerTensor,
+    PerToken,
+    TorchAODType,
+    ZeroPointDomain,
+    get_block_size,
+)
 from taeda.ao.quantization.observer import (
+    AffineQuantizedObserverBase,
     FixedQParamsObserver,
     HistogramObserver,
     MinMaxObserver,
@@ -54,6 +82,7 @@ from taeda.ao.quantization.observer import (
     RecordingObserver,
     ReuseInputObserver,
     UniformQuantizationObserverBase,
+    default_affine_fixed_qparams_observer,
     default_debug_observer,
     default_dynamic_quant_observer,
     default_fixed_qparams_range_0to1_observer,
@@ -64,6 +93,7 @@ from taeda.ao.quantization.observer import (
     default_per_channel_weight_observer,
     default_placeholder_observer,
     default_reuse_input_observer,
+    default_symmetric_fixed_qparams_observer,
     default_weight_observer,
     get_observer_state_dict,
     load_observer_state_dict,
@@ -90,7 +120,9 @@ from taeda.ao.quantization.qconfig import (
     float16_static_qconfig,
     float_qparams_weight_only_qconfig,
     get_default_qat_qconfig,
+    get_default_qat_qconfig_dict,
     get_default_qconfig,
+    get_default_qconfig_dict,
     per_channel_dynamic_qconfig,
     qconfig_equals,
 )
@@ -99,6 +131,7 @@ from taeda.ao.quantization.qconfig_mapping import (
     get_default_qat_qconfig_mapping,
     get_default_qconfig_mapping,
 )
+from taeda.ao.quantization.quant_type import QuantType
 from taeda.ao.quantization.quantization_mappings import (
     DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS,
     DEFAULT_QAT_MODULE_MAPPINGS,
@@ -126,6 +159,18 @@ from taeda.ao.quantization.stubs import (
     QuantStub,
     QuantWrapper,
 )
+from taeda.ao.quantization.utils import MatchAllNode, get_combined_dict
+
+#: What is called with a class or a maker of observers.
+ObserverOrFakeQuantize = ObserverBase | FakeQuantizeBase
+QConfigAny = QConfig | None
+
+
+def default_eval_fn(model: Any, calib_data: Iterable[tuple[Any, Any]]) -> None:
+    """Run a model on data, pairs of input and target, so that its observers see what it computes."""
+    model.eval()
+    for data, _ in calib_data:
+        model(data)
 
 
 def __getattr__(name: str) -> object:

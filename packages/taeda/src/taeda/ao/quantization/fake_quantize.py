@@ -8,6 +8,7 @@ import taeda
 from taeda.ao.quantization.observer import (
     _PER_CHANNEL,
     FixedQParamsObserver,
+    HistogramObserver,
     MovingAverageMinMaxObserver,
     MovingAveragePerChannelMinMaxObserver,
     _with_args,
@@ -215,6 +216,16 @@ default_fixed_qparams_range_neg1to1_fake_quant = FixedQParamsFakeQuantize.with_a
 default_fixed_qparams_range_0to1_fake_quant = FixedQParamsFakeQuantize.with_args(
     observer=default_fixed_qparams_range_0to1_observer
 )
+default_symmetric_fixed_qparams_fake_quant = default_fixed_qparams_range_neg1to1_fake_quant
+default_affine_fixed_qparams_fake_quant = default_fixed_qparams_range_0to1_fake_quant
+default_embedding_fake_quant = FakeQuantize.with_args(
+    observer=MovingAveragePerChannelMinMaxObserver, quant_min=0, quant_max=255, dtype=taeda.quint8,
+    qscheme=taeda.per_channel_affine_float_qparams, ch_axis=0,
+)  # fmt: skip
+default_histogram_fake_quant = FakeQuantize.with_args(
+    observer=HistogramObserver, quant_min=0, quant_max=255, dtype=taeda.quint8, qscheme=taeda.per_tensor_affine,
+    reduce_range=True,
+)  # fmt: skip
 
 
 def disable_fake_quant(mod: Any) -> None:

@@ -46,10 +46,10 @@ def fuse_known_modules(
     return [made, *rest]
 
 
-def _fused(kinds: tuple[str, ...], modules: list[Any], is_qat: bool) -> Any:
-    first, *others = kinds
+def fused_as(kinds: tuple[str, ...]) -> str | None:
+    """The module for a sequence of layers, by their names; "" for none of its own, None where there is none."""
+    first = kinds[0]
     dims = first[-2:] if first[-1] == "d" else ""
-    batch_norm = next((k for k in others if k.startswith("BatchNorm")), None)
     name = {
         ("BN", "ReLU"): f"BNReLU{dims}",
         ("Conv", "BN"): f"ConvBn{dims}",
@@ -59,7 +59,16 @@ def _fused(kinds: tuple[str, ...], modules: list[Any], is_qat: bool) -> Any:
         ("Linear", "BN"): "LinearBn1d",
         ("ConvTranspose", "BN"): "",
     }.get(tuple(_short(k) for k in kinds))
-    if name is None or (batch_norm and dims and batch_norm[-2:] != dims):
+    others = {kind[-2:] for kind in kinds if kind.startswith("BatchNorm")}
+    return None if dims and others - {dims} else name
+
+
+def _fused(kinds: tuple[str, ...], modules: list[Any], is_qat: bool) -> Any:
+    first, *others = kinds
+    dims = first[-2:] if first[-1] == "d" else ""
+    batch_norm = next((k for k in others if k.startswith("BatchNorm")), None)
+    name = fused_as(kinds)
+    if name is None:
         raise NotImplementedError(f"Cannot fuse modules: {kinds}")
     if len({m.training for m in modules}) > 1:
         raise AssertionError("Conv and BN both must be in the same mode (train or eval).")

@@ -7,13 +7,15 @@ is that of Caffe2's norm minimization.
 
 from __future__ import annotations
 
-from abc import ABCMeta
+from abc import ABCMeta, abstractmethod
 from bisect import bisect_left, bisect_right
 from functools import partial
 from itertools import accumulate
 from typing import Any
 
 import taeda
+from taeda.ao.quantization.granularity import *  # noqa: F403  (programs import them from here as well)
+from taeda.ao.quantization.granularity import Granularity, MappingType, ZeroPointDomain
 from taeda_registry.slots import nn, tensor
 
 
@@ -591,6 +593,55 @@ class RecordingObserver(ObserverBase):
         return self.tensor_val
 
 
+class AffineQuantizedObserverBase(nn.Module, metaclass=ABCMeta):
+    """What observers of a granularity of their own derive from.
+
+    Args:
+        mapping_type: How numbers become codes.
+        target_dtype: Of the codes.
+        granularity: Which numbers share a scale.
+        quant_min, quant_max: The smallest and largest code; those of the dtype by default.
+        eps: The smallest scale.
+        scale_dtype, zero_point_dtype: Of the scale and the zero point.
+        preserve_zero: Whether zero has a code of its own.
+        zero_point_domain: What a zero point is.
+    """
+
+    with_args = classmethod(_with_args)
+
+    def __init__(
+        self,
+        mapping_type: MappingType,
+        target_dtype: Any,
+        granularity: Granularity,
+        quant_min: int | None = None,
+        quant_max: int | None = None,
+        eps: float | None = None,
+        scale_dtype: Any = None,
+        zero_point_dtype: Any = None,
+        preserve_zero: bool = True,
+        zero_point_domain: ZeroPointDomain | None = ZeroPointDomain.INT,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__()
+        if granularity is None:
+            raise ValueError("AffineQuantizedObserverBase: argument 'granularity' is None")
+        if zero_point_domain is None:
+            raise ValueError("AffineQuantizedObserverBase: argument 'zero_point_domain' is None")
+        self.mapping_type, self.target_dtype, self.granularity = mapping_type, target_dtype, granularity
+        self.quant_min, self.quant_max, self.eps = quant_min, quant_max, eps
+        self.scale_dtype, self.zero_point_dtype = scale_dtype, zero_point_dtype
+        self.preserve_zero, self.zero_point_domain = preserve_zero, zero_point_domain
+
+    @abstractmethod
+    def forward(self, input: Any) -> Any:
+        """Watch a tensor; give it on."""
+
+    @abstractmethod
+    def calculate_qparams(self) -> tuple[Any, Any]:
+        """Scale and zero point."""
+
+
 def get_observer_state_dict(mod: Any) -> dict[str, Any]:
     """What the observers of a model keep, by name."""
     return {name: value for name, value in mod.state_dict().items() if "activation_post_process" in name}
@@ -630,4 +681,6 @@ default_fixed_qparams_range_neg1to1_observer = FixedQParamsObserver.with_args(
 default_fixed_qparams_range_0to1_observer = FixedQParamsObserver.with_args(
     scale=1.0 / 256.0, zero_point=0, dtype=taeda.quint8, quant_min=0, quant_max=255
 )
+default_symmetric_fixed_qparams_observer = default_fixed_qparams_range_neg1to1_observer
+default_affine_fixed_qparams_observer = default_fixed_qparams_range_0to1_observer
 default_reuse_input_observer = ReuseInputObserver

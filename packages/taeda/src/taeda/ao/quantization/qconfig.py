@@ -125,6 +125,20 @@ def get_default_qat_qconfig(backend: str = "x86", version: int = 1) -> QConfig:
     return QConfig(activation=activation, weight=whole if backend == "qnnpack" else channels)
 
 
+def get_default_qconfig_dict(backend: str = "x86", version: int = 0) -> dict[str, Any]:
+    """`get_default_qconfig_mapping` as a dict, as older programs have it."""
+    from taeda.ao.quantization.qconfig_mapping import get_default_qconfig_mapping
+
+    return get_default_qconfig_mapping(backend, version).to_dict()
+
+
+def get_default_qat_qconfig_dict(backend: str = "x86", version: int = 1) -> dict[str, Any]:
+    """`get_default_qat_qconfig_mapping` as a dict, as older programs have it."""
+    from taeda.ao.quantization.qconfig_mapping import get_default_qat_qconfig_mapping
+
+    return get_default_qat_qconfig_mapping(backend, version).to_dict()
+
+
 default_symmetric_qnnpack_qconfig = QConfig(
     activation=watch.HistogramObserver.with_args(dtype=taeda.qint8, reduce_range=False, eps=2**-12),
     weight=watch.weight_observer_range_neg_127_to_127,
