@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import taeda_tensor_core as tc
-from taeda_tensor_core.testing import _comparison, assert_allclose, assert_close, make_tensor
+from taeda_tensor_core.testing import FileCheck, _comparison, assert_allclose, assert_close, make_tensor
 
 nan, inf = float("nan"), float("inf")
 
@@ -161,3 +161,45 @@ def test_random_tensors_wrong_limits():
         make_tensor(2, dtype=tc.float32, device="cpu", noncontiguous=True, memory_format=tc.contiguous_format)
     whole = make_tensor(100, dtype=tc.float32, device="cpu", low=-1e39, high=1e39)
     assert whole.isfinite().all()
+
+
+TEXT = "a b\nc d e\nf a\nx x x\ny"
+
+
+@pytest.mark.parametrize(
+    "directives",
+    [
+        lambda f: f.check("a").check("c").check_same("e").check_next("a").check("y"),
+        lambda f: f.check("c").check_not("b").check("f"),
+        lambda f: f.check_not("z").check("x").check_not("q"),
+        lambda f: f.check_count("x", 3, exactly=True).check("y"),
+        lambda f: f.check_count("x", 2).check("x"),
+        lambda f: f.check_dag("f").check_dag("b").check("x"),
+        lambda f: f.check_regex("d.*e").check("f"),
+    ],
+)
+def test_directives_that_a_text_fulfils(directives):
+    directives(FileCheck()).run(TEXT)
+
+
+@pytest.mark.parametrize(
+    "directives, message",
+    [
+        (
+            lambda f: f.check("c").check("b"),
+            r"Expected to find 'b' but did not find it\nSearched string:\n d e",
+        ),
+        (lambda f: f.check("c").check_same("f"), "'f' in the same line"),
+        (lambda f: f.check("a").check_next("f"), "'f' in the next line"),
+        (lambda f: f.check("c").check_not("e").check("f"), "not find 'e' but found it"),
+        (lambda f: f.check("c").check_not("y"), "not find 'y' but found it"),
+        (lambda f: f.check_not("c").check("d"), "not find 'c'"),
+        (lambda f: f.check_count("x", 2, exactly=True), "not find 'x' more than 2 times"),
+        (lambda f: f.check_count("x", 4), "find 'x'"),
+        (lambda f: f.check_dag("f").check_dag("b").check("c"), "find 'c'"),
+        (lambda f: f.check_regex("z+"), "find 'z"),
+    ],
+)
+def test_directives_that_it_does_not(directives, message):
+    with pytest.raises(RuntimeError, match=message):
+        directives(FileCheck()).run(TEXT)

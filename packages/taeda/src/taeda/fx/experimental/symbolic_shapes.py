@@ -18,13 +18,21 @@ __all__ = [
     "guard_or_true",
     "guard_scalar",
     "guard_size_oblivious",
+    "guarding_hint_or_throw",
     "has_free_symbols",
+    "has_free_unbacked_symbols",
+    "has_static_value",
     "hint_int",
     "is_concrete_bool",
     "is_concrete_float",
     "is_concrete_int",
     "is_symbolic",
+    "optimization_hint",
+    "statically_known_false",
     "statically_known_true",
+    "sym_and",
+    "sym_eq",
+    "sym_or",
 ]
 
 
@@ -45,12 +53,47 @@ def has_free_symbols(val: Any) -> bool:
     return False
 
 
+has_free_unbacked_symbols = has_free_symbols
+
+
 def guard_or_true(a: Any) -> bool:
     """Whether a condition holds."""
     return bool(a)
 
 
 guard_or_false = guard_size_oblivious = statically_known_true = guard_or_true
+
+
+def statically_known_false(x: Any) -> bool:
+    """Whether a condition does not hold."""
+    return not x
+
+
+def sym_and(x: Any, *others: Any) -> bool:
+    """Whether all conditions hold."""
+    return bool(x) and all(map(bool, others))
+
+
+def sym_or(x: Any, *others: Any) -> bool:
+    """Whether one of the conditions holds."""
+    return bool(x) or any(map(bool, others))
+
+
+def sym_eq(x: Any, y: Any) -> bool:
+    """Whether two sizes are equal, or two lists of them.
+
+    Raises:
+        AssertionError: One is a list and the other is none.
+    """
+    lists = isinstance(x, (tuple, list)), isinstance(y, (tuple, list))
+    if lists[0] != lists[1]:
+        raise AssertionError(f"unexpected sym_eq between {type(x)} {type(y)}")
+    return bool(tuple(x) == tuple(y) if lists[0] else x == y)
+
+
+def has_static_value(a: Any) -> bool:
+    """Whether a size is a number: True."""
+    return True
 
 
 ShapeEnv = _absent.cls("taeda.fx.experimental.symbolic_shapes.ShapeEnv", "sizes are numbers")
@@ -71,6 +114,16 @@ def is_symbolic(val: Any) -> bool:
 
 def guard_scalar(a: Any) -> Any:
     """The number itself."""
+    return a
+
+
+def guarding_hint_or_throw(a: Any) -> Any:
+    """The size itself."""
+    return a
+
+
+def optimization_hint(a: Any, fallback: Any = None) -> Any:
+    """The size itself."""
     return a
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any
 
-from taeda.fx.graph import Graph
-from taeda.fx.graph_module import GraphModule
+from taeda.fx.passes.utils.fuser_utils import fuse_by_partitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from taeda.fx.graph_module import GraphModule
     from taeda.fx.node import Node
     from taeda.fx.passes.operator_support import OperatorSupportBase
 
-__all__ = ["CapabilityBasedPartitioner", "Partition", "fuse_by_partitions"]
+__all__ = ["CapabilityBasedPartitioner", "Partition"]
 
 
 class Partition:
@@ -158,67 +158,3 @@ def _waits_for_itself(nodes: set[Node], group: dict[Node, int], members: dict[in
         seen |= together
         ahead += [user for item in together for user in item.users if user not in seen]
     return False
-
-
-def fuse_by_partitions(
-    graph_module: GraphModule, partitions: list[Any], prefix: str = "fused_"
-) -> GraphModule:
-    """Put a module in the place of each of some groups of nodes; the graph module itself is changed."""
-    graph = graph_module.graph
-    order = {node: place for place, node in enumerate(graph.nodes)}
-    for number, partition in enumerate(partitions):
-        nodes = sorted(partition, key=order.__getitem__)
-        _fuse_one(graph_module, nodes, f"{prefix}{number}")
-    _put_in_order(graph)
-    graph.lint()
-    graph_module.recompile()
-    return graph_module
-
-
-def _fuse_one(graph_module: GraphModule, nodes: list[Node], name: str) -> None:
-    inside = set(nodes)
-    part, values = Graph(), {}
-    inputs = list(
-        dict.fromkeys(used for node in nodes for used in node.all_input_nodes if used not in inside)
-    )
-    for node in inputs:
-        values[node] = part.placeholder(node.name)
-    for node in nodes:
-        values[node] = part.node_copy(node, values.__getitem__)
-    outputs = [node for node in nodes if any(user not in inside for user in node.users)]
-    made = tuple(values[node] for node in outputs)
-    part.output(made[0] if len(made) == 1 else made)
-    graph_module.add_submodule(name, GraphModule(graph_module, part))
-    graph = graph_module.graph
-    with graph.inserting_after(nodes[-1]):
-        call = graph.call_module(name, tuple(inputs))
-    place = call
-    for index, node in enumerate(outputs):
-        new = call
-        if len(outputs) > 1:
-            with graph.inserting_after(place):
-                new = place = graph.call_function(operator.getitem, (call, index))
-        new.meta = dict(node.meta)
-        node.replace_all_uses_with(new, lambda user: user is not call)
-    for node in reversed(nodes):
-        graph.erase_node(node)
-
-
-def _put_in_order(graph: Graph) -> None:
-    """Move nodes behind what they need; otherwise they stay in order."""
-    nodes = list(graph.nodes)
-    ready: set[Node] = set()
-    last: Any = None
-    while nodes:
-        rest = []
-        for node in nodes:
-            if all(used in ready for used in node.all_input_nodes):
-                ready.add(node)
-                if last is not None:
-                    last.append(node)
-                last = node
-            else:
-                rest.append(node)
-        if len(rest) == len(nodes):
-            raise RuntimeError("fuse_by_partitions: groups wait for each other in a circle")
-        nodes = rest
