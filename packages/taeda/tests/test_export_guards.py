@@ -325,3 +325,47 @@ def test_an_unflattened_program_has_the_names_of_the_module():
     other.load_state_dict(module.state_dict())
     taeda.testing.assert_close(other(x), module(x))
     taeda.testing.assert_close(other.double()(x.double()), module.double()(x.double()))
+
+
+class Both(nn.Module):
+    def forward(self, given, scale=2.0):
+        return given["a"] * scale + given["others"][0].sum()
+
+
+def test_sizes_said_tensor_by_tensor():
+    a, b = taeda.ones(2, 3), taeda.ones(4)
+    shapes = taeda.export.ShapesCollection()
+    shapes[a] = {0: Dim("n", max=9)}
+    shapes[b] = (Dim.DYNAMIC,)
+    assert len(shapes) == 2 and shapes[b] == (Dim.DYNAMIC,)
+    runs = taeda.export.export(Both(), ({"a": a, "others": [b]},), dynamic_shapes=shapes).module()
+    assert runs({"a": taeda.ones(5, 3), "others": [taeda.ones(7)]}).tolist() == [[9.0] * 3] * 5
+    with pytest.raises(AssertionError, match="Guard failed"):
+        runs({"a": taeda.ones(10, 3), "others": [taeda.ones(7)]})
+    with pytest.raises(AssertionError, match="do not match"):
+        shapes[a] = {1: Dim("n")}
+    with pytest.raises(AssertionError, match="expected a tensor"):
+        shapes[3] = {}
+    with pytest.raises(ValueError, match="not found in the inputs"):
+        taeda.export.export(Both(), ({"a": a, "others": [b.clone()]},), dynamic_shapes=shapes)
+
+
+def test_sizes_shown_by_further_inputs():
+    shapes = taeda.export.AdditionalInputs()
+    shapes.add(({"a": taeda.ones(5, 3), "others": [taeda.ones(4)]},), {"scale": 2.0})
+    given = {"a": taeda.ones(2, 3), "others": [taeda.ones(4)]}
+    program = taeda.export.export(Both(), (given,), {"scale": 2.0}, dynamic_shapes=shapes)
+    shapes.verify(program)
+    runs = program.module()
+    assert runs({"a": taeda.ones(8, 3), "others": [taeda.ones(4)]}, scale=2.0).shape == (8, 3)
+    for wrong in (
+        {"a": taeda.ones(8, 4), "others": [taeda.ones(4)]},
+        {"a": taeda.ones(8, 3), "others": [taeda.ones(5)]},
+    ):
+        with pytest.raises(AssertionError, match="Guard failed"):
+            runs(wrong, scale=2.0)
+    shapes.add((given,), {"scale": 3.0})
+    with pytest.raises(ValueError, match="differing values"):
+        taeda.export.export(Both(), (given,), {"scale": 2.0}, dynamic_shapes=shapes)
+    with pytest.raises(AssertionError, match="must be a tuple"):
+        shapes.add([given])

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from taeda import _absent
 from taeda.export import graph_signature
 from taeda.export._dims import Dim, dims
 from taeda.export._program import (
@@ -22,6 +21,7 @@ from taeda.export._program import (
     save,
     unflatten,
 )
+from taeda.export._shapes import AdditionalInputs, ShapesCollection
 
 __all__ = [
     "AdditionalInputs", "Dim", "ExportBackwardSignature", "ExportGraphSignature", "ExportedProgram",
@@ -29,12 +29,8 @@ __all__ = [
     "dims", "draft_export", "export", "export_for_training", "load", "register_dataclass", "save", "unflatten",
 ]  # fmt: skip
 
-_REASON = "sizes of exported programs follow from the program, and need no description"
-
 ExportBackwardSignature = graph_signature.ExportBackwardSignature
 ExportGraphSignature = graph_signature.ExportGraphSignature
-ShapesCollection = _absent.cls("taeda.export.ShapesCollection", _REASON)
-AdditionalInputs = _absent.cls("taeda.export.AdditionalInputs", _REASON)
 export_for_training = export
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from taeda.export._guards import Guards
+from taeda.export._shapes import described
 from taeda.export.graph_signature import ExportGraphSignature, signature_of
 from taeda.utils import _pytree
 from taeda_registry.slots import nn, tensor
@@ -190,7 +191,8 @@ def export(
         args: Its arguments.
         kwargs: Its arguments by name.
         dynamic_shapes: Which sizes may vary: by argument, or one for each in their order, a dict by dimension or one
-            entry for each of `Dim`, `Dim.DYNAMIC`, `Dim.AUTO`, a number or None. All others stay as they are.
+            entry for each of `Dim`, `Dim.DYNAMIC`, `Dim.AUTO`, a number or None. All others stay as they are. Or a
+            `ShapesCollection`, or `AdditionalInputs`.
         strict: Accepted.
 
     Raises:
@@ -225,7 +227,8 @@ def _exported(
         raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
     if not isinstance(args, tuple):
         raise TypeError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
-    guards = guards_of(_names(mod.forward, args, {}), args, kwargs, dynamic_shapes)
+    said = described(dynamic_shapes, mod, args, kwargs)
+    guards = guards_of(_names(mod.forward, args, {}), args, kwargs, said)
     with _left_alone(mod, (args, kwargs)):
         done = record(
             mod, args, kwargs, root=mod, name=type(mod).__name__, keep_class=True, data_dependent=not strict
