@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -149,6 +150,14 @@ def test_class_gradient_and_attributes_arrive():
         sent(x * 2)
 
     assert sent((x * 2).detach()).tolist() == [2, 2, 2]
+
+
+def test_a_tensor_in_parts():
+    x = tt.arange(6.0).view(2, 3).t()
+    rebuild, arguments = mp.reductions.reduce_tensor(x)
+    whole = pickle.loads(pickle.dumps((rebuild, arguments)))
+    for made in (rebuild(*arguments), whole[0](*whole[1])):
+        assert made.tolist() == x.tolist() and made.stride() == x.stride()
 
 
 def test_what_is_put_is_shared_with_the_receiver(method):

@@ -17,6 +17,8 @@ __all__ = [
     "init_reductions",
     "is_shared",
     "leave_dead",
+    "rebuild_tensor",
+    "reduce_tensor",
     "send_small_as_bytes",
     "share_memory_",
 ]
@@ -148,6 +150,28 @@ def _reduce_tensor(value: Any) -> Any:
     rebuild, arguments, *state = value.__reduce_ex__(4)
     grad = value.grad if value.grad is not None and is_shared(value.grad) else None
     return rebuild_with_grad, (rebuild, arguments, grad), *state
+
+
+def rebuild_tensor(value: Any) -> Any:
+    """Undo `reduce_tensor`: the tensor, which shows the memory that was sent."""
+    return value
+
+
+def reduce_tensor(value: Any) -> tuple[Any, tuple[Any, ...]]:
+    """A function, and what it is called with, here or by whom it is sent to, to have a tensor over the same memory.
+
+    The memory goes by handle where `ForkingPickler` pickles the arguments, as messages do, and by its bytes otherwise.
+
+    Raises (when it is pickled for a message):
+        RuntimeError: The tensor requires grad and was computed from others.
+
+    Example:
+        >>> rebuild, arguments = mp.reductions.reduce_tensor(taeda.ones(3))
+        >>> rebuild(*arguments)
+        tensor([1., 1., 1.])
+    """
+    _try_move([value])
+    return rebuild_tensor, (value,)
 
 
 def _reduce_memory(memory: Any) -> Any:
