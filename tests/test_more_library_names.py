@@ -170,6 +170,9 @@ def test_small_names():
     aten = taeda.ops.aten
     y = aten.alias.default(taeda.ones(2))
     assert y.tolist() == [1.0, 1.0] and aten._to_copy.default(y, dtype=taeda.int64).dtype is taeda.int64
+    image = taeda.ones(1, 1, 2, 2)
+    assert taeda._C._nn.upsample_nearest2d(image, [4, 4]).shape == (1, 1, 4, 4)
+    assert taeda._C._special.special_erf(image).shape == image.shape and not hasattr(taeda._C._nn, "nothing")
     assert taeda._tensor_str._tensor_str(y.detach(), 4) == "[1., 1.]"
     assert taeda._tensor_str._add_suffixes("t([1.]", ["a=1"], 2, False) == "t([1.], a=1)"
 

@@ -665,3 +665,26 @@ def test_backward_hooks_rest_while_a_gradient_is_differentiated():
     (slope,) = autograd.grad(loss(x, y), x, create_graph=True)
     assert calls == [1]
     assert autograd.grad(slope.sum(), x)[0].tolist() == [1, 1] and calls == [1]
+
+
+def test_assignments_go_through_the_methods_that_register(monkeypatch):
+    """What programs put in their place, to make parameters elsewhere, sees replaced members too."""
+    seen = []
+    for kind in ("parameter", "buffer"):
+        method = getattr(nn.Module, f"register_{kind}")
+
+        def noted(self, name, value, *args, _method=method, **kwargs):
+            seen.append((name, value is None))
+            _method(self, name, value, *args, **kwargs)
+
+        monkeypatch.setattr(nn.Module, f"register_{kind}", noted)
+    layer, norm = nn.Linear(2, 2), nn.BatchNorm1d(2)
+    table, several = nn.ParameterDict({"a": tt.ones(1)}), nn.ParameterList([tt.ones(1)])
+    seen.clear()
+    layer.weight = nn.Parameter(tt.ones(2, 2))
+    layer.bias = None
+    table["a"] = nn.Parameter(tt.zeros(1))
+    several[0] = nn.Parameter(tt.zeros(1))
+    norm.running_mean = tt.ones(2)
+    assert seen == [("weight", False), ("bias", True), ("a", False), ("0", False), ("running_mean", False)]
+    assert layer.bias is None and "running_mean" in norm.state_dict() and table["a"].item() == 0

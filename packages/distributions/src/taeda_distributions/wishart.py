@@ -139,6 +139,10 @@ class Wishart(ExponentialFamily):
         return self.df.reshape((*self._batch_shape, 1, 1)) * (v.pow(2) + outer)
 
     def rsample(self, sample_shape: Any = (), max_try_correction: Any = None) -> Any:
+        return self._bartlett_sampling(sample_shape)
+
+    def _bartlett_sampling(self, sample_shape: Any = ()) -> Any:
+        """Samples by Bartlett's decomposition, products of triangles with roots of chi-squared numbers."""
         diagonal = self._dist_chi2.rsample(sample_shape)
         diagonal = diagonal.clamp(min=tensor.finfo(diagonal.dtype).tiny).sqrt()
         shape = tuple(self._extended_shape(sample_shape))

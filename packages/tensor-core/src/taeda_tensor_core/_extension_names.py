@@ -188,6 +188,20 @@ _FUNCTIONS = {
 }
 
 
+class _Operators:
+    """A part of the compiled module that holds operators: the table's, and those of PyTorch's names that it has not."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("__"):
+            for place in (_C.ops, getattr(_C.ops, "aten", None)):
+                if (found := getattr(place, name, None)) is not None:
+                    return found
+        raise AttributeError(f"module '{_C.__name__}.{self.__name__}' has no attribute {name!r}")
+
+
 def find(name: str) -> Any:
     """The value of a name of the compiled module that it does not have itself.
 
@@ -206,7 +220,7 @@ def find(name: str) -> Any:
 
         return lambda: str(get_default_device())
     if name in ("_nn", "_linalg", "_fft", "_special", "_sparse"):
-        return _C.ops
+        return _Operators(name)
     if name == "_cpu":
         from taeda_tensor_core import _processor
 

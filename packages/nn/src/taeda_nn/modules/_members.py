@@ -359,11 +359,9 @@ def set_member(module: Module, name: str, value: Any) -> None:
     values = attributes(module)
     if kind == "parameter":
         _claim(module, name, kind)
-        if name in values["_parameter_names"]:
-            values[name] = registered(kind, module, name, value)
-        else:
+        if name not in parameters:
             values.pop(name, None)
-            module.register_parameter(name, value)
+        module.register_parameter(name, value)
     elif kind == "module":
         _claim(module, name, kind)
         if hasattr(type(module), name):
@@ -371,16 +369,16 @@ def set_member(module: Module, name: str, value: Any) -> None:
             look_behind_property(type(module), name)
         values["_module_names"].setdefault(name)
         values[name] = registered(kind, module, name, value)
-    elif name in values["_parameter_names"]:
+    elif name in parameters:
         _must_be(module, name, value, None, "parameter", "Parameter")
+        module.register_parameter(name, None)
     elif name in values["_module_names"]:
         _must_be(module, name, value, None, "module", "Module")
+        values[name] = None
     elif name in values["_buffer_names"]:
         _must_be(module, name, value, Tensor, "buffer", "Tensor")
-        if value is not None:
-            values[name] = registered("buffer", module, name, value)
-        if kind == "buffer":
-            values["_buffer_names"][name] = value.persistent
+        persistent = value.persistent if kind == "buffer" else values["_buffer_names"][name]
+        module.register_buffer(name, value, persistent)
     else:
         values.pop(name, None)
         module.register_buffer(name, value, value.persistent)
@@ -391,7 +389,6 @@ def _must_be(module: Module, name: str, value: Any, allowed: type | None, kind: 
         raise TypeError(
             f"{type(module).__name__}.{name} is a {kind}: expected a {expected} or None, got {type(value).__name__}"
         )
-    attributes(module)[name] = value
 
 
 # Where PyTorch's modules keep hooks. The first two must be there for its modules to work.
