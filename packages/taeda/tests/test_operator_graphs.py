@@ -159,3 +159,22 @@ def test_a_mode_may_be_entered_in_its_own_method():
         x.exp()
     assert [name.split(".")[1] for name in mode.seen] == ["relu", "clamp", "exp"]
     assert (x * 2).requires_grad and len(mode.seen) == 3  # all is as before
+
+
+def test_results_of_nested_inputs_are_a_list():
+    from collections import UserDict
+
+    from taeda.utils import _pytree
+
+    if UserDict not in _pytree.SUPPORTED_NODES:  # as programs register it: without names of its children
+        _pytree.register_pytree_node(
+            UserDict,
+            lambda d: (list(d.values()), list(d)),
+            lambda values, keys: UserDict(zip(keys, values, strict=True)),
+        )
+    x = taeda.ones(2)
+    for inputs in ({"a": x}, UserDict(a=x), (x, [x])):
+        made = make_fx(lambda given: _pytree.tree_leaves(given)[0].sin())(inputs)
+        (output,) = made.graph.find_nodes(op="output")
+        ((value,),) = output.args
+        assert value.name == "sin" and taeda.equal(made(inputs), x.sin())

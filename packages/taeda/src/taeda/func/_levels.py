@@ -16,8 +16,9 @@ from taeda_registry.slots import tensor
 Tensor = tensor.Tensor
 #: Composites that make memory to be written to, which must have the batch: they have rules as a whole.
 _WHOLE = (
-    "block_diag", "constant_pad_nd", "diag_embed", "empty_like", "full_like", "new_empty", "new_full", "new_ones",
-    "new_zeros", "ones_like", "zeros_like",
+    "as_strided_scatter", "block_diag", "constant_pad_nd", "diag_embed", "diagonal_scatter", "empty_like", "fill",
+    "full_like", "index_put", "new_empty", "new_full", "new_ones", "new_zeros", "ones_like", "put", "select_scatter",
+    "slice_scatter", "zeros_like",
 )  # fmt: skip
 
 

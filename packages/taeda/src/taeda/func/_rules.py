@@ -177,6 +177,45 @@ def _as_strided(
     return op(whole, [whole.shape[0], *size], [whole.stride(0), *stride], start)
 
 
+# Copies with parts written
+
+
+def _both(level: Batching, self: Any, src: Any) -> tuple[Any, Any]:
+    return level.expanded(self), level.expanded(src)
+
+
+@rule("select_scatter", "slice_scatter")
+def _scatter_along(level: Batching, op: Any, self: Any, src: Any, dim: int = 0, *rest: Any) -> Any:
+    return op(*_both(level, self, src), behind(dim, self.dim()), *rest)
+
+
+@rule("diagonal_scatter")
+def _diagonal_scatter(
+    level: Batching, op: Any, self: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Any:
+    return op(*_both(level, self, src), offset, behind(dim1, self.dim()), behind(dim2, self.dim()))
+
+
+@rule("as_strided_scatter")
+def _as_strided_scatter(
+    level: Batching, op: Any, self: Any, src: Any, size: Any, stride: Any, storage_offset: Any = None
+) -> Any:
+    # An example's memory is taken as row-major, from its first element on: so its copy is.
+    base, parts = _both(level, self, src)
+    made = [
+        op(base[i].contiguous().clone(), parts[i], size, stride, storage_offset) for i in range(level.size)
+    ]
+    return tensor.stack(made) if made else base.clone()
+
+
+@rule("fill")
+def _fill(level: Batching, op: Any, self: Any, value: Any) -> Any:
+    if not isinstance(value, Tensor):
+        return op(level.whole(self), value)
+    made = tensor.empty_like(level.expanded(self), memory_format=tensor.contiguous_format)
+    return made.copy_(padded(level.expanded(value), self.dim()))
+
+
 # New memory, and places for elements among zeros
 
 

@@ -112,18 +112,39 @@ def _index(level: Batching, op: Any, self: Any, indices: Any) -> Any:
     return made.movedim(tuple(range(1, dims + 1)), tuple(range(begin + 1, begin + dims + 1)))
 
 
+@rule("index_put")
+def _index_put_of(
+    level: Batching, op: Any, self: Any, indices: Any, values: Any, accumulate: bool = False
+) -> Any:
+    made = level.expanded(self).clone()
+    written = _index_put(level, tensor.library.op("index_put_"), made, indices, values, accumulate, made)
+    return NotImplemented if written is NotImplemented else made
+
+
+@rule("put")
+def _put(level: Batching, op: Any, *args: Any) -> Any:
+    return NotImplemented  # one by one: places are counted in each example
+
+
 @rule("index_put_")
 def _index_put(
-    level: Batching, op: Any, self: Any, indices: Any, values: Any, accumulate: bool = False
+    level: Batching,
+    op: Any,
+    self: Any,
+    indices: Any,
+    values: Any,
+    accumulate: bool = False,
+    whole: Any = None,
 ) -> Any:
     found = _spread(level, indices)
     if found is None or found[1]:
         return NotImplemented
     spread, _, dims = found
+    whole = level.whole(self) if whole is None else whole
     if isinstance(values, Tensor) and level.whole(values) is not None:
         count = sum(index is not None for index in indices)
-        values = padded(level.whole(values), dims + self.dim() - count)
-    return op(level.whole(self), spread, values, accumulate)
+        values = padded(level.whole(values), dims + whole.dim() - 1 - count)
+    return op(whole, spread, values, accumulate)
 
 
 @rule("embedding")

@@ -110,7 +110,7 @@ def _distances(level: Batching, op: Any, x1: Any, x2: Any, *rest: Any) -> Any:
     a, b = level.expanded(x1), level.expanded(x2)
     if x1.dim() == 2:
         return op(a, b, *rest)
-    made = op(a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:]), *rest)
+    made = op(a.flatten(0, -3), b.flatten(0, -3), *rest)
     return made.reshape(*a.shape[:-1], b.shape[-2])
 
 
@@ -122,6 +122,11 @@ def _of_several(level: Batching, op: Any, *args: Any, **kwargs: Any) -> Any:
     vector = op.name == "_linalg_solve_ex" and operands[1].dim() == operands[0].dim() - 1
     dims = max(t.dim() for t in operands)
     wholes = [level.expanded(t) for t in operands]
+    if (
+        op.name == "_linalg_solve_ex" and operands[1].dim() == 1 < operands[0].dim() - 1
+    ):  # one for all matrices
+        vector, shape = True, operands[0].shape[:-1]
+        wholes[1] = padded(wholes[1], len(shape)).expand(level.size, *shape)
     if not vector and op.name not in ("linalg_lu_solve", "linalg_ldl_solve"):
         wholes = [padded(t, dims) for t in wholes]
     elif any(t.dim() != operands[0].dim() for t in operands[2:]):

@@ -7,7 +7,7 @@ from typing import Any
 
 from taeda.func._batching import changed, rule, tensors_of
 from taeda.func._levels import Batching
-from taeda.func._rules import aligned, padded
+from taeda.func._rules import padded
 from taeda_registry.slots import tensor
 
 Tensor = tensor.Tensor
@@ -155,6 +155,11 @@ def _batch_norm(
     return (_scaled(level, made, weight, bias, sizes), *saved)
 
 
+@rule("native_dropout_backward")
+def _dropout_backward(level: Batching, op: Any, grad: Any, mask: Any, scale: float) -> Any:
+    return op(level.expanded(grad), level.expanded(mask), scale)
+
+
 # Losses
 
 
@@ -165,9 +170,21 @@ def _reduced(level: Batching, made: Any, reduction: int) -> Any:
     return flat.mean(1) if reduction == 1 else flat.sum(1)
 
 
+def _of_one_shape(
+    level: Batching, input: Any, target: Any, rest: tuple[Any, ...]
+) -> tuple[Any, Any, list[Any]]:
+    """Both operands with the batch, as losses want them, of which one may have been the same for all; and weights."""
+    dims = max(input.dim(), target.dim())
+    wholes = ((t, level.whole(t)) for t in tensors_of(list(rest)))
+    ready = iter([t if whole is None else padded(whole, dims) for t, whole in wholes])
+    x, y = (padded(level.expanded(t), dims) for t in (input, target))
+    return x, y, changed(list(rest), lambda _: next(ready))
+
+
 @rule("bce_loss", "bce_with_logits_loss", "huber_loss", "l1_loss", "mse_loss", "smooth_l1_loss")
 def _loss(level: Batching, op: Any, input: Any, target: Any, reduction: int = 1, *rest: Any) -> Any:
-    return _reduced(level, aligned(level, op, input, target, 0, *rest), reduction)
+    x, y, rest = _of_one_shape(level, input, target, rest)
+    return _reduced(level, op(x, y, 0, *rest), reduction)
 
 
 @rule(
@@ -177,8 +194,8 @@ def _loss(level: Batching, op: Any, input: Any, target: Any, reduction: int = 1,
 def _loss_backward(
     level: Batching, op: Any, grad: Any, input: Any, target: Any, reduction: int, *rest: Any
 ) -> Any:
-    dims = max(input.dim(), target.dim())
-    g, x, y = (padded(level.expanded(t), dims) for t in (grad, input, target))
+    x, y, rest = _of_one_shape(level, input, target, rest)
+    g = padded(level.expanded(grad), x.dim() - 1)
     shape = tensor.broadcast_shapes(g.shape, x.shape, y.shape)
     g, x, y = (t.expand(shape) for t in (g, x, y))
     scale = math.prod(shape[1:]) if reduction == 1 else 1

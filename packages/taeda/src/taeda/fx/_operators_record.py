@@ -231,16 +231,16 @@ def recorded(
     """
     recording = OperatorRecording(decompositions)
     names = _names(getattr(function, "forward", function), args, {})
-    ways, spec = _pytree.tree_flatten_with_path(args)
-    flat = len(ways) == len(args)
-    for number, (way, leaf) in enumerate(ways):
-        recording.input(f"{names[way[0].idx] if flat else f'arg{number}'}_1", leaf)
+    given, spec = _pytree.tree_flatten(args)
+    flat = all(map(_pytree.tree_is_leaf, args))
+    for number, leaf in enumerate(given):
+        recording.input(f"{names[number] if flat else f'arg{number}'}_1", leaf)
     with recording:
         result = function(*args)
     leaves, out_spec = _pytree.tree_flatten(result)
-    plain = _pytree.tree_is_leaf(result) or type(result) in (list, tuple)
+    plain = flat and (_pytree.tree_is_leaf(result) or type(result) in (list, tuple))
     made = recording.finished(result if plain else leaves, getattr(function, "__name__", "GraphModule"))
-    if not (flat and plain):
-        made.graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(names, spec, None if plain else out_spec)))
+    if not plain:
+        made.graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(names, spec, out_spec)))
         made.recompile()
     return made
