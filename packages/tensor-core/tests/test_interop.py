@@ -155,6 +155,29 @@ def test_numpy_shares_both_ways():
     assert source[2] == 2 and t[1].item() == 2
 
 
+def test_functions_of_numpy_give_tensors():
+    t = taeda.tensor([1.0, 4.0])
+    roots = np.sqrt(t)
+    assert type(roots) is taeda.Tensor and roots.dtype is taeda.float32 and roots.tolist() == [1.0, 2.0]
+    larger = np.maximum(np.array([2.0, 2.0]), t)
+    assert type(larger) is taeda.Tensor and larger.dtype is taeda.float64 and larger.tolist() == [2.0, 4.0]
+    parts, whole = np.modf(t + 0.25)
+    assert parts.tolist() == [0.25, 0.25] and whole.tolist() == [1.0, 4.0]
+    number = np.exp(taeda.tensor(0.0))
+    assert type(number) is taeda.Tensor and number.shape == () and number.item() == 1.0
+
+
+def test_truth_values_of_numpy_become_uint8():
+    above = np.greater(taeda.tensor([1.0, 4.0]), 2)
+    assert type(above) is taeda.Tensor and above.dtype is taeda.uint8 and above.tolist() == [0, 1]
+
+
+def test_wrapped_arrays_share_their_memory():
+    array = np.zeros(2)
+    taeda.zeros(2).__array_wrap__(array)[0] = 3.0
+    assert array.tolist() == [3.0, 0.0]
+
+
 def test_memory_outlives_its_maker():
     source = np.arange(1000.0)
     gone = weakref.ref(source)

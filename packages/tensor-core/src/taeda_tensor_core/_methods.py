@@ -23,6 +23,17 @@ def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     return array.astype(dtype)
 
 
+def __array_wrap__(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
+    """What NumPy's function of a tensor gives, as a tensor that shares the array's memory.
+
+    Truth values become uint8, as PyTorch has it.
+
+    >>> np.exp(taeda.zeros(2))
+    tensor([1., 1.])
+    """
+    return _C.from_numpy(array.astype("uint8") if array.dtype == bool else array)
+
+
 # --- text ---
 
 
@@ -512,7 +523,7 @@ def _make_wrapper_subclass(cls: type, *args: Any, **kwargs: Any) -> Tensor:
 
 
 METHODS = [
-    __array__, _copies.__reduce_ex__, _copies.__deepcopy__, _copies.__copy__,
+    __array__, __array_wrap__, _copies.__reduce_ex__, _copies.__deepcopy__, _copies.__copy__,
     __repr__, __format__, type_as, new_tensor, resize_,
     resize_as_, resize, resize_as, __reversed__, __array_namespace__, untyped_storage, to_device,
     where, apply_, pin_memory, record_stream, share_memory_, is_shared,
