@@ -224,7 +224,7 @@ def test_operators_with_arrays():
         assert type(result) is taeda.Tensor
     assert (a - t).tolist() == [0, 1]
     assert (np.float32(2) * t).tolist() == [2, 2] and (t * np.float64(2)).dtype is taeda.float32
-    assert np.asarray(t, dtype=np.float64).dtype == np.float64 and np.sin(t).dtype == np.float32
+    assert np.asarray(t, dtype=np.float64).dtype == np.float64 and np.sin(t).dtype is taeda.float32
 
 
 def test_frombuffer():
