@@ -317,3 +317,36 @@ def test_rules_of_functions_are_checked():
         applied(lambda info, in_dims, x: x)
     with pytest.raises(RuntimeError, match="out_dims"):
         applied(lambda info, in_dims, x: (x, (0, 0)))
+
+
+@pytest.mark.parametrize("outside", [taeda.no_grad, taeda.enable_grad])
+def test_derivatives_inside_of_vmap_whatever_is_recorded_outside(outside):
+    weight, rows = taeda.rand(3, 2), taeda.rand(4, 2)
+
+    def one(w, row):
+        output, pull = taeda.func.vjp(lambda w: w @ row, w)
+        return taeda.vmap(pull)(taeda.eye(3))[0], taeda.func.grad(lambda w: (w @ row).square().sum())(w)
+
+    expected = [one(weight, row) for row in rows]
+    with outside():
+        found = taeda.vmap(one, in_dims=(None, 0))(weight, rows)
+        jacobian = taeda.func.jacrev(lambda w: taeda.vmap(lambda row: w @ row)(rows))(weight)
+    for place, result in enumerate(found):
+        taeda.testing.assert_close(result, taeda.stack([each[place] for each in expected]))
+    assert jacobian.abs().sum() > 0 and not found[0].requires_grad
+
+
+def test_what_is_recorded_is_asked_inside_of_vmap():
+    weight, rows = taeda.ones(3, requires_grad=True), taeda.ones(2, 3)
+
+    def switched(mode):
+        def one(row):
+            with mode():
+                return (weight * row).sum()
+
+        return one
+
+    assert not taeda.vmap(switched(taeda.no_grad))(rows).requires_grad
+    with taeda.no_grad():
+        assert not taeda.vmap(lambda row: (weight * row).sum())(rows).requires_grad
+        assert taeda.vmap(switched(taeda.enable_grad))(rows).requires_grad

@@ -13,6 +13,9 @@ namespace {
 constexpr uint64_t kLevelBit = KeySet::of(Layer::Transform).bits();
 /// The layers that a call meets behind the levels.
 constexpr uint64_t kBehind = (kLevelBit - 1) & ~((uint64_t(1) << kLayerShift) - 1);
+/// Not of the state in which a level was put into force: whether gradients are recorded is asked at each call, since
+/// derivatives are taken inside of levels, and `no_grad` stands there.
+constexpr uint64_t kAutogradBit = KeySet::of(Layer::Autograd).bits();
 
 constinit thread_local Level* innermost __attribute__((tls_model("initial-exec"))) = nullptr;
 
@@ -28,7 +31,7 @@ class LevelStack {
     level->outer_ = innermost;
     level->depth_ = innermost ? innermost->depth_ + 1 : 1;
     level->included_ = thread_state.included & kLevelBit;
-    level->excluded_ = thread_state.excluded & kBehind;
+    level->excluded_ = thread_state.excluded & kBehind & ~kAutogradBit;
     innermost = level;
     level->retain();
     if (level->sees_all_) thread_state.included |= kLevelBit;
@@ -56,7 +59,7 @@ class LevelStack {
         : inner_(innermost), included_(thread_state.included), excluded_(thread_state.excluded) {
       innermost = level.outer_;
       thread_state.included = (included_ & ~kLevelBit) | level.included_;
-      thread_state.excluded = (excluded_ & ~kBehind) | level.excluded_;
+      thread_state.excluded = (excluded_ & ~kBehind) | level.excluded_ | (thread_state.grad_enabled ? 0 : kAutogradBit);
     }
     ~Below() {
       innermost = inner_;
