@@ -324,7 +324,7 @@ def test_derivatives_inside_of_vmap_whatever_is_recorded_outside(outside):
     weight, rows = taeda.rand(3, 2), taeda.rand(4, 2)
 
     def one(w, row):
-        output, pull = taeda.func.vjp(lambda w: w @ row, w)
+        _, pull = taeda.func.vjp(lambda w: w @ row, w)
         return taeda.vmap(pull)(taeda.eye(3))[0], taeda.func.grad(lambda w: (w @ row).square().sum())(w)
 
     expected = [one(weight, row) for row in rows]

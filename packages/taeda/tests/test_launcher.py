@@ -89,7 +89,9 @@ def test_what_is_printed_goes_to_files(tmp_path: Path, capfd: pytest.CaptureFixt
 
 
 def test_programs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    code = "import os, sys; print(os.environ['RANK'], sys.argv[1]); sys.exit(int(sys.argv[2]))"
+    # A line in one piece: both processes write to the same place.
+    line = "f\"{os.environ['RANK']} {sys.argv[1]}\\n\".encode()"
+    code = f"import os, sys; os.write(1, {line}); sys.exit(int(sys.argv[2]))"
     found = elastic_launch(config(), sys.executable)("-c", code, "rank=${local_rank}", 0)
     assert found == {0: None, 1: None}
     assert sorted(capfd.readouterr().out.split("\n")) == ["", "0 rank=0", "1 rank=1"]

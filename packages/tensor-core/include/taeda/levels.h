@@ -31,7 +31,8 @@ class TAEDA_API Level : public Counted {
   /// composites can be.
   virtual bool takes(const OpEntry& op) const;
   /// What an operator does at this level. Runs below the level: calls in it reach the levels outside. As to the layers
-  /// below levels, it runs in the state in which the level was put into force; autograd records as the thread's mode says.
+  /// below levels, it runs in the state in which the level was put into force; autograd records as the thread's mode
+  /// says.
   virtual Values call(const OpEntry& op, Values arguments) = 0;
 
  private:
