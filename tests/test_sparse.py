@@ -483,6 +483,18 @@ def test_linear_layers_of_sparse_rows():
     t.testing.assert_close(values.grad, weight.sum(0)[sparse._indices()[1]])
 
 
+@pytest.mark.parametrize("shape", [(7,), (4, 7), (2, 3, 7)])
+def test_linear_layers_with_sparse_weights(shape):
+    sparse, values, full = pair(requires_grad=True)
+    x, bias = weights(shape), weights(full.shape[:1])
+    assert full.shape[1] == 7
+    for weight in (sparse, sparse.coalesce().to_sparse_csr()):
+        t.testing.assert_close(t.nn.functional.linear(x, weight, bias), t.nn.functional.linear(x, full, bias))
+        t.testing.assert_close(t.nn.functional.linear(x, weight), t.nn.functional.linear(x, full))
+    t.nn.functional.linear(x, sparse).sum().backward()
+    t.testing.assert_close(values.grad, x.reshape(-1, 7).sum(0)[sparse._indices()[1]])
+
+
 def test_rows_columns_and_slices():
     dense = t.tensor([[0.0, 0, 3, 0], [4, 0, 5, 1], [0, 0, 0, 2]])
     x = dense.to_sparse()

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,35 @@ def test_waiting_for_a_while() -> None:
         context.close()
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_programs_that_end_between_two_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    class SeenLate(subprocess.Popen):  # type: ignore[type-arg]
+        looked = False
+
+        def poll(self) -> int | None:
+            if not self.looked:
+                self.looked = True
+                super().wait()
+                return None
+            return super().poll()
+
+    monkeypatch.setattr(subprocess, "Popen", SeenLate)
+    assert elastic_launch(config(), sys.executable)("-c", "pass") == {0: None, 1: None}
+
+
+def test_results_that_come_between_two_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    look = Connection.poll
+
+    def look_and_dawdle(pipe: Connection, timeout: float = 0.0) -> bool:
+        there = look(pipe, timeout)
+        if not there:
+            look(pipe, 60)
+            time.sleep(0.5)  # in which the process ends
+        return there
+
+    monkeypatch.setattr(Connection, "poll", look_and_dawdle)
+    assert elastic_launch(config(), functions.identity)("word") == {0: ("word", 0, 2), 1: ("word", 1, 2)}
 
 
 def test_the_end_of_the_parent_ends_the_children(tmp_path: Path) -> None:

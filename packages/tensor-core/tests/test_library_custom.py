@@ -1,6 +1,8 @@
 """`taeda.library` with PyTorch's ergonomics: custom operators, schemas of type hints, checks of operators."""
 
+import copy
 import itertools
+import pickle
 from collections.abc import Sequence
 
 import numpy as np
@@ -229,6 +231,9 @@ def test_names_of_built_in_operators():
     x = taeda.arange(6.0).reshape(2, 3)
     assert aten.sym_size(x) == (2, 3) and aten.sym_size.int(x, 1) == 3 and aten.sym_numel.default(x) == 6
     assert aten._local_scalar_dense(taeda.tensor(3)) == 3 and aten.numel.name() == "aten::numel"
+    for copied in (copy.copy(aten.numel), copy.deepcopy([aten.numel])[0]):
+        assert copied is aten.numel
+    assert pickle.loads(pickle.dumps(aten.numel))(x) == 6
     assert [y.tolist() for y in aten._foreach_add.List([x[0]], [x[1]])] == [[3, 5, 7]]
 
 

@@ -112,10 +112,65 @@ def test_the_ends_of_the_range_fit():
     with pytest.raises(OverflowError):
         taeda.zeros(2, dtype=taeda.uint8).fill_(-256)
     assert taeda.zeros(1, dtype=taeda.uint64).fill_(2**64 - 1).item() == 2**64 - 1
-    # Tensors convert; halves have infinities.
+    # Tensors convert.
     assert taeda.zeros(1, dtype=taeda.uint8).fill_(taeda.tensor(300)).item() == 44
-    assert taeda.zeros(1, dtype=taeda.float16).fill_(1e10).item() == math.inf
+    assert taeda.zeros(1, dtype=taeda.float16).fill_(taeda.tensor(1e10)).item() == math.inf
     assert taeda.full((1,), 2.75, dtype=taeda.int8).item() == 2
+
+
+#: These go through a tensor: what is beyond a half but no float32 becomes infinite there, as in PyTorch.
+THROUGH_TENSORS = {"copy_", "index assignment", "index_put_", "put_along_axis"}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number"),
+    [
+        ("float16", 65520.0),
+        ("float16", -1e9),
+        ("bfloat16", 3.4e38),
+        ("float32", 1e39),
+        ("complex64", -1e300j),
+    ],
+)
+def test_a_number_beyond_a_floating_dtype_is_not_stored_as_infinity(dtype, number):
+    kind, half = getattr(taeda, dtype), dtype in ("float16", "bfloat16")
+    for call in range(len(stores(taeda.ones(2), 0))):
+        x = taeda.ones(2, dtype=kind)
+        op, argument, store = stores(x, number)[call]
+        if half and op in THROUGH_TENSORS:
+            store()
+            assert taeda.isinf(x).any() or op == "put_along_axis"
+            continue
+        with pytest.raises(
+            OverflowError, match=rf"{op}: argument '{argument}' is .*, out of range for dtype {dtype}"
+        ):
+            store()
+        assert x.tolist() == [1, 1]
+    with pytest.raises(RuntimeError, match="alpha"):
+        taeda.add(x, x, alpha=number)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64"])
+def test_the_ends_of_floating_dtypes_and_infinities_fit(dtype):
+    kind = getattr(taeda, dtype)
+    for number in (taeda.finfo(kind).max, taeda.finfo(kind).min, math.inf, -math.inf):
+        x = taeda.ones(2, dtype=kind)
+        for _, _, call in stores(x, number):
+            call()
+        assert x.tolist()[0] == number
+        assert math.isnan(abs(x.fill_(math.nan)[0].item()))
+
+
+def test_float8_stores_only_what_it_has():
+    for name in ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"):
+        kind = getattr(taeda, name)
+        largest = taeda.finfo(kind).max
+        assert taeda.full((1,), largest, dtype=kind).float().item() == largest
+        with pytest.raises(OverflowError, match=name):
+            taeda.full((1,), largest * 1.5, dtype=kind)
+        if name != "float8_e5m2":
+            with pytest.raises(OverflowError, match=name):
+                taeda.full((1,), math.inf, dtype=kind)
 
 
 def test_what_no_real_or_integer_dtype_holds():

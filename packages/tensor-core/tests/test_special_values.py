@@ -126,3 +126,14 @@ def test_what_is_filled_with_negative_zero_keeps_its_sign(name, dtype):
 @pytest.mark.parametrize("step", [1, 2, 3, 8, HIGH])
 def test_windows_of_no_elements_are_as_many_as_begin_within(extent, step):
     assert taeda.ones(extent).unfold(0, 0, step).shape == (extent // step + 1, 0)
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, 2.0, 2.5, math.inf])
+def test_a_distance_from_nan_is_nan(p):
+    x = taeda.tensor([[1.0, math.nan], [0.0, 2.0], [0.0, 3.0]])
+    assert taeda.isnan(taeda.cdist(x, x, p)).tolist() == [
+        [True] * 3,
+        [True, False, False],
+        [True, False, False],
+    ]
+    assert taeda.isnan(taeda.pdist(x, p)).tolist() == [True, True, False]

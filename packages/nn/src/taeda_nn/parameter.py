@@ -244,6 +244,9 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
         _let_answer()
         return _rebuild(cls, tensor.empty(0, device=device, dtype=dtype), requires_grad)
 
+    def __copy__(self) -> Any:
+        return self.__deepcopy__({})
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         copied = memo.get(id(self))
         if copied is None:
@@ -274,6 +277,9 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
         buffer = _rebuild(cls, tensor.empty(0, device=device, dtype=dtype), requires_grad)
         buffer.persistent = persistent
         return buffer
+
+    def __copy__(self) -> Any:
+        return self.__deepcopy__({})
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         copied = memo.get(id(self))

@@ -71,7 +71,7 @@ bool alike(const Tensor& a, const Tensor& b) {
 /// Between devices bytes travel as they lie where both sides are alike, else row-major; in the element type of the
 /// receiver.
 void copy_(const Tensor& self, const Tensor& src, bool non_blocking) {
-  infer::check_number("copy_", "src", src, self.dtype());
+  infer::check_number("copy_", "src", src, infer::computing(self.dtype()));
   if (self.numel() == 0 && src.numel() == 0) return;
   if (!infer::same_shape(self, src)) {
     const Shape sizes = broadcast_shapes(self.sizes(), src.sizes(), "copy_");

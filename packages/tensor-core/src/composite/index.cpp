@@ -130,7 +130,7 @@ Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<i
 Tensor put_along_axis(const Tensor& self, const Tensor& indices, const Tensor& values, int64_t dim) {
   const int64_t d = wrap_dim(dim, self.dim(), "put_along_axis");
   const auto [into, places] = aligned("put_along_axis", self, indices, d);
-  infer::check_number("put_along_axis", "values", values, self.dtype());
+  infer::check_number("put_along_axis", "values", values, infer::computing(self.dtype()));
   const Tensor typed = ops::to_dtype(values, self.dtype());
   const Tensor given =
       values.is_wrapped_number() ? ops::to_device(typed, self.device()) : typed;  // a number lies on the cpu

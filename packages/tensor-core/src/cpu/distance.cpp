@@ -45,7 +45,7 @@ constexpr int64_t kLanes = 16;
 template <class T, Norm kNorm>
 T term(T a, T b, T p) {
   const T d = std::abs(a - b);
-  if constexpr (kNorm == Norm::Zero) return d == 0 ? T(0) : T(1);
+  if constexpr (kNorm == Norm::Zero) return d == 0 ? T(0) : std::isnan(d) ? d : T(1);
   else if constexpr (kNorm == Norm::Two) return d * d;
   else if constexpr (kNorm == Norm::Any) return std::pow(d, p);
   else return d;

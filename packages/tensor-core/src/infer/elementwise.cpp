@@ -184,8 +184,8 @@ Spec where(const Tensor& condition, const Tensor& a, const Tensor& b) {
         "where: argument 'condition' has dtype ", name(condition.dtype()), ", expected bool");
   const Shape sizes = broadcast_of("where", a, b, condition);
   const DType dtype = common_dtype(a, b);
-  check_number("where", "self", a, dtype);
-  check_number("where", "other", b, dtype);
+  check_number("where", "self", a, computing(dtype));
+  check_number("where", "other", b, computing(dtype));
   return with_layout(sizes, dtype, {&a, &b, &condition});
 }
 Spec masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) {
@@ -245,12 +245,12 @@ Spec pow(const Tensor& a, const Tensor& b) {
 }
 Spec addcmul(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value) {
   Spec out = ternary("addcmul", self, a, b);
-  check_number("addcmul", "value", value, out.dtype);
+  check_number("addcmul", "value", value, computing(out.dtype));
   return out;
 }
 Spec addcdiv(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value) {
   Spec out = addcdiv(self, a, b);
-  check_number("addcdiv", "value", value, out.dtype);
+  check_number("addcdiv", "value", value, computing(out.dtype));
   return out;
 }
 Spec addcdiv(const Tensor& self, const Tensor& a, const Tensor& b) {

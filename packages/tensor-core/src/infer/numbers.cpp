@@ -5,7 +5,6 @@
 #include <limits>
 #include <utility>
 
-#include "taeda/elementwise.h"
 #include "taeda/levels.h"
 
 namespace taeda::infer {
@@ -25,6 +24,7 @@ int side_in(const Scalar& value) {
 }
 
 std::string text_of(const Scalar& value) {
+  if (value.is_complex()) return detail::concat("(", value.to_double(), ", ", value.imag(), ")");
   if (value.kind() == Scalar::Kind::UInt) return std::to_string(value.to<uint64_t>());
   return value.is_integral() ? std::to_string(value.to<int64_t>()) : detail::concat(value.to_double());
 }
@@ -71,11 +71,18 @@ int side_of(const Scalar& value, DType dtype) {
   });
 }
 
+static void check_floating(const char* op, const char* argument, const Scalar& value, DType dtype) {
+  const bool infinite = dtype == DType::Float8E5M2 || !is_float8(dtype);
+  const auto fits = [&](double part) {
+    return !(std::abs(part) > largest_of(dtype)) || (infinite && std::isinf(part));
+  };
+  if (!fits(value.to_double()) || !fits(value.imag())) out_of_range(op, argument, value, dtype);
+}
 void check_number_slow(const char* op, const char* argument, const Scalar& value, DType dtype) {
-  if (is_complex(dtype) || dtype == DType::Bool) return;
-  check(!value.is_complex(), ErrorKind::Runtime, op, ": argument '", argument,
+  if (dtype == DType::Bool) return;
+  check(is_complex(dtype) || !value.is_complex(), ErrorKind::Runtime, op, ": argument '", argument,
         "' of dtype complex128 cannot be stored into dtype ", name(dtype));
-  if (!is_integral(dtype)) return;
+  if (!is_integral(dtype)) return check_floating(op, argument, value, dtype);
   check(std::isfinite(value.to_double()), ErrorKind::Value, op, ": argument '", argument, "' is ", value.to_double(),
         ", which no integer dtype can hold, found dtype ", name(dtype));
   const int side = side_of(value, dtype);

@@ -1,5 +1,9 @@
 // Whether a Python number fits the dtype it meets: asked before dispatch, so that every device answers alike.
 #pragma once
+#include <cmath>
+#include <limits>
+
+#include "taeda/elementwise.h"
 #include "taeda/tensor.h"
 
 namespace taeda::infer {
@@ -10,17 +14,45 @@ TAEDA_API int side_of(const Scalar& value, DType dtype);
 /// OverflowError "op: argument 'x' is 300, out of range for dtype uint8".
 [[noreturn]] TAEDA_API void out_of_range(const char* op, const char* argument, const Scalar& value, DType dtype);
 
-// A number that is stored. OverflowError beyond the range of an integer dtype (a negative integer may stand for its
-// two's complement in an unsigned dtype, as in PyTorch), ValueError for NaN and infinities, RuntimeError for a complex
-// number where `dtype` is real. Floating dtypes take every real number, bool takes every number.
+/// The largest finite number of a floating dtype, of either part of a complex one; infinity where every number fits.
+constexpr double largest_of(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::Float16: return 65504.0;
+    case DType::BFloat16: return 0x1.fep127;
+    case DType::Float32:
+    case DType::Complex64: return std::numeric_limits<float>::max();
+    case DType::Float8E4M3fn: return 448.0;
+    case DType::Float8E5M2:
+    case DType::Float8E5M2fnuz: return 57344.0;
+    case DType::Float8E4M3fnuz: return 240.0;
+    case DType::Float8E8M0fnu: return 0x1p127;
+    default: return std::numeric_limits<double>::infinity();
+  }
+}
+
+/// What a number computes in, or passes through, on its way to a tensor of the dtype.
+constexpr DType computing(DType dtype) noexcept { return is_float8(dtype) ? DType::Float32 : compute_dtype(dtype); }
+
+// A number that is stored. OverflowError beyond the range of the dtype (a negative integer may stand for its two's
+// complement in an unsigned dtype, as in PyTorch; infinities are numbers of the floating dtypes that have them),
+// ValueError for NaN and infinities beside an integer dtype, RuntimeError for a complex number where `dtype` is real.
+// Bool takes every number. Where the number takes part in a computation or goes through a tensor, `dtype` is
+// `computing` of it: 1e9 becomes infinity in a float16 result.
 TAEDA_API void check_number_slow(const char* op, const char* argument, const Scalar& value, DType dtype);
 inline void check_number(const char* op, const char* argument, const Scalar& value, DType dtype) {
-  if (is_integral(dtype) || value.is_complex()) check_number_slow(op, argument, value, dtype);
+  if (is_integral(dtype) || value.is_complex() || !(std::abs(value.to_double()) <= largest_of(dtype)))
+    check_number_slow(op, argument, value, dtype);
 }
 TAEDA_API void check_wrapped_slow(const char* op, const char* argument, const Tensor& value, DType dtype);
+/// Whether an element surely fits a floating dtype.
+inline bool surely_fits(const Tensor& number, DType dtype) {
+  if (number.dtype() == DType::Float64) return std::abs(*number.data<double>()) <= largest_of(dtype);
+  if (number.dtype() == DType::Int64) return std::abs(double(*number.data<int64_t>())) <= largest_of(dtype);
+  return false;
+}
 /// Only wrapped numbers are checked; tensors convert as they always do.
 inline void check_number(const char* op, const char* argument, const Tensor& value, DType dtype) {
-  if (value.is_wrapped_number() && (is_integral(dtype) || is_complex(value.dtype())))
+  if (value.is_wrapped_number() && (is_integral(dtype) || !surely_fits(value, dtype)))
     check_wrapped_slow(op, argument, value, dtype);
 }
 

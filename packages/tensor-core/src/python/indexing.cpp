@@ -313,8 +313,10 @@ Tensor value_of(PyObject* o, const Tensor& self) {
 void assign(const Tensor& view, PyObject* given, const Tensor& self) {
   const Tensor value = value_of(given, self);
   if (value.is_wrapped_number() || value.dim() == 0) {
-    infer::check_number("index assignment", "value", value, view.dtype());
-    if (value.is_wrapped_number()) ops::fill_(view, value);
+    const DType way = infer::computing(view.dtype());
+    infer::check_number("index assignment", "value", value, way);
+    if (value.is_wrapped_number() && (way == view.dtype() || infer::surely_fits(value, view.dtype())))
+      ops::fill_(view, value);
     else ops::copy_(view, value);
     return;
   }
@@ -336,7 +338,7 @@ int64_t dims_of(const Selection& chosen) {
 void assign_selection(const Selection& chosen, PyObject* given, const Tensor& self) {
   if (chosen.indices.empty()) return assign(chosen.view, given, self);
   const Tensor value = value_of(given, self);
-  infer::check_number("index assignment", "value", value, self.dtype());
+  infer::check_number("index assignment", "value", value, infer::computing(self.dtype()));
   ops::index_put_(chosen.view, chosen.indices, without_leading_ones(value, dims_of(chosen)), false);
 }
 

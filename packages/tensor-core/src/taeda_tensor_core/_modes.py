@@ -44,6 +44,9 @@ class _Switch(_Mode):
 
         return inside
 
+    def __reduce__(self) -> tuple:
+        return type(self)._create, (self.switches,)
+
 
 def _wrap_generator(function: Callable, cls: type[_Switch], switches: int) -> Callable:
     from functools import wraps

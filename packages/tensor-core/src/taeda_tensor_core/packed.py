@@ -90,6 +90,9 @@ class PackedTensor(Tensor):
     def __reduce_ex__(self, protocol: Any) -> Any:
         return restored, saved_parts(self)
 
+    def __copy__(self) -> PackedTensor:
+        return _with(self, self.packed.detach())
+
     def __deepcopy__(self, memo: dict[int, Any]) -> PackedTensor:
         return _with(self, self.packed.clone())
 

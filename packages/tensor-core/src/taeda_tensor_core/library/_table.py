@@ -269,6 +269,17 @@ class Plain:
     def __repr__(self) -> str:
         return f"<function {self.name()}>"
 
+    def __copy__(self) -> Plain:
+        return self
+
+    def __deepcopy__(self, memo: dict) -> Plain:
+        return self
+
+    def __reduce__(self) -> tuple:
+        from taeda_tensor_core.library._aten_names import plain
+
+        return plain, (self._name,)
+
 
 class OperatorSchema:
     """The schema of an overload: `name`, `arguments`, `returns`; text is what `str` gives."""

@@ -98,6 +98,16 @@ class NestedTensor(Tensor):
     def __reduce_ex__(self, protocol: Any) -> Any:
         return NestedTensor.around, (self._parts, self._way)
 
+    def __copy__(self) -> NestedTensor:
+        import copy
+
+        return NestedTensor.around([copy.copy(part) for part in self._parts], self._way)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> NestedTensor:
+        import copy
+
+        return NestedTensor.around([copy.deepcopy(part, memo) for part in self._parts], self._way)
+
     __hash__ = Tensor.__hash__
 
 

@@ -87,6 +87,9 @@ class QuantizedTensor(Tensor):
     def __reduce_ex__(self, protocol: Any) -> Any:
         return QuantizedTensor.around, (self._codes, self._scale, self._zero_point, self._axis)
 
+    def __copy__(self) -> QuantizedTensor:
+        return with_codes(self, self._codes.detach())
+
     def __deepcopy__(self, memo: dict[int, Any]) -> QuantizedTensor:
         return with_codes(self, self._codes.clone())
 

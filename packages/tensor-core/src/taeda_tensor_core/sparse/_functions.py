@@ -453,7 +453,10 @@ def mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
 
 @sparse("linear")
 def _linear(input: Any, weight: Any, bias: Any = None) -> Any:
-    made = mm(input, weight.t())
+    if isinstance(input, SparseTensor):
+        made = mm(input, weight.t())
+    else:
+        made = mm(input.reshape(-1, input.shape[-1]), weight.t()).reshape(*input.shape[:-1], weight.shape[0])
     return made if bias is None else made + bias
 
 

@@ -97,6 +97,11 @@ class SparseTensor(Tensor):
     def __reduce_ex__(self, protocol: Any) -> Any:
         return _restore, (self._places, self._elements, tuple(self.shape), self._way, self._ordered)
 
+    def __copy__(self) -> SparseTensor:
+        import copy
+
+        return _with(self, copy.copy(self._elements), self._places)
+
     def __deepcopy__(self, memo: dict[int, Any]) -> SparseTensor:
         import copy
 

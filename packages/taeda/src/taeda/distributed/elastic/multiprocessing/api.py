@@ -321,9 +321,11 @@ class SubprocessContext(PContext):
         return None
 
     def _sleep(self, seconds: float) -> None:
-        one = next(process for process in self._running.values() if process.poll() is None)
+        running = [process for process in self._running.values() if process.poll() is None]
+        if not running:  # the last one ended since it was looked at
+            return
         with contextlib.suppress(subprocess.TimeoutExpired):
-            one.wait(min(seconds, _PAUSE) if len(self._running) > 1 else seconds)
+            running[0].wait(min(seconds, _PAUSE) if len(self._running) > 1 else seconds)
 
     def _close(self, death_sig: signal.Signals, timeout: float) -> None:
         running = list(getattr(self, "_running", {}).values())
@@ -406,11 +408,12 @@ class MultiprocessContext(PContext):
         return {rank: process.pid for rank, process in self._running.items()}
 
     def _poll(self) -> RunProcsResult | None:
+        # The states first: what one of them that has ended had to send is then there to be read.
+        states = {rank: process.exitcode for rank, process in self._running.items()}
         for rank, pipe in self._pipes.items():  # also of those that wait for somebody to read
             if rank not in self._values and pipe.poll():
                 with contextlib.suppress(EOFError):
                     self._values[rank] = pipe.recv()
-        states = {rank: process.exitcode for rank, process in self._running.items()}
         failures = {
             rank: self._failure(rank, self._running[rank].pid, state)
             for rank, state in states.items()
