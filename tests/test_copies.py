@@ -92,8 +92,9 @@ def test_tensors(name: str, way: str) -> None:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", OTHERS)
 def test_others(name: str, way: str) -> None:
-    original = OTHERS[name]()
-    made = WAYS[way](original)
+    with torch.enable_grad():  # set_grad_enabled switches when it is made
+        original = OTHERS[name]()
+        made = WAYS[way](original)
     assert type(made) is type(original)
     assert without_addresses(made) == without_addresses(original)
 
@@ -132,3 +133,15 @@ def test_shallow_copies_share_memory() -> None:
     deep = copy.deepcopy(nested)
     deep.unbind()[0].fill_(5)
     assert nested.unbind()[0].tolist() == [1, 1]
+
+
+def test_copies_of_switches_change_nothing_until_they_are_entered() -> None:
+    with torch.enable_grad():
+        mode = torch.set_grad_enabled(False)
+        torch.set_grad_enabled(True)
+        for way in WAYS.values():
+            copied = way(mode)
+            assert torch.is_grad_enabled()
+            with copied:
+                assert not torch.is_grad_enabled()
+            assert torch.is_grad_enabled()

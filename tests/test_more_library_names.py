@@ -128,8 +128,8 @@ def test_modules_of_several_processes():
     ):
         importlib.import_module(f"taeda.distributed.{name}")
     assert not isinstance(3, taeda.distributed.optim.ZeroRedundancyOptimizer)
-    with pytest.raises(NotImplementedError, match="not there: there are groups of processes"):
-        taeda.distributed.rpc.init_rpc("worker")
+    with pytest.raises(RuntimeError, match="RPC has not been initialized"):
+        taeda.distributed.rpc.rpc_sync("worker", len)
     with pytest.raises(RuntimeError, match="`checkpoint_id` must be specified"):
         taeda.distributed.checkpoint.save({})
     with pytest.raises(NotImplementedError, match="not there: there are groups of processes"):
@@ -232,7 +232,7 @@ def test_names_that_libraries_import_beside_what_they_use():
     from taeda.serialization import MAP_LOCATION
 
     assert taeda.utils.data._utils.collate.default_collate is taeda.utils.data.dataloader.default_collate
-    assert not rpc.is_available() and callable(local_map) and MAP_LOCATION is not None
+    assert rpc.is_available() and callable(local_map) and MAP_LOCATION is not None
     assert not isinstance(taeda.ones(1), taeda.TensorType)
     ends = _clipped_sigmoid(taeda.tensor([-1e4, 0.0, 1e4]))
     assert 0 < ends[0] < 1e-30 and ends[1] == 0.5 and 1 - 1e-6 < ends[2] < 1
@@ -508,12 +508,6 @@ def test_sets_in_order_and_settings_of_modules(monkeypatch):
     with made.patch(depth=5):
         assert made.depth == 5
     assert made.depth == 3 and made.fast is True and made.to_dict()["depth"] == 3
-
-
-def test_what_is_asked_of_remote_calls_when_they_are_absent():
-    from taeda.distributed import rpc
-
-    assert not rpc.is_available() and not hasattr(rpc, "api")
 
 
 def test_exceptions_travel_with_their_place():

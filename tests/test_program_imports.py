@@ -98,8 +98,8 @@ def test_what_needs_a_group_says_so_when_it_is_used():
 
     policy = fsdp.MixedPrecision(param_dtype=taeda.bfloat16)
     assert policy.param_dtype is taeda.bfloat16 and fsdp.ShardingStrategy.FULL_SHARD.name == "FULL_SHARD"
-    with pytest.raises(NotImplementedError, match="not there: there are groups of processes"):
-        rpc.init_rpc("worker")
+    with pytest.raises(RuntimeError, match="RPC has not been initialized"):
+        rpc.remote("worker", len)
     with pytest.raises(ValueError, match="Default process group has not been initialized"):
         fsdp.FullyShardedDataParallel(taeda.nn.Linear(1, 1))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

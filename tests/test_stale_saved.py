@@ -197,3 +197,25 @@ def test_a_view_of_what_shows_other_memory_is_not_recorded_through_it() -> None:
         view.mul_(leaf[:2])
     view.sum().backward()
     assert leaf.grad.tolist() == [1.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_need_the_size_of_their_table_alone(mode: str) -> None:
+    """Somebody else may step the table between forward and backward, where no weights of items ask for its rows."""
+    table = taeda.ones(5, 2, requires_grad=True)
+    places = taeda.tensor([[0, 1], [3, 3]])
+    bags = taeda.nn.functional.embedding_bag(places, table, mode=mode)
+    with taeda.no_grad():
+        table.add_(1)
+    bags.sum().backward()
+    each = 1 if mode == "sum" else 0.5
+    counts = [[1] * 2, [0] * 2, [0] * 2, [1] * 2, [0] * 2] if mode == "max" else None
+    expected = counts or [[each] * 2, [each] * 2, [0] * 2, [2 * each] * 2, [0] * 2]
+    assert table.grad.tolist() == expected
+    if mode == "sum":
+        weights = taeda.ones(2, 2, requires_grad=True)
+        bags = taeda.nn.functional.embedding_bag(places, table, mode=mode, per_sample_weights=weights)
+        with taeda.no_grad():
+            table.add_(1)
+        with pytest.raises(RuntimeError, match=r"modified by an inplace operation: 'weight'"):
+            bags.sum().backward()

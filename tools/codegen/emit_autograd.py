@@ -196,38 +196,39 @@ class Saved:
         return [f"node->{self.name}_ = {argument};"]
 
 
-def _saved_of(name: str, argument: Argument | None, d: Derivative, output: int | None) -> Saved | None:
+def _saved_of(name: str, argument: Argument | None, d: Derivative, output: int | None) -> list[Saved]:
+    """What is kept of a name: facts for formulas that want no more, its value for the others alone."""
     users = [i for i, f in enumerate(d.formulas) if f.uses(name)]
     if not users:
-        return None
+        return []
     type_ = argument.type if argument else "Tensor"
     is_list = type_ in ("Tensor[]", "Tensor?[]")
     if type_ not in ("Tensor", "Operand", "Tensor?") and not is_list:
-        return Saved(name, "value", type_, users, set(), None)
+        return [Saved(name, "value", type_, users, set(), None)]
     known = LIST_FACTS if is_list else FACTS
-    per_formula = [d.formulas[i].facts(name, known) for i in users] if output is None else [None]
-    if any(f is None for f in per_formula):
-        return Saved(name, "list" if is_list else "tensor", type_, users, set(), output)
-    facts = set().union(*[f for f in per_formula if f is not None])
-    if not is_list and "size" in facts:
-        facts = (facts - {"size"}) | {"sizes"}
-    return Saved(name, "list_facts" if is_list else "facts", type_, users, facts, None)
+    facts_of = {i: d.formulas[i].facts(name, known) if output is None else None for i in users}
+    of_value = [i for i in users if facts_of[i] is None]
+    of_facts = [i for i in users if i not in of_value]
+    out = [Saved(name, "list" if is_list else "tensor", type_, of_value, set(), output)] if of_value else []
+    if of_facts:
+        facts = {fact for i in of_facts for fact in facts_of[i]}
+        if not is_list and "size" in facts:
+            facts = (facts - {"size"}) | {"sizes"}
+        out.append(Saved(name, "list_facts" if is_list else "facts", type_, of_facts, facts, None))
+    return out
 
 
 def saved_values(d: Derivative) -> list[tuple[Saved, str]]:
     """Everything the node keeps, each with the C++ name it is taken from."""
     out = []
     for a in d.op.arguments:
-        found = _saved_of(argument_name(a.name), a, d, None)
-        if found:
-            out.append((found, a.name))
+        out += [(found, a.name) for found in _saved_of(argument_name(a.name), a, d, None)]
     taken = {s.name for s, _ in out}
     for i, r in enumerate(d.op.results):
-        found = _saved_of(r.name, None, d, i) if r.type == "Tensor" and r.name not in taken else None
-        if found:
-            out.append((found, r.name))
+        if r.type == "Tensor" and r.name not in taken:
+            out += [(found, r.name) for found in _saved_of(r.name, None, d, i)]
     if not d.op.results and "result" not in taken and any(f.uses("result") for f in d.formulas):
-        out.append((_saved_of("result", None, d, 0), "result"))
+        out += [(found, "result") for found in _saved_of("result", None, d, 0)]
     return out
 
 
@@ -279,7 +280,7 @@ class NodeWriter:
     def _apply_formula(self, formula: Formula) -> str:
         names = formula.targets
         condition = " || ".join(self.wanted(x) for x in names)
-        saved = [s for s, _ in self.saved]
+        saved = [s for s, _ in self.saved if self.d.formulas.index(formula) in s.formulas]
         text = f"    if ({condition}) {{\n"
         if formula.steps and formula.uses("grad"):
             if "halves" in formula.text:

@@ -27,7 +27,6 @@ NAMES = {
     "algorithms.ddp_comm_hooks.post_localSGD_hook": "PostLocalSGDState post_localSGD_hook",
     "algorithms.ddp_comm_hooks.powerSGD_hook": "PowerSGDState batched_powerSGD_hook powerSGD_hook",
     "algorithms.model_averaging.hierarchical_model_averager": "HierarchicalModelAverager",
-    "autograd": "DistAutogradContext backward context get_gradients",
     "checkpoint._consolidate_hf_safetensors": "consolidate_safetensors_files "
     "consolidate_safetensors_files_on_every_rank",
     "_composable.contract": "RegistryItem contract",
@@ -70,9 +69,6 @@ NAMES = {
     "pipelining.schedules": "PipelineScheduleMulti PipelineScheduleSingle Schedule1F1B ScheduleDualPipeV "
     "ScheduleGPipe ScheduleInterleaved1F1B ScheduleInterleavedZeroBubble ScheduleLoopedBFS ScheduleZBVZeroBubble "
     "_PipelineSchedule _PipelineScheduleRuntime get_schedule_class",
-    "rpc": "BackendType PyRRef RRef RpcBackendOptions TensorPipeRpcBackendOptions WorkerInfo get_worker_info "
-    "init_rpc remote rpc_async rpc_sync shutdown",
-    "rpc.functions": "async_execution",
     "tensor.experimental._attention": "context_parallel context_parallel_unshard set_rotate_method",
     "tensor.parallel.fsdp": "enable_2d_with_fsdp",
     "utils": "_get_root_modules _sync_module_states _sync_params_and_buffers _verify_param_shape_across_processes",
@@ -100,18 +96,11 @@ def _clean_tensor_name(tensor_name: str) -> str:
     return tensor_name
 
 
-def _no() -> bool:
-    """Whether it is there: False."""
-    return False
-
-
 # What can be used all the same.
 _REAL: dict[str, dict[str, Any]] = {
-    "autograd": {"is_available": _no},
     "c10d_logger": {"_exception_logger": _record, "_time_logger": _record},
     "fsdp._common_utils": {"clean_tensor_name": _clean_tensor_name},
     "elastic.utils.logging": {"get_logger": _logger},
-    "rpc": {"is_available": _no},
 }
 
 

@@ -455,8 +455,6 @@ NAMES: dict[str, str] = {
     "share_comm_ctx=distributed.fsdp",
     "distributed.fsdp._shard_utils": "",
     "distributed.logging_handlers": "",
-    "distributed.nn.api": "",
-    "distributed.nn.api.remote_module": "RemoteModule _RemoteModule _SerializedRemoteModule",
     "distributed.nn.jit.instantiator":
     "_StringLoader get_arg_return_types_from_interface instantiate_non_scriptable_remote_module_template "
     "instantiate_scriptable_remote_module_template",
@@ -469,8 +467,6 @@ NAMES: dict[str, str] = {
     "distributed.optim.functional_rprop": "_FunctionalRprop",
     "distributed.optim.functional_sgd": "_FunctionalSGD",
     "distributed.optim.named_optimizer": "_NamedOptimizer",
-    "distributed.optim.optimizer":
-    "DistributedOptimizer _LocalOptimizer _ScriptLocalOptimizer _ScriptLocalOptimizerInterface",
     "distributed.optim.utils": "as_functional_optim register_functional_optim",
     "distributed.pipelining._IR":
     "DetachExecutor LossWrapper MultiUseParameterConfig:TRANSMIT,REPLICATE Pipe PipeSequential PipeSplitWrapper "
@@ -490,16 +486,8 @@ NAMES: dict[str, str] = {
     "generate_stage_to_rank_mapping to_local_if_dtensor validate_and_normalize_to_tuple validate_metadata "
     "validate_static_arg_grad_correspondence validate_tensors_metadata",
     "distributed.pipelining.stage": "PipelineStage _PipelineStage _PipelineStageBase _RecvInfo build_stage",
-    "distributed.rpc.api":
-    "AllGatherStates RRef get_worker_info method_factory new_method remote rpc_async rpc_sync shutdown",
-    "distributed.rpc.backend_registry":
-    "BackendType:TENSORPIPE BackendValue backend_registered construct_rpc_backend_options init_backend "
-    "register_backend",
-    "distributed.rpc.constants": "",
     "distributed.rpc.internal":
     "PythonUDF RPCExecMode:SYNC,ASYNC,ASYNC_JIT,REMOTE RemoteException _InternalRPCPickler deserialize serialize",
-    "distributed.rpc.options": "TensorPipeRpcBackendOptions",
-    "distributed.rpc.rref_proxy": "RRefProxy",
     "distributed.rpc.server_process_global_profiler": "_server_process_global_profile",
     "distributed.tensor._collective_utils":
     "MeshTopoInfo allgather_cost allreduce_cost check_tensor_meta fill_empty_tensor_to_shards mesh_broadcast "

@@ -149,6 +149,12 @@ class Mesh:
         except OSError as error:
             raise DistBackendError(f"rank {self.rank}: process {other} cannot be reached: {error}") from error
 
+    @property
+    def gone(self) -> dict[int, str]:
+        """The processes that are not there any more, and how that showed."""
+        with self._changed:
+            return dict(self._gone)
+
     def poll(self, source: int | None, group: bytes, tag: int) -> Letter | None:
         """The next letter of that group and tag, from one process or from any; None while there is none."""
         with self._changed:

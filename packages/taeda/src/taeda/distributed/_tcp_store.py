@@ -43,7 +43,7 @@ class _Server:
     """The process that keeps the table: a thread for each connection."""
 
     def __init__(self, host: str, port: int) -> None:
-        self.table = HashStore()
+        self.table, self.users, self.process = HashStore(), 0, os.getpid()
         self._door = _wire.listen(host, port)
         self.port = self._door.getsockname()[1]
         self._channels: list[socket.socket] = []
@@ -79,6 +79,23 @@ class _Server:
             _wire.close(channel)
 
 
+# Between two looks at how many have come.
+_PAUSE = 0.005
+
+_servers: dict[int, _Server] = {}
+
+
+def _server(host: str, port: int, shared: bool) -> _Server:
+    """What keeps a table at a port; that of another store of this process where it may be shared."""
+    found = _servers.get(port)
+    if not shared or found is None or found.process != os.getpid():
+        found = _Server(host, port)
+        if shared:
+            _servers[found.port] = found
+    found.users += 1
+    return found
+
+
 class TCPStore(Store):
     """A store that one process keeps, and that others reach over a network.
 
@@ -89,7 +106,8 @@ class TCPStore(Store):
         is_master: Whether this is the process that keeps it.
         timeout: How long to wait for the connection, and then for values.
         wait_for_workers: Whether the keeping process waits until all others have come.
-        multi_tenant, master_listen_fd, use_libuv: Accepted for PyTorch's sake.
+        multi_tenant: Whether the keeping process may keep it a second time at the same port: both are one table.
+        master_listen_fd, use_libuv: Accepted for PyTorch's sake.
 
     Raises:
         DistNetworkError: The port is taken, or nobody listens before the timeout.
@@ -115,7 +133,7 @@ class TCPStore(Store):
     ) -> None:
         super().__init__()
         self.host, self._timeout, self.libuvBackend = host_name, timeout, False
-        server = _Server(host_name, port) if is_master else None
+        server = _server(host_name, port, multi_tenant) if is_master else None
         self.port = port if server is None else server.port
         self._lock = threading.Lock()
         self._channel = _wire.connect(host_name, self.port, timeout.total_seconds())
@@ -124,12 +142,24 @@ class TCPStore(Store):
             self._wait_for_all(world_size, is_master)
 
     def _wait_for_all(self, world_size: int, is_master: bool) -> None:
-        joined = self.add(_JOINED, 1)
-        if joined == world_size:
+        self._joined = joined = self.add(_JOINED, 1)
+        if joined % world_size == 0:  # more than once where one table is several stores
             self.set(f"{_JOINED}all", b"1")
         if is_master:
             self.wait([f"{_JOINED}all"])
             self.delete_key(f"{_JOINED}all")
+
+    def wait_for_others(self, world_size: int, limit: float) -> None:
+        """Wait until all have come that came for the same purpose.
+
+        Raises:
+            DistStoreError: They do not come in time. DistNetworkError: It was an older store, which has gone.
+        """
+        wanted = -(-self._joined // world_size) * world_size
+        while (come := self.add(_JOINED, 0)) < wanted:
+            if time.monotonic() > limit:
+                raise _errors.DistStoreError(f"TCPStore: {come} of {wanted} processes have come")
+            time.sleep(_PAUSE)
 
     @property
     def local_host(self) -> str:
@@ -212,4 +242,8 @@ def _end(process: int, channel: socket.socket, server: _Server | None) -> None:
         return
     _wire.close(channel)
     if server is not None:
-        server.close()
+        server.users -= 1
+        if not server.users:
+            if _servers.get(server.port) is server:
+                del _servers[server.port]
+            server.close()

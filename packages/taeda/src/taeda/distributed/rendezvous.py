@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlparse
 
+from taeda.distributed._errors import DistNetworkError
 from taeda.distributed._stores import FileStore, Store
 from taeda.distributed._tcp_store import TCPStore
 from taeda.distributed._world import default_pg_timeout
@@ -76,14 +78,28 @@ def _environment(parts: Any, asked: dict[str, str], timeout: timedelta) -> _Foun
     rank = int(asked["rank"] if "rank" in asked else _of_environment("RANK"))
     size = int(asked["world_size"] if "world_size" in asked else _of_environment("WORLD_SIZE"))
     host, port = _of_environment("MASTER_ADDR"), int(_of_environment("MASTER_PORT"))
-    yield TCPStore(host, port, size, rank == 0, timeout), rank, size
+    yield _common(host, port, rank, size, timeout), rank, size
+
+
+def _common(host: str, port: int, rank: int, size: int, timeout: timedelta) -> Store:
+    """The store of the first process. Another one at the same address may just be ending: it is not taken for it."""
+    limit = time.monotonic() + timeout.total_seconds()
+    while True:
+        try:
+            store = TCPStore(host, port, size, rank == 0, timeout, multi_tenant=True)
+            if rank != 0:
+                store.wait_for_others(size, limit)
+            return store
+        except DistNetworkError:
+            if rank == 0 or time.monotonic() > limit:
+                raise
 
 
 def _tcp(parts: Any, asked: dict[str, str], timeout: timedelta) -> _Found:
     if parts.port is None or parts.hostname is None:
         raise ValueError("Error initializing torch.distributed using tcp:// rendezvous: port number missing")
     rank, size = _given(asked, "rank", "tcp"), _given(asked, "world_size", "tcp")
-    yield TCPStore(parts.hostname, parts.port, size, rank == 0, timeout), rank, size
+    yield _common(parts.hostname, parts.port, rank, size, timeout), rank, size
 
 
 def _file(parts: Any, asked: dict[str, str], timeout: timedelta) -> _Found:

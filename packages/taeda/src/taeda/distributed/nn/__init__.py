@@ -24,9 +24,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "RemoteModule":
-        from taeda import _absent
+        from taeda.distributed.nn.api.remote_module import RemoteModule
 
-        return _absent.cls("taeda.distributed.nn.RemoteModule", "there are no remote procedure calls")
+        return RemoteModule
     from taeda import _distributed_names
 
     return _distributed_names.child("nn", name)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from taeda import _absent
+from typing import Any
+
 from taeda.distributed.optim.apply_optimizer_in_backward import _apply_optimizer_in_backward
 from taeda.distributed.optim.post_localSGD_optimizer import PostLocalSGDOptimizer
 from taeda.distributed.optim.zero_redundancy_optimizer import ZeroRedundancyOptimizer
@@ -14,6 +15,10 @@ __all__ = [
     "_apply_optimizer_in_backward",
 ]
 
-DistributedOptimizer = _absent.cls(
-    "taeda.distributed.optim.DistributedOptimizer", "there are no remote procedure calls"
-)
+
+def __getattr__(name: str) -> Any:
+    if name == "DistributedOptimizer":  # which brings the calls of other processes along
+        from taeda.distributed.optim.optimizer import DistributedOptimizer
+
+        return DistributedOptimizer
+    raise AttributeError(f"module 'taeda.distributed.optim' has no attribute {name!r}")
