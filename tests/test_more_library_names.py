@@ -431,8 +431,11 @@ def test_ways_to_average_gradients_are_registered_by_name():
     model = Model()
     register_ddp_comm_hook(DDPCommHookType.FP16_COMPRESS, model, "group")
     assert model.given == ("group", default_hooks.fp16_compress_hook)
-    with pytest.raises(NotImplementedError, match="POWER_SGD_RANK2 is not there"):
-        register_ddp_comm_hook(DDPCommHookType.POWER_SGD_RANK2, model)
+    register_ddp_comm_hook(DDPCommHookType.POWER_SGD_RANK2, model)
+    state, hook = model.given
+    assert state.matrix_approximation_rank == 2 and hook.__name__ == "powerSGD_hook"
+    with pytest.raises(NotImplementedError, match="QUANTIZE_PER_TENSOR is not there"):
+        register_ddp_comm_hook(DDPCommHookType.QUANTIZE_PER_TENSOR, model)
 
 
 def test_parameters_of_wrapping_classes_are_of_their_class():

@@ -229,6 +229,22 @@ def test_hooks_for_all_modules():
     assert len(seen) == 4
 
 
+def test_tables_of_hooks_for_all_modules():
+    from taeda_nn.modules import module
+
+    seen = []
+    handle = module.register_module_forward_hook(lambda *_: seen.append("hook"))
+    assert list(module._global_forward_hooks) == [handle.id] and not module._global_backward_hooks
+    module._global_forward_pre_hooks[10**9] = lambda *_: seen.append("put")
+    nn.Identity()(1)
+    assert seen == ["put", "hook"]
+    module._global_forward_hooks.clear()
+    del module._global_forward_pre_hooks[10**9]
+    nn.Identity()(1)
+    assert seen == ["put", "hook"] and not module._global_forward_hooks
+    handle.remove()
+
+
 def test_backward_hooks_see_and_replace_gradients():
     layer, seen = nn.Linear(3, 2), []
     layer.register_full_backward_pre_hook(lambda m, grad_output: (grad_output[0] * 2,))

@@ -358,6 +358,88 @@ def misuse() -> None:
         raise AssertionError("different networks went unnoticed")
 
 
+def compression() -> None:
+    """Gradients as products of thin matrices: nothing is lost for good; averages over groups of several sizes."""
+    from taeda.distributed.algorithms.ddp_comm_hooks import (
+        DDPCommHookType,
+        post_localSGD_hook,
+        powerSGD_hook,
+        register_ddp_comm_hook,
+    )
+    from taeda.distributed.algorithms.model_averaging.hierarchical_model_averager import (
+        HierarchicalModelAverager,
+    )
+
+    def model() -> nn.Module:
+        torch.manual_seed(1)
+        return nn.Sequential(nn.Linear(12, 9), nn.Tanh(), nn.Linear(9, 7)).double()
+
+    def gradients(net: nn.Module, step: int) -> list[torch.Tensor]:
+        net.zero_grad()
+        net(numbers(RANK, 5, 12) + step).square().sum().backward()
+        return [parameter.grad.clone() for parameter in net.parameters()]
+
+    def averages(step: int) -> list[torch.Tensor]:
+        found = gradients(model(), step)
+        for gradient in found:
+            dist.all_reduce(gradient, dist.ReduceOp.AVG)
+        return found
+
+    for hook in (powerSGD_hook.powerSGD_hook, powerSGD_hook.batched_powerSGD_hook):
+        for epsilon in (0, 1e-30):
+            # Of full rank: as they are.
+            state = powerSGD_hook.PowerSGDState(None, 20, 2, 0.01, orthogonalization_epsilon=epsilon)
+            net = DistributedDataParallel(model())
+            net.register_comm_hook(state, hook)
+            for step in range(4):
+                torch.testing.assert_close(gradients(net, step), averages(step), rtol=1e-8, atol=1e-8)
+            assert state.iter == 4
+        # Of rank 1: what is lost in one step is in the next.
+        state = powerSGD_hook.PowerSGDState(None, 1, 2, 1)
+        net = DistributedDataParallel(model())
+        net.register_comm_hook(state, hook)
+        sent = [torch.zeros_like(p) for p in net.parameters()]
+        wanted = [torch.zeros_like(p) for p in net.parameters()]
+        for step in range(8):
+            found, whole = gradients(net, step), averages(step)
+            if step == 5:
+                assert (found[0] - whole[0]).abs().max() > 1e-3
+            for total, gradient in zip([*sent, *wanted], [*found, *whole], strict=True):
+                total += gradient
+        lost = sum(wanted[i] - sent[i] for i in (0,)).norm()
+        kept = torch.cat(list(state.error_dict.values()))
+        dist.all_reduce(kept, dist.ReduceOp.AVG)
+        whole = torch.cat([(w - s).reshape(-1) for w, s in zip(wanted, sent, strict=True)])
+        assert lost > 1e-3
+        same(kept.sort().values[kept.sort().values.abs() > 1e-9].sum(), whole.sum())
+        rate, before, after = state.compression_stats()
+        assert rate == before / after > 1 and before == 6 * sum(p.numel() for p in net.parameters())
+    try:
+        powerSGD_hook.PowerSGDState(None, start_powerSGD_iter=1)
+    except ValueError as error:
+        assert "start_powerSGD_iter" in str(error)
+    else:
+        raise AssertionError("one step before is too few")
+    net = DistributedDataParallel(model())
+    register_ddp_comm_hook(DDPCommHookType.POWER_SGD_RANK2, net)
+    same(gradients(net, 0), averages(0))
+
+    alone = dist.new_subgroups(1)[0]
+    for averaged in (True, False):
+        state = post_localSGD_hook.PostLocalSGDState(None, alone, 2, averaged)
+        net = DistributedDataParallel(model())
+        net.register_comm_hook(state, post_localSGD_hook.post_localSGD_hook)
+        for step in range(4):
+            same(gradients(net, step), averages(step) if step < 2 else gradients(model(), step))
+
+    averager = HierarchicalModelAverager({2: 1, 4: SIZE}, warmup_steps=1)
+    value = nn.Parameter(numbers(RANK, 3))
+    value.grad = torch.zeros_like(value)
+    for step in range(6):
+        averager.average_parameters([value])
+        same(value.detach(), torch.stack(every(3)).mean(0) if step >= 4 else numbers(RANK, 3))
+
+
 def leaving() -> None:
     """One process leaves; the others, which wait for it, are told."""
     if RANK == 0:

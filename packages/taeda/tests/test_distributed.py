@@ -36,6 +36,7 @@ def start(*arguments: str, processes: int = 3) -> subprocess.CompletedProcess[st
         "unused",
         "normalisation",
         "misuse",
+        "compression",
         "leaving",
     ],
 )

@@ -84,9 +84,14 @@ class HookSet:
 
 
 class HookView(MutableMapping):
-    """The hooks of one kind by number, as PyTorch's modules keep them: a live view, through which they can go."""
+    """The hooks of one kind by number, as PyTorch's modules keep them: a live view, through which they can go.
 
-    def __init__(self, module: Module, kind: str) -> None:
+    Args:
+        module: A module, or what stands for all of them.
+        kind: One of `HookSet.kinds`.
+    """
+
+    def __init__(self, module: Any, kind: str) -> None:
         self._module, self._kind = module, kind
 
     def _entries(self) -> OrderedDict[int, Any]:

@@ -24,9 +24,6 @@ NAMES = {
     "_symmetric_memory": "empty enable_symm_mem_for_group rendezvous",
     "_tools": "",
     "algorithms.ddp_comm_hooks.optimizer_overlap_hooks": "",
-    "algorithms.ddp_comm_hooks.post_localSGD_hook": "PostLocalSGDState post_localSGD_hook",
-    "algorithms.ddp_comm_hooks.powerSGD_hook": "PowerSGDState batched_powerSGD_hook powerSGD_hook",
-    "algorithms.model_averaging.hierarchical_model_averager": "HierarchicalModelAverager",
     "checkpoint._consolidate_hf_safetensors": "consolidate_safetensors_files "
     "consolidate_safetensors_files_on_every_rank",
     "_composable.contract": "RegistryItem contract",
@@ -63,12 +60,6 @@ NAMES = {
     "elastic.timer": "",
     "elastic.utils.logging": "",
     "nn.jit": "",
-    "pipelining": "Pipe PipelineStage Schedule1F1B ScheduleGPipe ScheduleInterleaved1F1B SplitPoint pipe_split "
-    "pipeline",
-    "pipelining.microbatch": "TensorChunkSpec merge_chunks split_args_kwargs_into_chunks",
-    "pipelining.schedules": "PipelineScheduleMulti PipelineScheduleSingle Schedule1F1B ScheduleDualPipeV "
-    "ScheduleGPipe ScheduleInterleaved1F1B ScheduleInterleavedZeroBubble ScheduleLoopedBFS ScheduleZBVZeroBubble "
-    "_PipelineSchedule _PipelineScheduleRuntime get_schedule_class",
     "tensor.experimental._attention": "context_parallel context_parallel_unshard set_rotate_method",
     "tensor.parallel.fsdp": "enable_2d_with_fsdp",
     "utils": "_get_root_modules _sync_module_states _sync_params_and_buffers _verify_param_shape_across_processes",

@@ -20,7 +20,15 @@ from typing import Any, TypeVar
 
 from taeda_nn._bind import Tensor, no_grad
 from taeda_nn._errors import note_module
-from taeda_nn._hooks import HookSet, RemovableHandle, add_hook, call_hooked, hook_property, marks_property
+from taeda_nn._hooks import (
+    HookSet,
+    HookView,
+    RemovableHandle,
+    add_hook,
+    call_hooked,
+    hook_property,
+    marks_property,
+)
 from taeda_nn.modules._convert import Converting
 from taeda_nn.modules._members import (
     REGISTRATION_HOOKS,
@@ -579,6 +587,24 @@ def _hooks_everywhere() -> HookSet:
         _everywhere = HookSet()
         _plain_call.__code__ = _call_with_hooks_everywhere.__code__
     return _everywhere
+
+
+class _Everywhere:
+    """All modules, as `HookView` asks one."""
+
+    @property
+    def _hook_set(self) -> HookSet | None:
+        return _everywhere
+
+    def _own_hooks(self) -> HookSet:
+        return _hooks_everywhere()
+
+
+# PyTorch's names of the hooks for all modules.
+_global_forward_pre_hooks = HookView(_Everywhere(), "forward_pre")
+_global_forward_hooks = HookView(_Everywhere(), "forward")
+_global_backward_pre_hooks = HookView(_Everywhere(), "backward_pre")
+_global_backward_hooks = HookView(_Everywhere(), "backward")
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:

@@ -11,7 +11,7 @@ default = default_hooks
 
 
 class DDPCommHookType(Enum):
-    """Names of functions that average gradients; those of the first three are there."""
+    """Names of functions that average gradients."""
 
     ALLREDUCE = "allreduce_hook"
     FP16_COMPRESS = "fp16_compress_hook"
@@ -26,28 +26,31 @@ class DDPCommHookType(Enum):
 
 
 def register_ddp_comm_hook(comm_hook_type: DDPCommHookType, model: Any, state: Any = None) -> None:
-    """Let a model of `DistributedDataParallel` average its gradients by a function of `default_hooks`.
+    """Let a model of `DistributedDataParallel` average its gradients by a function of this package.
 
     Args:
         comm_hook_type: Its name.
         model: The model.
-        state: What the function gets first: a group of processes, or None for all.
+        state: What the function gets first: a group of processes, or None for all. Of matrices of low rank there are
+            ranks 1 and 2, by their names.
 
     Raises:
         NotImplementedError: The function of that name is not there.
     """
-    from taeda.distributed.algorithms.ddp_comm_hooks import debugging_hooks, default_hooks
+    from taeda.distributed.algorithms.ddp_comm_hooks import debugging_hooks, default_hooks, powerSGD_hook
 
-    hook = getattr(default_hooks, comm_hook_type.value, None) or getattr(
-        debugging_hooks, comm_hook_type.value, None
-    )
-    if hook is None:
-        raise NotImplementedError(f"register_ddp_comm_hook: {comm_hook_type.name} is not there")
-    model.register_comm_hook(state, hook)
+    name, _, rank = comm_hook_type.value.partition(" with matrices of rank ")
+    if hasattr(powerSGD_hook, name):
+        state = powerSGD_hook.PowerSGDState(state, int(rank or 1))
+    for home in (default_hooks, debugging_hooks, powerSGD_hook):
+        if hasattr(home, name):
+            model.register_comm_hook(state, getattr(home, name))
+            return
+    raise NotImplementedError(f"register_ddp_comm_hook: {comm_hook_type.name} is not there")
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("default_hooks", "debugging_hooks"):
+    if name in ("default_hooks", "debugging_hooks", "post_localSGD_hook", "powerSGD_hook"):
         from importlib import import_module
 
         return import_module(f"{__name__}.{name}")
