@@ -226,3 +226,15 @@ def test_asking_loads_nothing() -> None:
         "assert not [m for m in sys.modules if m.startswith('taeda.distributed.')], sys.modules"
     )
     subprocess.run([sys.executable, "-c", source], check=True, timeout=LIMIT)
+
+
+def test_the_steps_of_a_forward_can_be_called_and_replaced(alone) -> None:
+    net = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))
+    seen = []
+    net._run_ddp_forward = lambda *inputs, **kwargs: seen.append(inputs) or net.module(*inputs, **kwargs)
+    net(torch.ones(1, 2)).sum().backward()
+    assert len(seen) == 1
+    inputs, kwargs = net._pre_forward(torch.ones(1, 2), key=3)
+    assert kwargs == {"key": 3}
+    net._post_forward(net.module(*inputs)).sum().backward()
+    assert net.module.weight.grad.tolist() == [[2, 2]]

@@ -250,6 +250,13 @@ class DistributedDataParallel(Module):
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """The module's result; brings its inputs to the GPU where one was given."""
+        inputs, kwargs = self._pre_forward(*inputs, **kwargs)
+        return self._post_forward(self._run_ddp_forward(*inputs, **kwargs))
+
+    # PyTorch's names of the steps, which programs call and replace.
+
+    def _pre_forward(self, *inputs: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What is done before: buffers become those of the first process, inputs go to the device."""
         syncs = tensor.is_grad_enabled() and self.require_backward_grad_sync
         joined = self._join_config is not None and self._join_config.enable and tensor.is_grad_enabled()
         if joined:
@@ -266,15 +273,22 @@ class DistributedDataParallel(Module):
             broadcast_all(self.process_group, self.modules_buffers)
         if self.device_ids:
             inputs, kwargs = _brought(inputs, self.device), _brought(kwargs, self.device)
-        result = self.module(*inputs, **kwargs)
+        return inputs, kwargs
+
+    def _run_ddp_forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        return self.module(*inputs, **kwargs)
+
+    def _post_forward(self, output: Any) -> Any:
+        """What is done after: the backward through the output will average gradients."""
+        syncs = tensor.is_grad_enabled() and self.require_backward_grad_sync
         self.require_forward_param_sync = syncs
         self._begun = syncs
         if syncs:
             self._seen.clear()
             self._expected = set(self._home)
             if self.find_unused_parameters and not self.static_graph:
-                self._expected &= _reached(_tensors(result))
-        return result
+                self._expected &= _reached(_tensors(output))
+        return output
 
     def _missing(self) -> str:
         names = [name for name, p in self.module.named_parameters() if id(p) in self._expected - self._seen]
