@@ -300,6 +300,35 @@ def test_a_distribution_without_a_name_gets_no_pip_command(site):
     assert "dev (stranger_dev)" in unknown.partition("installed plug-ins offer: ")[2].split(", ")
 
 
+def test_a_file_of_a_device_that_cannot_be_used_says_so(site):
+    device(site, "dev", "raise ValueError('no driver')")
+    program = """
+        import io, zipfile
+        import taeda
+        whole = "whole.pt"
+        taeda.save(taeda.ones(2), whole)
+        moved = io.BytesIO()
+        with zipfile.ZipFile(whole) as old, zipfile.ZipFile(moved, "w") as new:
+            for name in old.namelist():
+                data = old.read(name)
+                new.writestr(name, data.replace(b"cpu", b"dev") if name.endswith("data.pkl") else data)
+        moved.seek(0)
+        try:
+            taeda.load(moved)
+        except RuntimeError as error:
+            print(error)
+            print(error.__cause__)
+        moved.seek(0)
+        print(taeda.load(moved, map_location="cpu").tolist())
+    """
+    text, cause, values = site.lines(program)
+    assert text == (
+        "load: the file holds tensors of device 'dev', which is not here; map_location='cpu' loads them to main memory"
+    )
+    assert cause.startswith("device 'dev' cannot be used, its plug-in failed: ValueError: no driver")
+    assert values == "[1.0, 1.0]"
+
+
 def test_a_library_in_the_working_folder_needs_no_slash(site):
     path = compile_plugin("device", site.folder / "c", '-DDEVICE_NAME="dev"')
     (site.folder / "work").mkdir()

@@ -171,6 +171,14 @@ def test_declared_functions_are_called_by_the_name_that_files_have():
         assert load(file) == 49
 
 
+def test_functions_of_pytorchs_compiled_parts_are_found():
+    """Modules keep them as attributes: `nn.functional.gelu` is one of `torch._C._nn`."""
+    for home in (b"torch._C._nn", b"torch._C"):
+        data = b"\x80\x02c" + home + (b"\ngelu\n." if home.endswith(b"nn") else b"\n_nn.gelu\n.")
+        file = io.BytesIO(b"".join(write_torch.zipped({"archive/data.pkl": data})))
+        assert load(file, weights_only=False)(tc.zeros(1)).tolist() == [0]
+
+
 def test_what_cannot_be_saved_leaves_the_old_file(tmp_path):
     path = tmp_path / "m.pt"
     save({"x": tc.ones(1)}, path)

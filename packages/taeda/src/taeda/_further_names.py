@@ -485,7 +485,6 @@ NAMES: dict[str, str] = {
     "extract_tensor_metas flatten_args flatten_args_detach generate_rank_to_stage_mapping "
     "generate_stage_to_rank_mapping to_local_if_dtensor validate_and_normalize_to_tuple validate_metadata "
     "validate_static_arg_grad_correspondence validate_tensors_metadata",
-    "distributed.pipelining.stage": "PipelineStage _PipelineStage _PipelineStageBase _RecvInfo build_stage",
     "distributed.rpc.internal":
     "PythonUDF RPCExecMode:SYNC,ASYNC,ASYNC_JIT,REMOTE RemoteException _InternalRPCPickler deserialize serialize",
     "distributed.rpc.server_process_global_profiler": "_server_process_global_profile",

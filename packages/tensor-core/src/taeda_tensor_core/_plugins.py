@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, NamedTuple
 
 from taeda_tensor_core import _C
-from taeda_tensor_core.errors import UnknownDeviceError
+from taeda_tensor_core.errors import UnknownDeviceError, UnusableDeviceError
 
 GROUP = "taeda.backends"
 #: Where plug-ins name the module of further names of `taeda.<device>`.
@@ -244,8 +244,8 @@ def _unknown(name: str, points: list[Any]) -> UnknownDeviceError:
     return UnknownDeviceError(f"device: unknown device {name!r}; known devices: {known}{offered}")
 
 
-def _unusable(name: str, failure: Failure) -> RuntimeError:
+def _unusable(name: str, failure: Failure) -> UnusableDeviceError:
     cause = failure.error
-    return RuntimeError(
+    return UnusableDeviceError(
         f"device {name!r} cannot be used, its plug-in failed: {type(cause).__name__}: {cause}{failure.remedy}"
     )

@@ -20,6 +20,7 @@ __all__ = [
     "OutOfMemoryError",
     "OverflowError",
     "UnknownDeviceError",
+    "UnusableDeviceError",
     "ZeroDivisionError",
 ]
 
@@ -31,3 +32,7 @@ ZeroDivisionError = _C._ZeroDivisionError
 
 class UnknownDeviceError(RuntimeError, AssertionError):
     """No backend, installed or not yet loaded, has the device that was named."""
+
+
+class UnusableDeviceError(RuntimeError):
+    """A plug-in has the device that was named, and failed when it was loaded: there is no driver, say."""

@@ -23,7 +23,7 @@ def is_initialized() -> bool:
 
 _FILES = frozenset({
     "algorithms", "autograd", "checkpoint", "constants", "device_mesh", "distributed_c10d", "fsdp", "launch", "nn",
-    "optim", "rpc", "run", "tensor",
+    "optim", "pipelining", "rpc", "run", "tensor",
 })  # fmt: skip
 _PRIVATE = frozenset({
     "_all_gather_base", "_reduce_scatter_base", "_get_default_group", "_get_process_group_name", "_rank_not_in_group",

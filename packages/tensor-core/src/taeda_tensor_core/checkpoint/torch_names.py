@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import taeda_tensor_core as tc
 from taeda_tensor_core._copies import shown_over
 from taeda_tensor_core.checkpoint.common import DTYPES, CheckpointError, check_view, fail, is_count, shown
+from taeda_tensor_core.errors import UnusableDeviceError
 from taeda_tensor_core.storage import TypedStorage, UntypedStorage
 
 STORAGES = {
@@ -249,6 +250,8 @@ def native(module: str, name: str) -> Any:
     """What PyTorch's module and name are here; AttributeError or ImportError where there is no such thing."""
     from importlib import import_module
 
+    if module.startswith("torch._C."):  # parts of the compiled module, which are no modules here
+        name, module = f"{module[len('torch._C.') :]}.{name}", "torch._C"
     for prefix, slot in SLOTS.items():
         if module == prefix or module.startswith(prefix + "."):
             provider = _provider(slot, load=True)
@@ -396,9 +399,9 @@ def _home(memory: Any, location: str) -> Any:
     try:
         return memory.to(tc.device(location))
     except RuntimeError as error:
-        if not str(error).startswith("device:"):
+        if not (isinstance(error, UnusableDeviceError) or str(error).startswith("device:")):
             raise
         raise CheckpointError(
             f"load: the file holds tensors of device {shown(location)}, which is not here; map_location='cpu' loads "
             "them to main memory"
-        ) from None
+        ) from (error if isinstance(error, UnusableDeviceError) else None)
