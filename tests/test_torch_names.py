@@ -141,7 +141,6 @@ def test_questions_have_true_answers():
     "use",
     [
         lambda: taeda.jit.export_opnames(f),
-        lambda: taeda.distributed.rpc.rpc_sync("other", f),
         lambda: taeda.utils.cpp_extension.SyclExtension("name", []),
     ],
 )

@@ -43,7 +43,7 @@ def test_a_device_that_a_broken_plugin_uses_stays(site):
     print(ask("bad"), ask("good"), taeda.backends.names(), sorted(taeda.backends.failures()))
     """
     )
-    assert site.lines(program) == ["RuntimeError no good:0 ['cpu', 'meta', 'good'] ['bad']"]
+    assert site.lines(program) == ["UnusableDeviceError no good:0 ['cpu', 'meta', 'good'] ['bad']"]
 
 
 def test_what_a_broken_plugin_loads_by_hand_goes_with_it(site):
@@ -57,7 +57,7 @@ def test_what_a_broken_plugin_loads_by_hand_goes_with_it(site):
     print((-taeda.ones(1).to("other")).cpu().tolist(), taeda.ops.other.sum.name)
     """
     )
-    assert site.lines(program) == ["RuntimeError no ['cpu', 'meta'] False", "[-1.0] other::sum"]
+    assert site.lines(program) == ["UnusableDeviceError no ['cpu', 'meta'] False", "[-1.0] other::sum"]
 
 
 REPLACES = """
@@ -81,7 +81,7 @@ def test_what_a_broken_python_plugin_registered_is_taken_back(site):
     print(hasattr(taeda.ops.bad, "twice"), taeda.backends.names())
     """
     )
-    assert site.lines(program) == ["RuntimeError no [0.0, 1.0]", "False ['cpu', 'meta']"]
+    assert site.lines(program) == ["UnusableDeviceError no [0.0, 1.0]", "False ['cpu', 'meta']"]
 
 
 def test_other_threads_keep_what_they_load_meanwhile(site):
@@ -102,7 +102,7 @@ def test_other_threads_keep_what_they_load_meanwhile(site):
     print(ask("good"), taeda.backends.names())
     """
     )
-    assert site.lines(program) == ["good:0", "RuntimeError no", "good:0 ['cpu', 'meta', 'good']"]
+    assert site.lines(program) == ["good:0", "UnusableDeviceError no", "good:0 ['cpu', 'meta', 'good']"]
 
 
 def test_a_device_is_seen_by_others_when_all_of_it_is_there(site):
@@ -233,8 +233,8 @@ def test_a_failed_device_is_tried_again_when_something_was_installed(package):
     """
     )
     assert package.lines(program) == [
-        "RuntimeError old RuntimeError old",
-        "RuntimeError old",
+        "UnusableDeviceError old UnusableDeviceError old",
+        "UnusableDeviceError old",
         "dev:0 {}",
         "newer",
     ]
@@ -262,7 +262,7 @@ def test_a_failed_device_is_tried_again_on_request(package):
         print("unknown device 'nobody'" in str(error))
     """
     )
-    assert package.lines(program) == ["RuntimeError old", "old", "dev:0 {} newer", "True"]
+    assert package.lines(program) == ["UnusableDeviceError old", "old", "dev:0 {} newer", "True"]
 
 
 def test_a_refused_library_may_be_replaced_by_a_mended_one(site):
