@@ -253,11 +253,23 @@ class DistributedDataParallel(Module):
         inputs, kwargs = self._pre_forward(*inputs, **kwargs)
         return self._post_forward(self._run_ddp_forward(*inputs, **kwargs))
 
+    @property
+    def _syncs(self) -> bool:
+        """Whether the backward of this forward averages gradients."""
+        return bool(tensor.is_grad_enabled() and self.require_backward_grad_sync)
+
+    def _await_backward(self, syncs: bool) -> None:
+        """The next backward averages gradients, of all parameters; or it leaves them as they are."""
+        self._begun = syncs
+        if syncs:
+            self._seen.clear()
+            self._expected = set(self._home)
+
     # PyTorch's names of the steps, which programs call and replace.
 
     def _pre_forward(self, *inputs: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """What is done before: buffers become those of the first process, inputs go to the device."""
-        syncs = tensor.is_grad_enabled() and self.require_backward_grad_sync
+        syncs = self._syncs
         joined = self._join_config is not None and self._join_config.enable and tensor.is_grad_enabled()
         if joined:
             self.process_group.notify(self)
@@ -280,14 +292,11 @@ class DistributedDataParallel(Module):
 
     def _post_forward(self, output: Any) -> Any:
         """What is done after: the backward through the output will average gradients."""
-        syncs = tensor.is_grad_enabled() and self.require_backward_grad_sync
+        syncs = self._syncs
         self.require_forward_param_sync = syncs
-        self._begun = syncs
-        if syncs:
-            self._seen.clear()
-            self._expected = set(self._home)
-            if self.find_unused_parameters and not self.static_graph:
-                self._expected &= _reached(_tensors(output))
+        self._await_backward(syncs)
+        if syncs and self.find_unused_parameters and not self.static_graph:
+            self._expected &= _reached(_tensors(output))
         return output
 
     def _missing(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import taeda as torch
 from taeda.distributed.pipelining import _orders
 from taeda.distributed.pipelining._orders import B, F, W, _Action
-from taeda.distributed.pipelining._stages import _PipelineStageBase
+from taeda.distributed.pipelining._stages import _PipelineStageBase, detached
 from taeda.distributed.pipelining.microbatch import merge_chunks, split_args_kwargs_into_chunks
 from taeda.utils import _pytree
 
@@ -122,7 +122,7 @@ class _PipelineSchedule:
 
     def _merge_outputs(self, output_chunks: list[Any]) -> Any:
         """The results of the batch, of those of its microbatches."""
-        whole = _pytree.tree_map(_detached, output_chunks) if self._has_backward else output_chunks
+        whole = _pytree.tree_map(detached, output_chunks) if self._has_backward else output_chunks
         return merge_chunks(whole, self._output_merge_spec)
 
     def _check_inputs(
@@ -207,7 +207,3 @@ class _PipelineSchedule:
         if losses is not None and any(stage.is_last for stage in self._stages):
             losses[:] = [self._internal_losses[number] for number in sorted(self._internal_losses)]
         self._internal_losses.clear()
-
-
-def _detached(value: Any) -> Any:
-    return value.detach() if isinstance(value, torch.Tensor) else value

@@ -76,7 +76,7 @@ class Pipe(torch.nn.Module):
         super().__init__()
         self.split_gm, self.num_stages = split_gm, num_stages
         self.has_loss_and_backward, self.loss_spec = has_loss_and_backward, loss_spec
-        self._inputs = _Inputs(_placeholders(split_gm.graph), None)
+        self._inputs = _Inputs.of(split_gm.graph)
         self.replicated_params = _copied(split_gm)
         self._executor = (Interpreter(split_gm),)  # no child
         split_gm.forward = _refuse
@@ -132,10 +132,6 @@ class Pipe(torch.nn.Module):
 
 def _refuse(*args: Any, **kwargs: Any) -> Any:
     raise RuntimeError("To run pipeline locally, invoke the Pipe object directly, not `split_gm`")
-
-
-def _placeholders(graph: Any) -> list[str]:
-    return [str(node.target) for node in graph.nodes if node.op == "placeholder"]
 
 
 def _copied(split: Any) -> list[dict[str, str]]:
@@ -284,8 +280,7 @@ def _cut(module: Any, traced: Any) -> Pipe:
     count = sum(node.op == "call_module" for node in split.graph.nodes)
     pipe = Pipe(split, count)
     if info is not None:
-        arguments = [name for name in info.orig_args if name != "self"]
-        pipe._inputs = _Inputs(pipe._inputs.names, arguments)
+        pipe._inputs = _Inputs.of(split.graph, [name for name in info.orig_args if name != "self"])
     return pipe
 
 

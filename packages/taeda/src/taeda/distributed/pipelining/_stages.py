@@ -170,7 +170,7 @@ class _PipelineStageBase:
         for source in self._sources():
             values = self._receive(_VALUES, source, fwd_chunk_id)
             if not self.has_backward:
-                values = [_without_gradient(value) for value in values]
+                values = [detached(value) for value in values]
             kept.received[source] = values
         given, named = self._call_arguments(kept, args, kwargs or {})
         try:
@@ -253,10 +253,7 @@ class _PipelineStageBase:
     def _before_backward(self, last: bool) -> None:
         """Let processes that train the same stage average gradients after the last microbatch alone."""
         if isinstance(self.submod, DistributedDataParallel):
-            self.submod._begun = last
-            if last:
-                self.submod._seen.clear()
-                self.submod._expected = set(self.submod._home)
+            self.submod._await_backward(last)
         elif hasattr(self.submod, "set_requires_gradient_sync"):
             self.submod.set_requires_gradient_sync(last)
 
@@ -290,7 +287,8 @@ def _cut_off(value: Any) -> Any:
     return value.detach().requires_grad_(value.requires_grad)
 
 
-def _without_gradient(value: Any) -> Any:
+def detached(value: Any) -> Any:
+    """A tensor without its graph; anything else as it is."""
     return value.detach() if isinstance(value, torch.Tensor) else value
 
 

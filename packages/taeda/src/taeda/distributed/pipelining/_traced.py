@@ -24,6 +24,11 @@ class _Inputs:
     def __init__(self, names: list[str], arguments: list[str] | None) -> None:
         self.names, self.arguments = names, arguments
 
+    @classmethod
+    def of(cls, graph: Any, arguments: list[str] | None = None) -> _Inputs:
+        """Those of a graph."""
+        return cls([str(node.target) for node in graph.nodes if node.op == "placeholder"], arguments)
+
     def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Inputs by name, those that are given.
 
@@ -151,14 +156,10 @@ class _PipelineStage(_PipelineStageBase):
 
     def _named_roots(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         """The program's inputs that were given to a later stage by name."""
-        inputs = self._graph_inputs()
-        if inputs.arguments is not None and kwargs:
-            return inputs.bind((), kwargs)
-        return inputs.bind((), kwargs) if kwargs else {}
+        return self._graph_inputs().bind((), kwargs) if kwargs else {}
 
     def _graph_inputs(self) -> _Inputs:
-        names = [str(node.target) for node in self.pipe_info.graph.nodes if node.op == "placeholder"]
-        return self.pipe_info._inputs or _Inputs(names, None)
+        return self.pipe_info._inputs or _Inputs.of(self.pipe_info.graph)
 
     def _first_roots(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The program's inputs in the first stage: all of them, or only those that it uses itself."""

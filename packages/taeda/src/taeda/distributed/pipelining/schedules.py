@@ -142,6 +142,8 @@ class PipelineScheduleMulti(_PipelineSchedule):
     """
 
     _places = staticmethod(_orders.loop_places)
+    #: What a process does, of its number; None in schedules whose orders are given to them.
+    _order: Callable[..., list[_Action]] | None = None
     pipeline_order: dict[int, list[_Action | None]]
 
     def __init__(
@@ -176,7 +178,7 @@ class PipelineScheduleMulti(_PipelineSchedule):
         """Let stages know in which process each of them is."""
         mine = sorted(stage for stage, place in places.items() if place == self.rank)
         found = sorted(stage.stage_index for stage in self._stages)
-        if type(self)._order is not PipelineScheduleMulti._order and mine != found:
+        if self._order is not None and mine != found:
             text = self._text(
                 "stages", f"stages {mine} in process {self.rank} of {self.pp_group_size}", found
             )
@@ -185,13 +187,9 @@ class PipelineScheduleMulti(_PipelineSchedule):
         for stage in self._stages:
             stage.stage_index_to_group_rank = places
 
-    def _order(self, place: int) -> list[_Action]:
-        """What a process does."""
-        raise NotImplementedError(f"{type(self).__name__} has no order of actions")
-
-    def _plan(self) -> None:
+    def _plan(self, order: Callable[[int], list[_Action]]) -> None:
         """Make the orders of all processes."""
-        self.pipeline_order = {place: list(self._order(place)) for place in range(self.pp_group_size)}
+        self.pipeline_order = {place: list(order(place)) for place in range(self.pp_group_size)}
         _orders.check(
             self.pipeline_order, self.stage_index_to_group_rank, self._n_microbatches, type(self).__name__
         )
@@ -249,9 +247,9 @@ class _PipelineScheduleRuntime(PipelineScheduleMulti):
 
     def __init__(self, *args: Any, defer_pp_recv: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if type(self)._order is not PipelineScheduleMulti._order:
+        if self._order is not None:
             self._prepare()
-            self._plan()
+            self._plan(self._order)
 
     def _prepare(self) -> None:
         """Check and settle what the orders need."""
@@ -317,6 +315,13 @@ class _InRounds(_Listed):
     """A schedule in which rounds of microbatches go through all stages of a process."""
 
     _name: ClassVar[str]
+    _zero_bubble: ClassVar[bool] = False
+
+    def _order(self, place: int) -> list[_Action]:
+        return _orders.depth_first(
+            place, self.pp_group_size, self.n_local_stages, self._n_microbatches, self.microbatches_per_round,
+            self._zero_bubble,
+        )  # fmt: skip
 
     def _prepare(self) -> None:
         self.number_of_rounds = max(1, self._n_microbatches // self.pp_group_size)
@@ -349,15 +354,6 @@ class ScheduleInterleaved1F1B(_InRounds):
 
     _name = "Interleaved 1F1B"
 
-    def _order(self, place: int) -> list[_Action]:
-        return _orders.depth_first(
-            place,
-            self.pp_group_size,
-            self.n_local_stages,
-            self._n_microbatches,
-            self.microbatches_per_round,
-        )
-
 
 class ScheduleInterleavedZeroBubble(_InRounds):
     """`ScheduleInterleaved1F1B` that keeps gradients of weights for pauses (ZB1P, Qi et al. 2023, arXiv 2401.10241).
@@ -369,16 +365,7 @@ class ScheduleInterleavedZeroBubble(_InRounds):
     """
 
     _name = "Zero bubble"
-
-    def _order(self, place: int) -> list[_Action]:
-        return _orders.depth_first(
-            place,
-            self.pp_group_size,
-            self.n_local_stages,
-            self._n_microbatches,
-            self.microbatches_per_round,
-            zero_bubble=True,
-        )
+    _zero_bubble = True
 
 
 def _need_two(schedule: PipelineScheduleMulti, name: str) -> None:
