@@ -79,6 +79,9 @@ def calls() -> None:
     for i, future in enumerate(waiting):
         same(future.wait(), numbers(5) * i)
     assert rpc.rpc_async("worker1", where).then(lambda done: done.value() + "!").wait() == "worker1!"
+    with api._wait_all():
+        slow = [rpc.rpc_async("worker1", sleep, (0.2,)) for _ in range(3)]
+    assert all(future.done() for future in slow)
     # Deeper than any fixed number of threads.
     route = [f"worker{1 + i % 2}" for i in range(40)]
     assert rpc.rpc_sync("worker1", relay, (route,)) == ["worker1", *route]

@@ -8,6 +8,7 @@ references relies (`_references`).
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import pickle
 import queue
@@ -21,6 +22,7 @@ from typing import Any
 from taeda.distributed._errors import DistBackendError
 from taeda.distributed._mesh import Letter, Mesh
 from taeda.distributed._stores import Store
+from taeda.distributed.autograd import _contexts
 from taeda.distributed.rpc._messages import RemoteException, pack, unpack
 from taeda.distributed.rpc.options import RpcBackendOptions, WorkerInfo
 from taeda.futures import Future
@@ -181,6 +183,20 @@ class Agent:
         with contextlib.suppress(DistBackendError):
             self._send(to, b"answer", number, body)
 
+    def answer_later(self, to: int, number: int, future: Future, context: int) -> None:
+        """Answer a letter with what a future gives, as part of a context of `distributed.autograd`."""
+
+        def give(done: Future) -> None:
+            try:
+                value = done.value()
+            except Exception as error:
+                self.refuse(to, number, error)
+                return
+            with _contexts.entered(context):
+                self.answer(to, number, value)
+
+        future.add_done_callback(give)
+
     def refuse(self, to: int, number: int, error: BaseException) -> None:
         """Answer that something went wrong."""
         trace = "".join(traceback.format_exception(error))
@@ -188,7 +204,7 @@ class Agent:
         kind: type[BaseException] = type(error)
         try:
             pickle.dumps(kind)
-        except Exception:
+        except (pickle.PicklingError, AttributeError, TypeError):  # a class of a function, say
             kind = RuntimeError
         with contextlib.suppress(DistBackendError):
             self._send(to, b"error", number, pack(self, to, RemoteException(text, kind)))
@@ -214,8 +230,7 @@ class Agent:
             if letter.purpose in at_once:
                 self._serve(at_once[letter.purpose], letter, number, body)
             else:
-                handler = handlers[letter.purpose]
-                self.run(lambda h=handler, given=letter, n=number, b=body: self._serve(h, given, n, b))  # type: ignore[misc]
+                self.run(functools.partial(self._serve, handlers[letter.purpose], letter, number, body))
 
     def _serve(self, handler: Handler, letter: Letter, number: int, body: bytes) -> None:
         try:

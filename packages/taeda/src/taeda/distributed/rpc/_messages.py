@@ -36,10 +36,9 @@ class RemoteException:
     def error(self) -> BaseException:
         """The exception, of the same class where its class takes one text."""
         try:
-            found = self.exception_type(self.msg)
-        except Exception:
-            found = RuntimeError(f"{self.exception_type.__name__}: {self.msg}")
-        return found
+            return self.exception_type(self.msg)
+        except Exception:  # a class of the program's may ask for anything: what it said arrives all the same
+            return RuntimeError(f"{self.exception_type.__name__}: {self.msg}")
 
 
 class _Packer(pickle.Pickler):

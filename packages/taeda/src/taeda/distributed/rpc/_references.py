@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from taeda.distributed.rpc import _agent, _messages
 from taeda.distributed.rpc.constants import UNSET_RPC_TIMEOUT
+from taeda.distributed.rpc.rref_proxy import RRefProxy
 from taeda.futures import Future
 
 if TYPE_CHECKING:
@@ -216,26 +217,23 @@ class RRef:
         """
         if self._fork is None:
             return self._entry.value.wait()
-        return self._agent.ask(self._owner, b"fetch", self._number, _seconds(timeout)).wait()
+        return self._agent.ask(self._owner, b"fetch", self._number, seconds_of(timeout)).wait()
 
     def rpc_sync(self, timeout: float = UNSET_RPC_TIMEOUT) -> Any:
         """The object's methods, called where it is: ``rref.rpc_sync().method(...)`` gives what they return."""
         from taeda.distributed.rpc.api import rpc_sync
-        from taeda.distributed.rpc.rref_proxy import RRefProxy
 
         return RRefProxy(self, rpc_sync, timeout)
 
     def rpc_async(self, timeout: float = UNSET_RPC_TIMEOUT) -> Any:
         """The object's methods, called where it is: ``rref.rpc_async().method(...)`` gives a future."""
         from taeda.distributed.rpc.api import rpc_async
-        from taeda.distributed.rpc.rref_proxy import RRefProxy
 
         return RRefProxy(self, rpc_async, timeout)
 
     def remote(self, timeout: float = UNSET_RPC_TIMEOUT) -> Any:
         """The object's methods, called where it is: ``rref.remote().method(...)`` gives a reference."""
         from taeda.distributed.rpc.api import remote
-        from taeda.distributed.rpc.rref_proxy import RRefProxy
 
         return RRefProxy(self, remote, timeout)
 
@@ -298,7 +296,14 @@ def _refuse() -> NoReturn:
     raise RuntimeError("Can not pickle rref in python pickler, rref can only be pickled when using RPC")
 
 
-def _seconds(timeout: float) -> float | None:
+def seconds_of(timeout: float) -> float | None:
+    """A timeout as the agent takes it.
+
+    Raises:
+        RuntimeError: It is negative.
+    """
+    if timeout != UNSET_RPC_TIMEOUT and timeout < 0:
+        raise RuntimeError(f"rpc: argument 'timeout' must not be negative, found {timeout}")
     return None if timeout == UNSET_RPC_TIMEOUT else timeout
 
 
@@ -357,20 +362,8 @@ def _serve_ending(agent: Agent, source: int, number: int, body: bytes) -> None:
 
 
 def _serve_fetching(agent: Agent, source: int, number: int, body: bytes) -> None:
-    from taeda.distributed.autograd import _contexts
-
     which, context = _messages.unpack(agent, source, body)
-
-    def give(done: Future) -> None:
-        try:
-            value = done.value()
-        except Exception as error:
-            agent.refuse(source, number, error)
-            return
-        with _contexts.entered(context):
-            agent.answer(source, number, value)
-
-    table.value(which).add_done_callback(give)
+    agent.answer_later(source, number, table.value(which), context)
 
 
 #: What the agent does with letters of references.

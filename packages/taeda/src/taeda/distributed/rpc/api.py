@@ -13,7 +13,7 @@ from taeda.distributed._stores import PrefixStore
 from taeda.distributed.autograd import _contexts
 from taeda.distributed.rpc import _agent, _references
 from taeda.distributed.rpc._messages import unpack
-from taeda.distributed.rpc._references import RRef
+from taeda.distributed.rpc._references import RRef, seconds_of
 from taeda.distributed.rpc.backend_registry import BackendType
 from taeda.distributed.rpc.constants import DEFAULT_SHUTDOWN_TIMEOUT, UNSET_RPC_TIMEOUT
 from taeda.distributed.rpc.options import RpcBackendOptions, TensorPipeRpcBackendOptions, WorkerInfo
@@ -26,6 +26,8 @@ __all__ = [
 
 T = TypeVar("T")
 _rounds = itertools.count()
+# The calls that a thread waits for together.
+_thread = threading.local()
 
 
 class Method:
@@ -154,12 +156,6 @@ def _call_of(
     return func, tuple(args or ()), dict(kwargs or {})
 
 
-def _seconds(timeout: float) -> float | None:
-    if timeout != UNSET_RPC_TIMEOUT and timeout < 0:
-        raise RuntimeError(f"rpc: argument 'timeout' must not be negative, found {timeout}")
-    return None if timeout == UNSET_RPC_TIMEOUT else timeout
-
-
 def rpc_async(
     to: str | int | WorkerInfo,
     func: Callable[..., Any],
@@ -180,7 +176,11 @@ def rpc_async(
         What the function raises is raised where somebody waits, with the traceback from there in its text.
     """
     agent = _agent.agent()
-    return agent.ask(agent.worker(to).id, b"call", _call_of(func, args, kwargs), _seconds(timeout))
+    future = agent.ask(agent.worker(to).id, b"call", _call_of(func, args, kwargs), seconds_of(timeout))
+    noted = getattr(_thread, "noted", None)
+    if noted is not None:
+        noted.append(future)
+    return future
 
 
 def rpc_sync(
@@ -206,7 +206,7 @@ def remote(
     Arguments as those of `rpc_async`; what the function raises is raised by `RRef.to_here`.
     """
     agent = _agent.agent()
-    return _references.ask_for(agent, agent.worker(to).id, _call_of(func, args, kwargs), _seconds(timeout))
+    return _references.ask_for(agent, agent.worker(to).id, _call_of(func, args, kwargs), seconds_of(timeout))
 
 
 def _waits_itself(func: Any, args: tuple[Any, ...]) -> bool:
@@ -245,17 +245,7 @@ def _serve_call(agent: _agent.Agent, source: int, number: int, body: bytes) -> N
         if not isinstance(value, _Later):
             agent.answer(source, number, value)
             return
-
-    def give(done: Future) -> None:
-        try:
-            found = done.value()
-        except Exception as error:
-            agent.refuse(source, number, error)
-            return
-        with _contexts.entered(context):
-            agent.answer(source, number, found)
-
-    value.future.add_done_callback(give)
+    agent.answer_later(source, number, value.future, context)
 
 
 def _serve_making(agent: _agent.Agent, source: int, number: int, body: bytes) -> None:
@@ -345,19 +335,12 @@ def _barrier(worker_names: set[str]) -> None:
 @contextmanager
 def _wait_all() -> Iterator[None]:
     """Wait for all calls that this thread makes in the block; errors come out of it."""
-    agent, made = _agent.agent(), []
-    ask = agent.ask
-
-    def noted(*args: Any, **kwargs: Any) -> Future:
-        made.append(ask(*args, **kwargs))
-        return made[-1]
-
-    agent.ask = noted  # type: ignore[method-assign]
+    before, _thread.noted = getattr(_thread, "noted", None), []
     try:
         yield
     finally:
-        del agent.ask
-    wait_all(made)
+        noted, _thread.noted = _thread.noted, before
+        wait_all(noted)
 
 
 def new_method(func: Callable[..., Any]) -> Callable[..., Any]:
