@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -416,6 +417,24 @@ def test_folders_and_names_of_extensions(tmp_path, monkeypatch, capsys):
     assert cpp_extension.LIB_EXT in (".so", ".dylib")
 
 
+def test_no_module_is_hidden_by_names_of_what_is_not_there():
+    from taeda import _compiler_names, _distributed_names, _further_names
+
+    home = Path(taeda.__file__).parent
+    tables = [
+        *_compiler_names.NAMES, *_further_names.NAMES,
+        *(f"distributed.{name}" for name in _distributed_names.NAMES),
+    ]  # fmt: skip
+    assert len(tables) > 100
+    places = {name: home / name.replace(".", "/") for name in tables}
+    hidden = [
+        n
+        for n, place in places.items()
+        if place.with_suffix(".py").exists() or (place / "__init__.py").exists()
+    ]
+    assert hidden == []
+
+
 def test_ways_to_average_gradients_are_registered_by_name():
     from taeda.distributed.algorithms.ddp_comm_hooks import (
         DDPCommHookType,
@@ -433,8 +452,9 @@ def test_ways_to_average_gradients_are_registered_by_name():
     register_ddp_comm_hook(DDPCommHookType.POWER_SGD_RANK2, model)
     state, hook = model.given
     assert state.matrix_approximation_rank == 2 and hook.__name__ == "powerSGD_hook"
-    with pytest.raises(NotImplementedError, match="QUANTIZE_PER_TENSOR is not there"):
-        register_ddp_comm_hook(DDPCommHookType.QUANTIZE_PER_TENSOR, model)
+    for kind in DDPCommHookType:
+        register_ddp_comm_hook(kind, model)
+        assert kind.value.startswith(model.given[1].__name__)
 
 
 def test_parameters_of_wrapping_classes_are_of_their_class():

@@ -424,6 +424,17 @@ def compression() -> None:
     register_ddp_comm_hook(DDPCommHookType.POWER_SGD_RANK2, net)
     same(gradients(net, 0), averages(0))
 
+    for kind in (DDPCommHookType.QUANTIZE_PER_TENSOR, DDPCommHookType.QUANTIZE_PER_CHANNEL):
+        net = DistributedDataParallel(model())
+        register_ddp_comm_hook(kind, net)
+        found, whole = gradients(net, 1), averages(1)
+        # Half a code's width away at the most, of the widest range.
+        span = torch.tensor(max(2 * gradient.abs().max().item() for gradient in gradients(model(), 1)))
+        dist.all_reduce(span, dist.ReduceOp.MAX)
+        apart = max((a - b).abs().max().item() for a, b in zip(found, whole, strict=True))
+        assert 0 < apart <= span.item() / 255 / 2 * 1.01, (apart, span)
+        assert found[0].abs().sum() > 0
+
     alone = dist.new_subgroups(1)[0]
     for averaged in (True, False):
         state = post_localSGD_hook.PostLocalSGDState(None, alone, 2, averaged)

@@ -12,7 +12,7 @@ from typing import Any
 
 from taeda import _absent
 
-_REASON = "there are groups of processes and DistributedDataParallel, not more for several processes"
+_REASON = "of its module only the names are"
 #: Below taeda.distributed: functions begin with a small letter or an underscore, classes with a capital.
 NAMES = {
     "_composable": "checkpoint contract fully_shard replicate",

@@ -359,8 +359,6 @@ NAMES: dict[str, str] = {
     "distributed._tools.runtime_estimator": "RuntimeEstimator",
     "distributed.algorithms.ddp_comm_hooks.ddp_zero_hook": "hook_with_zero_step hook_with_zero_step_interleaved",
     "distributed.algorithms.ddp_comm_hooks.mixed_precision_hooks": "_AllreduceUpcastHookState",
-    "distributed.algorithms.ddp_comm_hooks.quantization_hooks":
-    "quantization_perchannel_hook quantization_pertensor_hook",
     "distributed.argparse_util": "check_env env",
     "distributed.checkpoint._async_executor": "_AsyncCheckpointExecutor",
     "distributed.checkpoint._checkpointer": "_Checkpointer",

@@ -33,24 +33,18 @@ def register_ddp_comm_hook(comm_hook_type: DDPCommHookType, model: Any, state: A
         model: The model.
         state: What the function gets first: a group of processes, or None for all. Of matrices of low rank there are
             ranks 1 and 2, by their names.
-
-    Raises:
-        NotImplementedError: The function of that name is not there.
     """
-    from taeda.distributed.algorithms.ddp_comm_hooks import debugging_hooks, default_hooks, powerSGD_hook
+    from taeda.distributed.algorithms.ddp_comm_hooks import debugging_hooks, powerSGD_hook, quantization_hooks
 
     name, _, rank = comm_hook_type.value.partition(" with matrices of rank ")
     if hasattr(powerSGD_hook, name):
         state = powerSGD_hook.PowerSGDState(state, int(rank or 1))
-    for home in (default_hooks, debugging_hooks, powerSGD_hook):
-        if hasattr(home, name):
-            model.register_comm_hook(state, getattr(home, name))
-            return
-    raise NotImplementedError(f"register_ddp_comm_hook: {comm_hook_type.name} is not there")
+    homes = (default_hooks, debugging_hooks, powerSGD_hook, quantization_hooks)
+    model.register_comm_hook(state, next(getattr(home, name) for home in homes if hasattr(home, name)))
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("default_hooks", "debugging_hooks", "post_localSGD_hook", "powerSGD_hook"):
+    if name in ("debugging_hooks", "post_localSGD_hook", "powerSGD_hook", "quantization_hooks"):
         from importlib import import_module
 
         return import_module(f"{__name__}.{name}")

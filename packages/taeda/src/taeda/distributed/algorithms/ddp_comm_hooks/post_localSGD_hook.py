@@ -9,7 +9,7 @@ import logging
 from typing import Any
 
 import taeda as torch
-from taeda.distributed.algorithms.ddp_comm_hooks import default_hooks
+from taeda.distributed.algorithms.ddp_comm_hooks import debugging_hooks, default_hooks
 from taeda.futures import Future
 
 __all__ = ["PostLocalSGDState", "post_localSGD_hook"]
@@ -68,9 +68,7 @@ def post_localSGD_hook(state: PostLocalSGDState, bucket: Any) -> Future:
     if not begun:
         return default_hooks.allreduce_hook(state.process_group, bucket)
     if not state.post_local_gradient_allreduce:
-        future: Future = Future()
-        future.set_result(bucket.buffer())
-        return future
+        return debugging_hooks.noop_hook(None, bucket)
     if state.subgroup is None:
         state.subgroup, _ = torch.distributed.new_subgroups()
     return default_hooks.allreduce_hook(state.subgroup, bucket)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import logging
 import math
 import random
+from collections.abc import Callable
 from typing import Any
 
 import taeda as torch
 from taeda.distributed._world import default_group
-from taeda.distributed.algorithms.ddp_comm_hooks import default_hooks
+from taeda.distributed.algorithms.ddp_comm_hooks import debugging_hooks, default_hooks
 from taeda.futures import Future
 
 __all__ = ["PowerSGDState", "batched_powerSGD_hook", "powerSGD_hook"]
@@ -89,6 +90,10 @@ class PowerSGDState:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, process_group=None)
 
+    @property
+    def _group(self) -> Any:
+        return default_group() if self.process_group is None else self.process_group
+
     def maybe_increase_iter(self, bucket: Any) -> None:
         """Counts a step at its last bucket."""
         if bucket.is_last():
@@ -128,9 +133,8 @@ def _sum(state: PowerSGDState, parts: list[Any]) -> list[Any]:
     """Tensors added up over the processes, in one message."""
     if not parts:
         return []
-    group = default_group() if state.process_group is None else state.process_group
     joined = torch.cat([part.reshape(-1) for part in parts])
-    group.allreduce([joined]).wait()
+    state._group.allreduce([joined]).wait()
     return [
         piece.view_as(part)
         for piece, part in zip(joined.split([p.numel() for p in parts]), parts, strict=True)
@@ -139,7 +143,6 @@ def _sum(state: PowerSGDState, parts: list[Any]) -> list[Any]:
 
 def _compressed(state: PowerSGDState, index: int, matrices: list[Any]) -> list[Any]:
     """Averages of matrices over the processes, as products of thin ones."""
-    count = (default_group() if state.process_group is None else state.process_group).size()
     ranks = [min(*matrix.shape, state.matrix_approximation_rank) for matrix in matrices]
     second = state.q_memory_dict.get(index) if state.warm_start else None
     if second is None:
@@ -152,16 +155,13 @@ def _compressed(state: PowerSGDState, index: int, matrices: list[Any]) -> list[A
     second = [_orthogonal(q, state.orthogonalization_epsilon) for q in second]
     first = _sum(state, [matrix @ q for matrix, q in zip(matrices, second, strict=True)])
     first = [_orthogonal(p, state.orthogonalization_epsilon) for p in first]
-    second = [q.div_(count) for q in _sum(state, [m.t() @ p for m, p in zip(matrices, first, strict=True)])]
+    second = [
+        q.div_(state._group.size())
+        for q in _sum(state, [m.t() @ p for m, p in zip(matrices, first, strict=True)])
+    ]
     if state.warm_start:
         state.q_memory_dict[index] = second
     return [p @ q.t() for p, q in zip(first, second, strict=True)]
-
-
-def _done(buffer: Any) -> Future:
-    future: Future = Future()
-    future.set_result(buffer)
-    return future
 
 
 def _saves(state: PowerSGDState, tensor: Any) -> bool:
@@ -172,24 +172,42 @@ def _saves(state: PowerSGDState, tensor: Any) -> bool:
     return sent * state.min_compression_rate < rows * columns
 
 
-def _with_feedback(state: PowerSGDState, bucket: Any, average: Any) -> Future:
-    """The average of a bucket, to which what was lost before is added first."""
+def _averaged(state: PowerSGDState, bucket: Any, average: Callable[[PowerSGDState, Any], None]) -> Future:
+    """The average of a bucket: as it is at first, then by a function, with what was lost before added to it."""
+    if state.iter < state.start_powerSGD_iter:
+        state.maybe_increase_iter(bucket)
+        return default_hooks.allreduce_hook(state.process_group, bucket)
     buffer, index = bucket.buffer(), bucket.index()
-    before = None
-    if state.use_error_feedback:
-        if index in state.error_dict:
+    with torch.no_grad():
+        if state.use_error_feedback and index in state.error_dict:
             buffer.add_(state.error_dict[index])
-        before = buffer.clone()
-    average(buffer, index)
-    if before is not None:
-        state.error_dict[index] = before.sub_(buffer)
+        before = buffer.clone() if state.use_error_feedback else None
+        average(state, bucket)
+        if before is not None:
+            state.error_dict[index] = before.sub_(buffer)
     state.maybe_increase_iter(bucket)
-    return _done(buffer)
+    return debugging_hooks.noop_hook(None, bucket)
 
 
-def _plain(state: PowerSGDState, bucket: Any) -> Future:
-    state.maybe_increase_iter(bucket)
-    return default_hooks.allreduce_hook(state.process_group, bucket)
+def _average_matrices(state: PowerSGDState, bucket: Any) -> None:
+    gradients = bucket.gradients()
+    whole = [gradient for gradient in gradients if not _saves(state, gradient)]
+    matrices = [gradient.view(gradient.shape[0], -1) for gradient in gradients if _saves(state, gradient)]
+    sent = sum(sum(m.shape) * min(*m.shape, state.matrix_approximation_rank) for m in matrices)
+    state._count(bucket, bucket.buffer().numel(), sent + sum(gradient.numel() for gradient in whole))
+    for gradient, total in zip(whole, _sum(state, whole), strict=True):
+        gradient.copy_(total.div_(state._group.size()))
+    if matrices:
+        for matrix, found in zip(matrices, _compressed(state, bucket.index(), matrices), strict=True):
+            matrix.copy_(found)
+
+
+def _average_square(state: PowerSGDState, bucket: Any) -> None:
+    buffer = bucket.buffer()
+    side = math.isqrt(max(0, buffer.numel() - 1)) + 1
+    square = torch.nn.functional.pad(buffer, (0, side * side - buffer.numel())).view(side, side)
+    state._count(bucket, buffer.numel(), 2 * side * min(side, state.matrix_approximation_rank))
+    buffer.copy_(_compressed(state, bucket.index(), [square])[0].view(-1)[: buffer.numel()])
 
 
 def powerSGD_hook(state: PowerSGDState, bucket: Any) -> Future:
@@ -201,25 +219,7 @@ def powerSGD_hook(state: PowerSGDState, bucket: Any) -> Future:
         state: A `PowerSGDState`.
         bucket: Gradients of several parameters.
     """
-    if state.iter < state.start_powerSGD_iter:
-        return _plain(state, bucket)
-
-    def average(buffer: Any, index: int) -> None:
-        gradients = bucket.gradients()
-        whole = [gradient for gradient in gradients if not _saves(state, gradient)]
-        matrices = [gradient.view(gradient.shape[0], -1) for gradient in gradients if _saves(state, gradient)]
-        sent = sum(sum(m.shape) * min(*m.shape, state.matrix_approximation_rank) for m in matrices)
-        state._count(bucket, buffer.numel(), sent + sum(gradient.numel() for gradient in whole))
-        count = (default_group() if state.process_group is None else state.process_group).size()
-        for gradient, total in zip(whole, _sum(state, whole), strict=True):
-            gradient.copy_(total.div_(count))
-        for matrix, found in zip(
-            matrices, _compressed(state, index, matrices) if matrices else [], strict=True
-        ):
-            matrix.copy_(found)
-
-    with torch.no_grad():
-        return _with_feedback(state, bucket, average)
+    return _averaged(state, bucket, _average_matrices)
 
 
 def batched_powerSGD_hook(state: PowerSGDState, bucket: Any) -> Future:
@@ -229,14 +229,4 @@ def batched_powerSGD_hook(state: PowerSGDState, bucket: Any) -> Future:
         state: A `PowerSGDState`.
         bucket: Gradients of several parameters.
     """
-    if state.iter < state.start_powerSGD_iter:
-        return _plain(state, bucket)
-
-    def average(buffer: Any, index: int) -> None:
-        side = math.isqrt(max(0, buffer.numel() - 1)) + 1
-        square = torch.nn.functional.pad(buffer, (0, side * side - buffer.numel())).view(side, side)
-        state._count(bucket, buffer.numel(), 2 * side * min(side, state.matrix_approximation_rank))
-        buffer.copy_(_compressed(state, index, [square])[0].view(-1)[: buffer.numel()])
-
-    with torch.no_grad():
-        return _with_feedback(state, bucket, average)
+    return _averaged(state, bucket, _average_square)

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import taeda as torch
-from taeda.distributed import _world
 from taeda.distributed.algorithms.model_averaging import averagers, utils
 
 __all__ = ["HierarchicalModelAverager"]
@@ -56,7 +55,7 @@ class HierarchicalModelAverager(averagers.ModelAverager):
             )
         if warmup_steps < 0:
             raise ValueError(f"Arg ``warmup_steps`` must be a non-negative number, found {warmup_steps}.")
-        whole = _world.default_group() if process_group is None else process_group
+        whole = self.process_group
         if sizes[periods[-1]] != whole.size():
             raise ValueError(
                 f"The last value in arg ``period_group_size_dict`` {sizes[periods[-1]]} must be equal to the size of "
