@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "driver/cublas.h"
+#include "driver/cudnn.h"
 #include "driver/images.h"
 
 using namespace taeda::cuda;
@@ -175,6 +176,20 @@ TAEDA_CUDA_EXPORT int taeda_cuda_copy_out(void* m, int device, void* to, uint64_
 TAEDA_CUDA_EXPORT int taeda_cuda_allow_tf32(int allow) {
   if (allow >= 0) tf32_allowed = allow != 0;
   return tf32_allowed;
+}
+/// Settings of cuDNN by name; a negative number asks alone. -1 where there is no such setting.
+TAEDA_CUDA_EXPORT int taeda_cuda_cudnn_setting(const char* name, int value) {
+  static constexpr std::pair<std::string_view, std::atomic<bool>*> kSettings[] = {
+      {"enabled", &cudnn_enabled},
+      {"allow_tf32", &cudnn_tf32_allowed},
+      {"benchmark", &cudnn_benchmark},
+      {"deterministic", &cudnn_deterministic}};
+  for (const auto& [known, setting] : kSettings)
+    if (known == name) {
+      if (value >= 0) *setting = value != 0;
+      return *setting;
+    }
+  return -1;
 }
 TAEDA_CUDA_EXPORT int taeda_cuda_has_device_code() { return image_of("arith") != nullptr; }
 

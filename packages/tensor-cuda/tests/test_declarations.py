@@ -1,4 +1,4 @@
-"""The driver's functions and cuBLAS's, which are declared by hand, against NVIDIA's headers where there are such."""
+"""The driver's functions cuBLAS's and cuDNN's, which are declared by hand, against NVIDIA's headers where there are such."""
 
 from __future__ import annotations
 
@@ -68,6 +68,74 @@ static_assert(taeda::cuda::kCublasDefaultAlgorithm == CUBLAS_GEMM_DEFAULT);
 static_assert(CUBLAS_OP_N == 0 && CUBLAS_OP_T == 1 && CUBLAS_STATUS_SUCCESS == 0);
 """
 )
+CUDNN = (
+    "#include <cudnn.h>\n"
+    + AGREE
+    + r"""
+#include "driver/cudnn_functions.h"
+#define CHECK(RESULT, NAME, PARAMETERS) \
+  static_assert(agree<decltype(&::NAME), RESULT (*) PARAMETERS>, #NAME);
+TAEDA_CUDNN_FUNCTIONS(CHECK)
+using namespace taeda::cuda;
+static_assert(kCudnnFloat == CUDNN_DATA_FLOAT && kCudnnDouble == CUDNN_DATA_DOUBLE);
+static_assert(kCudnnHalf == CUDNN_DATA_HALF && kCudnnBfloat16 == CUDNN_DATA_BFLOAT16);
+static_assert(kCudnnTypeHandle == CUDNN_TYPE_HANDLE && kCudnnTypeData == CUDNN_TYPE_DATA_TYPE);
+static_assert(kCudnnTypeInteger == CUDNN_TYPE_INT64 && kCudnnTypeFloat == CUDNN_TYPE_FLOAT);
+static_assert(kCudnnTypeDouble == CUDNN_TYPE_DOUBLE && kCudnnTypePointer == CUDNN_TYPE_VOID_PTR);
+static_assert(kCudnnTypeMode == CUDNN_TYPE_CONVOLUTION_MODE && kCudnnTypeHeuristic == CUDNN_TYPE_HEUR_MODE);
+static_assert(kCudnnTypeNote == CUDNN_TYPE_NUMERICAL_NOTE && kCudnnTypeDescriptor == CUDNN_TYPE_BACKEND_DESCRIPTOR);
+static_assert(kCudnnConvolution == CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+static_assert(kCudnnEngine == CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+static_assert(kCudnnConfiguration == CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+static_assert(kCudnnHeuristics == CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+static_assert(kCudnnPlan == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+static_assert(kCudnnForward == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
+static_assert(kCudnnBackwardFilter == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR);
+static_assert(kCudnnBackwardData == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR);
+static_assert(kCudnnGraph == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+static_assert(kCudnnPack == CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+static_assert(kCudnnTensor == CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+static_assert(kCudnnConvolutionCompute == CUDNN_ATTR_CONVOLUTION_COMP_TYPE);
+static_assert(kCudnnConvolutionMode == CUDNN_ATTR_CONVOLUTION_CONV_MODE);
+static_assert(kCudnnConvolutionDilations == CUDNN_ATTR_CONVOLUTION_DILATIONS);
+static_assert(kCudnnConvolutionStrides == CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
+static_assert(kCudnnConvolutionAfter == CUDNN_ATTR_CONVOLUTION_POST_PADDINGS);
+static_assert(kCudnnConvolutionBefore == CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
+static_assert(kCudnnConvolutionSpatial == CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS);
+static_assert(kCudnnHeuristicsMode == CUDNN_ATTR_ENGINEHEUR_MODE);
+static_assert(kCudnnHeuristicsGraph == CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+static_assert(kCudnnHeuristicsResults == CUDNN_ATTR_ENGINEHEUR_RESULTS);
+static_assert(kCudnnConfigurationEngine == CUDNN_ATTR_ENGINECFG_ENGINE);
+static_assert(kCudnnEngineNotes == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE);
+static_assert(kCudnnPlanHandle == CUDNN_ATTR_EXECUTION_PLAN_HANDLE);
+static_assert(kCudnnPlanConfiguration == CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+static_assert(kCudnnPlanWorkspace == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+static_assert(kCudnnGraphHandle == CUDNN_ATTR_OPERATIONGRAPH_HANDLE);
+static_assert(kCudnnGraphOperations == CUDNN_ATTR_OPERATIONGRAPH_OPS);
+static_assert(kCudnnTensorAlignment == CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
+static_assert(kCudnnTensorData == CUDNN_ATTR_TENSOR_DATA_TYPE && kCudnnTensorSizes == CUDNN_ATTR_TENSOR_DIMENSIONS);
+static_assert(kCudnnTensorStrides == CUDNN_ATTR_TENSOR_STRIDES && kCudnnTensorId == CUDNN_ATTR_TENSOR_UNIQUE_ID);
+static_assert(kCudnnPackIds == CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+static_assert(kCudnnPackPointers == CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+static_assert(kCudnnPackWorkspace == CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+#define PARTS(OURS, KIND, W, X, Y)                                              \
+  static_assert(OURS[0] == CUDNN_ATTR_OPERATION_CONVOLUTION_##KIND##_ALPHA);     \
+  static_assert(OURS[1] == CUDNN_ATTR_OPERATION_CONVOLUTION_##KIND##_BETA);      \
+  static_assert(OURS[2] == CUDNN_ATTR_OPERATION_CONVOLUTION_##KIND##_CONV_DESC); \
+  static_assert(OURS[3] == CUDNN_ATTR_OPERATION_CONVOLUTION_##KIND##_##W);       \
+  static_assert(OURS[4] == CUDNN_ATTR_OPERATION_CONVOLUTION_##KIND##_##X);       \
+  static_assert(OURS[5] == CUDNN_ATTR_OPERATION_CONVOLUTION_##KIND##_##Y);
+PARTS(kCudnnForwardParts, FORWARD, W, X, Y)
+PARTS(kCudnnBackwardDataParts, BWD_DATA, W, DX, DY)
+PARTS(kCudnnBackwardFilterParts, BWD_FILTER, DW, X, DY)
+static_assert(kCudnnHeuristicInstant == CUDNN_HEUR_MODE_INSTANT && kCudnnHeuristicFallback == CUDNN_HEUR_MODE_FALLBACK);
+static_assert(kCudnnNoteTensorCore == CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+static_assert(kCudnnNoteDownConverts == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
+static_assert(kCudnnNoteReducedReduction == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
+static_assert(kCudnnNoteNondeterministic == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+static_assert(kCudnnCrossCorrelation == CUDNN_CROSS_CORRELATION);
+"""
+)
 STATUSES = r"""
 #include "driver/driver.h"
 using taeda::cuda::Status;
@@ -113,6 +181,14 @@ def test_what_is_declared_of_cublas_is_what_its_header_declares(tmp_path: Path) 
     if found.returncode != 0:
         pytest.skip("needs cublas_v2.h, which a whole toolkit or CPATH brings")
     made = compiled(tmp_path, CUBLAS)
+    assert made.returncode == 0, made.stderr
+
+
+def test_what_is_declared_of_cudnn_is_what_its_header_declares(tmp_path: Path) -> None:
+    found = compiled(tmp_path, "#include <cudnn.h>")
+    if found.returncode != 0:
+        pytest.skip("needs cudnn.h, which NVIDIA's wheel of cuDNN or CPATH brings")
+    made = compiled(tmp_path, CUDNN)
     assert made.returncode == 0, made.stderr
 
 

@@ -169,6 +169,17 @@ int32_t properties(void*, int32_t index, taeda_device_properties* properties) {
   });
 }
 
+/// Convolutions of floating types are fastest over channels that lie beside each other, where the library computes
+/// them; what follows them lies as they do.
+int32_t image_layout(void*, int32_t index, const taeda_image_result* result, int32_t* layout) {
+  *layout = result->input_layout == TAEDA_IMAGE_CHANNELS_LAST ? TAEDA_IMAGE_CHANNELS_LAST : TAEDA_IMAGE_ROW_MAJOR;
+  const bool is_convolution = std::string_view(result->op).starts_with("conv");
+  if (is_convolution && is_float_type(result->dtype) && result->dtype != TAEDA_FLOAT64 &&
+      machine->driver().prefers_channels_last(index))
+    *layout = TAEDA_IMAGE_CHANNELS_LAST;
+  return TAEDA_OK;
+}
+
 // --- copies ---
 
 int32_t waited_for(const char* what, Status status, int32_t index, taeda_stream stream, int32_t blocking) {
@@ -371,6 +382,7 @@ int32_t register_backend() {
   backend.memory_close = memory_close;
   backend.properties = properties;
   backend.empty_cache = empty_cache;
+  backend.image_layout = image_layout;
   return api->backend_register(&backend, &backend_number);
 }
 int32_t start(const taeda_api* given) {

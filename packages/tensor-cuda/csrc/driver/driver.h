@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "driver/convolution.h"
 #include "driver/product.h"
 
 namespace taeda::cuda {
@@ -56,6 +57,12 @@ struct Room {
 };
 /// By which another process of the machine opens what `allocate` gave.
 using SharedHandle = std::array<char, 64>;
+
+/// A way to compute convolutions of one shape, which a driver found and keeps.
+struct ConvolutionPlan {
+  virtual ~ConvolutionPlan() = default;
+  size_t workspace = 0;  // bytes wanted beside the operands
+};
 
 /// All functions may be called from any thread. Streams, events and addresses belong to the device that they were
 /// made for, whose index comes first. Work within a stream is in order.
@@ -135,6 +142,14 @@ class Driver {
   virtual bool can_multiply(const BlasProduct& product) = 0;
   /// Puts such a product into the stream.
   virtual Status multiply(int device, const BlasProduct& product, StreamHandle stream) = 0;
+  /// Whether NVIDIA's library convolves on the device, and faster over channels that lie beside each other.
+  virtual bool prefers_channels_last(int device) = 0;
+  /// How NVIDIA's library computes such a convolution, for as long as the driver lives; null where it is not there or
+  /// has no way. With `trying` several ways are run on the stream, on the operands, and the fastest is kept.
+  virtual const ConvolutionPlan* plan(int device, const Convolution& convolution, StreamHandle stream, bool trying) = 0;
+  /// Puts the convolution into the stream; `workspace` is memory of the plan's size, its own until it is done.
+  virtual Status convolve(int device, const ConvolutionPlan& plan, const Convolution& convolution, Address workspace,
+                          StreamHandle stream) = 0;
   /// What of NVIDIA's libraries was found where, as a JSON object by their names.
   virtual std::string libraries() = 0;
 };

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "driver/cublas.h"
+#include "driver/cudnn.h"
 #include "driver/functions.h"
 #include "driver/images.h"
 #include "kernels/launch.h"
@@ -31,7 +32,7 @@ constexpr int64_t kBlocksPerProcessor = 32;
 class RealDriver final : public Driver {
  public:
   RealDriver(const Functions& functions, int count)
-      : f_(functions), cublas_(f_), contexts_(size_t(count), nullptr), loaded_(size_t(count)) {
+      : f_(functions), cublas_(f_), cudnn_(f_), contexts_(size_t(count), nullptr), loaded_(size_t(count)) {
     pthread_atfork(nullptr, nullptr, [] { forked = true; });
   }
 
@@ -40,6 +41,7 @@ class RealDriver final : public Driver {
     if (status == kAfterFork)
       return "CUDA was started before this process was forked, and cannot be used in the child; try: "
              "multiprocessing's start method 'spawn'";
+    if (int(status) >= kFirstCudnnStatus) return cudnn_.text_of(status);
     if (int(status) >= kFirstCublasStatus) return cublas_.text_of(status);
     const char *name = nullptr, *text = nullptr;
     f_.cuGetErrorName(int(status), &name);
@@ -232,9 +234,23 @@ class RealDriver final : public Driver {
     const Status status = use(device);
     return status == Status::Ok ? cublas_.multiply(device, product, stream) : status;
   }
+  bool prefers_channels_last(int) override { return cudnn_enabled && cudnn_.there(); }
+  const ConvolutionPlan* plan(int device, const Convolution& convolution, StreamHandle stream, bool trying) override {
+    return use(device) == Status::Ok ? cudnn_.plan(device, convolution, stream, trying) : nullptr;
+  }
+  Status convolve(int device, const ConvolutionPlan& plan, const Convolution& convolution, Address workspace,
+                  StreamHandle stream) override {
+    const Status status = use(device);
+    return status == Status::Ok ? cudnn_.convolve(device, plan, convolution, workspace, stream) : status;
+  }
   std::string libraries() override {
-    return "{\"cublas\": {\"found\": " + std::string(cublas_.there() ? "true" : "false") + ", \"text\": \"" +
-           cublas_.description() + "\"}}";
+    const auto entry = [](const char* name, bool found, const std::string& text) {
+      return "\"" + std::string(name) + "\": {\"found\": " + (found ? "true" : "false") + ", \"text\": \"" + text +
+             "\"";
+    };
+    const std::string version = cudnn_.there() ? ", \"version\": " + std::to_string(cudnn_.version()) : "";
+    return "{" + entry("cublas", cublas_.there(), cublas_.description()) + "}, " +
+           entry("cudnn", cudnn_.there(), cudnn_.description()) + version + "}}";
   }
 
  private:
@@ -304,6 +320,7 @@ class RealDriver final : public Driver {
 
   const Functions f_;
   mutable Cublas cublas_;
+  mutable Cudnn cudnn_;
   std::mutex lock_;
   std::vector<void*> contexts_;
   std::vector<Loaded> loaded_;

@@ -2,10 +2,12 @@
 #include "driver/simulated.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
+#include "driver/simulated_convolution.h"
 #include "driver/simulated_parts.h"
 #include "driver/simulated_product.h"
 #include "kernels/launch.h"
@@ -13,9 +15,9 @@
 namespace taeda::cuda {
 namespace {
 
-enum Kind { kAllocate, kPinned, kCopy, kEvent, kSynchronize, kKernel, kProduct, kGraph, kKinds };
-constexpr std::string_view kNames[kKinds] = {"allocate",    "pinned", "copy",    "event",
-                                             "synchronize", "kernel", "product", "graph"};
+enum Kind { kAllocate, kPinned, kCopy, kEvent, kSynchronize, kKernel, kProduct, kConvolution, kGraph, kKinds };
+constexpr std::string_view kNames[kKinds] = {"allocate", "pinned",  "copy",        "event", "synchronize",
+                                             "kernel",   "product", "convolution", "graph"};
 
 // Beyond what a process of the host is given, and far apart: an address of one device plus any offset is none of
 // another's.
@@ -23,6 +25,7 @@ constexpr Address kFirstAddress = Address(1) << 56, kBetweenDevices = Address(1)
 constexpr size_t kGranularity = 512;
 constexpr int64_t kCopyStart = 1000, kBytesPerNanosecond = 10;
 constexpr int64_t kLaunch = 2000, kItemsPerNanosecond = 64;
+constexpr size_t kSimulatedWorkspace = 1024;
 
 }  // namespace
 
@@ -352,11 +355,19 @@ Status SimulatedDriver::launch(int device, const Kernel& kernel, const void* bod
   return work(device, stream, kLaunch + items / kItemsPerNanosecond, end, run);
 }
 
-// --- products ---
+// --- libraries ---
+
+namespace {
+
+bool has_libraries() {
+  const char* const libraries = std::getenv("TAEDA_CUDA_LIBRARIES");
+  return !(libraries && std::string_view(libraries) == "none");
+}
+
+}  // namespace
 
 bool SimulatedDriver::can_multiply(const BlasProduct& product) {
-  const char* const libraries = std::getenv("TAEDA_CUDA_LIBRARIES");
-  return !(libraries && std::string_view(libraries) == "none") && multiplies_on_host(product);
+  return has_libraries() && multiplies_on_host(product);
 }
 Status SimulatedDriver::multiply(int device, const BlasProduct& product, StreamHandle stream) {
   const Device& at = *devices_[size_t(device)];
@@ -370,6 +381,38 @@ Status SimulatedDriver::multiply(int device, const BlasProduct& product, StreamH
   return work(device, stream, kLaunch + product.batch * product.m * product.n / kItemsPerNanosecond, end,
               [product, shift] { multiply_on_host(product, shift); });
 }
-std::string SimulatedDriver::libraries() { return "{\"cublas\": {\"found\": true, \"text\": \"simulated\"}}"; }
+bool SimulatedDriver::prefers_channels_last(int) { return has_libraries(); }
+const ConvolutionPlan* SimulatedDriver::plan(int, const Convolution& convolution, StreamHandle, bool) {
+  static const auto plans = [] {
+    std::array<ConvolutionPlan, 2> made;
+    made[1].workspace = kSimulatedWorkspace;
+    return made;
+  }();
+  if (!has_libraries() || !convolves_on_host(convolution)) return nullptr;
+  // Gradients want memory beside their operands, results none.
+  return is_valid(convolution) ? &plans[convolution.kind == Convolved::Result ? 0 : 1] : nullptr;
+}
+Status SimulatedDriver::convolve(int device, const ConvolutionPlan& plan, const Convolution& convolution,
+                                 Address workspace, StreamHandle stream) {
+  const Device& at = *devices_[size_t(device)];
+  {
+    const std::lock_guard held(lock_);
+    if (fails(kConvolution)) return Status::LaunchFailed;
+  }
+  if (!is_valid(convolution) || (plan.workspace != 0) != (workspace != 0)) return Status::InvalidValue;
+  const uint64_t shift = uint64_t(reinterpret_cast<uintptr_t>(at.bytes)) - at.base;
+  int64_t end = 0, results = 1;
+  for (int d = 0; d < convolution.spatial + 2; ++d) results *= convolution.y.sizes[size_t(d)];
+  return work(device, stream, kLaunch + results / kItemsPerNanosecond, end,
+              [convolution, shift, beside = workspace ? bytes_at(device, workspace) : nullptr, &plan] {
+                if (beside) std::memset(beside, -1, plan.workspace);  // what was there is lost
+                convolve_on_host(convolution, shift);
+              });
+}
+std::string SimulatedDriver::libraries() {
+  const std::string entry =
+      std::string("{\"found\": ") + (has_libraries() ? "true" : "false") + ", \"text\": \"simulated\"}";
+  return "{\"cublas\": " + entry + ", \"cudnn\": " + entry + "}";
+}
 
 }  // namespace taeda::cuda

@@ -60,6 +60,10 @@ class SimulatedDriver final : public Driver {
   Status draw_graph(int device, GraphHandle graph, const char* path) override;
   bool can_multiply(const BlasProduct& product) override;
   Status multiply(int device, const BlasProduct& product, StreamHandle stream) override;
+  bool prefers_channels_last(int device) override;
+  const ConvolutionPlan* plan(int device, const Convolution& convolution, StreamHandle stream, bool trying) override;
+  Status convolve(int device, const ConvolutionPlan& plan, const Convolution& convolution, Address workspace,
+                  StreamHandle stream) override;
   std::string libraries() override;
 
   // What tests do beside it.
@@ -69,9 +73,9 @@ class SimulatedDriver final : public Driver {
   void advance(int64_t nanoseconds);
   /// Queues work of a length and gives the time of its end; null: it has no effect.
   Status work(int device, StreamHandle stream, int64_t nanoseconds, int64_t& end, std::function<void()> effect = {});
-  /// The nth call of a kind from now on fails: "allocate", "pinned", "copy", "event", "synchronize", "product", "graph"
-  /// (its launch), or the next "kernel" when it runs, after which the device is unusable. 0 takes it back. False: no
-  /// such kind.
+  /// The nth call of a kind from now on fails: "allocate", "pinned", "copy", "event", "synchronize", "product",
+  /// "convolution", "graph" (its launch), or the next "kernel" when it runs, after which the device is unusable. 0
+  /// takes it back. False: no such kind.
   bool fail(std::string_view kind, int64_t nth);
   /// Other processes hold so many bytes of a device's memory.
   void hold(int device, uint64_t nbytes);

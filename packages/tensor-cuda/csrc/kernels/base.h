@@ -172,12 +172,16 @@ template <class C>
 TAEDA_HD inline C load(Array a, int64_t i) {
   if constexpr (is_float<C>)
     if (a.dtype == TAEDA_FLOAT32) return C(at<const float>(a.data)[i]);
+  if constexpr (is_same<C, float>)
+    if (a.dtype == TAEDA_BFLOAT16) return to_float(at<const BFloat16>(a.data)[i]);
   return load_any<C>(a.data, a.dtype, i);
 }
 template <class C>
 TAEDA_HD inline void store(Array a, int64_t i, C value) {
   if constexpr (is_float<C>)
     if (a.dtype == TAEDA_FLOAT32) return void(at<float>(a.data)[i] = float(value));
+  if constexpr (is_same<C, float>)
+    if (a.dtype == TAEDA_BFLOAT16) return void(at<BFloat16>(a.data)[i] = to_bfloat16(value));
   store_any<C>(a.data, a.dtype, i, value);
 }
 

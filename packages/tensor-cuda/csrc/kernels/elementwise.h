@@ -10,11 +10,16 @@
 
 namespace taeda::cuda {
 
+/// Division is quick where both fit 32 bits.
+TAEDA_HD inline int64_t quotient(int64_t a, int64_t b) {
+  return (a | b) >> 32 == 0 ? int64_t(uint32_t(a) / uint32_t(b)) : a / b;
+}
 /// How the elements of an operand are found.
 enum class Lies : int32_t {
   Straight,  // one after the other
   Strided,   // by the strides of the dimensions
   Alone,     // there is one
+  Periodic,  // again and again, each of them so many times: a bias of channels; the two numbers are the first strides
   Number,    // it is no tensor
 };
 struct Operand {
@@ -23,12 +28,19 @@ struct Operand {
   int32_t packed = 0;  // aligned for rows of several elements
   Number number;
   int64_t strides[kDims];
+  TAEDA_HD int64_t times() const { return strides[0]; }
+  TAEDA_HD int64_t period() const { return strides[1]; }
+  TAEDA_HD int64_t periodic(int64_t i) const {
+    const int64_t turn = quotient(i, times());
+    return turn - quotient(turn, period()) * period();
+  }
 };
 /// What goes with any element-wise kernel; dimensions that could be merged are.
 template <int N>
 struct Elements {
   int64_t n;
-  int32_t ndim, divides;  // whether a second operand of 0 is an error
+  int32_t ndim, divides;   // whether a second operand of 0 is an error
+  int32_t many, reserved;  // whether threads take several packs
   int64_t sizes[kDims];
   Operand out, in[N];
   Number numbers[3];
@@ -75,9 +87,15 @@ TAEDA_HD inline bool with_usual_type(int dtype, const F& f) {
   return false;
 }
 
-/// Line is an expression of N operands of type C that gives an R; each thread computes V elements at a time.
-template <class Line, class C, int N, int V>
+/// From so many elements on the device is busy although a thread takes several packs.
+inline constexpr int64_t kMany = int64_t(1) << 20;
+
+/// Line is an expression of N operands of type C that gives an R. Each thread computes V elements at a time; of many
+/// that lie straight P packs of V, so that several reads are under way at once. Packs of a block's threads lie beside
+/// each other.
+template <class Line, class C, int N, int V, int P>
 struct Elementwise {
+  static constexpr int64_t kStep = int64_t(kEachThreads) * V;  // from pack to pack
   using R = decltype(std::declval<const Line&>().at(static_cast<const C*>(nullptr)));
   Elements<N> e;
 
@@ -97,6 +115,10 @@ struct Elementwise {
       for (int v = 0; v < V; ++v) x[v] = value;
       return;
     }
+    if (o.lies == Lies::Periodic) {
+      for (int v = 0; v < V; ++v) x[v] = v < count ? load<C>(o.array, o.periodic(first + v)) : C(1);
+      return;
+    }
     for (int v = 0; v < V; ++v)
       x[v] = v < count ? load<C>(o.array, o.lies == Lies::Straight ? first + v : off[v * (N + 1)]) : C(1);
   }
@@ -106,14 +128,74 @@ struct Elementwise {
       int64_t i = first + v;
       for (int k = 0; k <= N; ++k) off[k] = 0;
       for (int d = e.ndim - 1; d >= 0; --d) {
-        const int64_t next = d ? i / e.sizes[d] : 0, place = i - next * e.sizes[d];
+        const int64_t next = d == 0 ? 0 : quotient(i, e.sizes[d]), place = i - next * e.sizes[d];
         for (int k = 0; k < N; ++k) off[k] += place * e.in[k].strides[d];
         off[N] += place * e.out.strides[d];
         i = next;
       }
     }
   }
-  TAEDA_HD void operator()(int64_t chunk) const {
+  /// A pack of one that is periodic: of elements that follow each other, or of one.
+  template <class T>
+  TAEDA_HD void fetch_periodic(const Operand& o, int64_t first, C (&x)[V]) const {
+    const int64_t place = o.periodic(first);
+    if (o.times() == 1) return fetch_pack<C, T, V>(o.array.data, place, x);
+    const C value = number_as<C>(at<const T>(o.array.data)[place]);
+    TAEDA_UNROLL
+    for (int v = 0; v < V; ++v) x[v] = value;
+  }
+  /// P packs from `first` on of operands that lie straight, are periodic, alone, or numbers.
+  TAEDA_HD void take_many(int64_t first) const {
+    const Line line(e.numbers, e.real);
+    C x[N][P][V];
+    TAEDA_UNROLL
+    for (int k = 0; k < N; ++k) {
+      const auto read = [&]<class T>() {
+        TAEDA_UNROLL
+        for (int j = 0; j < P; ++j) fetch_pack<C, T, V>(e.in[k].array.data, first + j * kStep, x[k][j]);
+      };
+      const auto read_periodic = [&]<class T>() {
+        TAEDA_UNROLL
+        for (int j = 0; j < P; ++j) fetch_periodic<T>(e.in[k], first + j * kStep, x[k][j]);
+      };
+      if (e.in[k].lies == Lies::Straight && with_usual_type<C>(e.in[k].array.dtype, read)) continue;
+      if (e.in[k].lies == Lies::Periodic && with_usual_type<C>(e.in[k].array.dtype, read_periodic)) continue;
+      const C value = e.in[k].lies == Lies::Number ? e.in[k].number.template as<C>() : load<C>(e.in[k].array, 0);
+      TAEDA_UNROLL
+      for (int j = 0; j < P; ++j)
+        for (int v = 0; v < V; ++v) x[k][j][v] = value;
+    }
+    R y[P][V];
+    TAEDA_UNROLL
+    for (int j = 0; j < P; ++j) {
+      TAEDA_UNROLL
+      for (int v = 0; v < V; ++v) {
+        C operands[N];
+        for (int k = 0; k < N; ++k) operands[k] = x[k][j][v];
+        y[j][v] = one(line, operands);
+      }
+    }
+    const auto write = [&]<class T>() {
+      TAEDA_UNROLL
+      for (int j = 0; j < P; ++j) put_pack<R, T, V>(e.out.array.data, first + j * kStep, y[j]);
+    };
+    if (with_usual_type<R>(e.out.array.dtype, write)) return;
+    for (int j = 0; j < P; ++j)
+      for (int v = 0; v < V; ++v) store<R>(e.out.array, first + j * kStep + v, y[j][v]);
+  }
+  TAEDA_HD void operator()(int64_t item) const {
+    if constexpr (P > 1) {
+      if (e.many) {
+        const int64_t pack = item / kEachThreads * P * kEachThreads + item % kEachThreads;
+        if (pack * V + (P - 1) * kStep + V <= e.n) return take_many(pack * V);
+        for (int j = 0; j < P; ++j)
+          if ((pack + j * kEachThreads) * V < e.n) take(pack + j * kEachThreads);
+        return;
+      }
+    }
+    take(item);
+  }
+  TAEDA_APART TAEDA_HD void take(int64_t chunk) const {
     const Line line(e.numbers, e.real);
     const int64_t first = chunk * V;
     const int count = int(e.n - first < V ? e.n - first : V);
@@ -157,7 +239,8 @@ struct Row {
   Operands operands;
   int arity;
   const Kernel* kernels[int(Class::kCount)];
-  int32_t elements[int(Class::kCount)];  // that a thread takes at a time
+  int32_t elements[int(Class::kCount)];  // of a pack
+  int32_t packs[int(Class::kCount)];     // that a thread takes of many elements
 };
 
 }  // namespace taeda::cuda

@@ -90,6 +90,12 @@ constexpr int taken(Cost cost) {
   if (is_complex<C> || cost == Cost::Once) return 1;
   return is_same<C, float> ? 4 : is_same<C, bool> ? 4 : 2;
 }
+/// How many packs of them of many elements: what takes long to compute keeps a device busy with one.
+template <class C>
+constexpr int packs(Cost cost) {
+  if (!is_same<C, float> || cost == Cost::Once || cost == Cost::HeavyWhole) return 1;
+  return cost == Cost::Light || cost == Cost::LightReal ? 4 : 2;
+}
 
 // The classes of a list of dtypes, and the letters that kernels' names end in.
 #define TAEDA_CLASS_BOOL(DO, ...) DO(bool, b, __VA_ARGS__)
@@ -114,7 +120,8 @@ constexpr int taken(Cost cost) {
 #define TAEDA_UNARY_WHERE TAEDA_UNARY
 #define TAEDA_BINARY_WHERE TAEDA_BINARY
 
-#define TAEDA_BODY(C, NAME, ARITY, COST) Elementwise<lines::NAME##_line<C>, C, ARITY, taken<C>(Cost::COST)>
+#define TAEDA_BODY(C, NAME, ARITY, COST) \
+  Elementwise<lines::NAME##_line<C>, C, ARITY, taken<C>(Cost::COST), packs<C>(Cost::COST)>
 #define TAEDA_LINE_KERNEL(C, LETTER, NAME, ARITY, COST) TAEDA_KERNEL(NAME##_##LETTER, TAEDA_BODY(C, NAME, ARITY, COST))
 #define TAEDA_UNARY(NAME, TYPES, KIND, COST, ...) \
   TAEDA_UNLESS_LEFT_OUT(NAME, TAEDA_CLASSES_##TYPES(TAEDA_LINE_KERNEL, NAME, 1, COST))
@@ -129,17 +136,19 @@ constexpr int taken(Cost cost) {
 
 #ifndef __CUDACC__
 namespace {
-template <class C, int N, int V, template <class> class Line>
+template <class C, int N, int V, int P, template <class> class Line>
 void set_kernel(Row& row) {
-  row.kernels[int(class_of<C>)] = &kernel_of<Elementwise<Line<C>, C, N, V>>();
+  row.kernels[int(class_of<C>)] = &kernel_of<Elementwise<Line<C>, C, N, V, P>>();
   row.elements[int(class_of<C>)] = V;
+  row.packs[int(class_of<C>)] = P;
 }
 }  // namespace
 const std::vector<Row>& TAEDA_ROWS() {
-#define TAEDA_SET(C, LETTER, NAME, ARITY, COST) set_kernel<C, ARITY, taken<C>(Cost::COST), lines::NAME##_line>(row);
+#define TAEDA_SET(C, LETTER, NAME, ARITY, COST) \
+  set_kernel<C, ARITY, taken<C>(Cost::COST), packs<C>(Cost::COST), lines::NAME##_line>(row);
 #define TAEDA_ROW(NAME, TYPES, KIND, ARITY, COST)                   \
   [] {                                                              \
-    Row row{#NAME, Operands::KIND, ARITY, {}, {}};                  \
+    Row row{#NAME, Operands::KIND, ARITY, {}, {}, {}};              \
     TAEDA_CLASSES_##TYPES(TAEDA_SET, NAME, ARITY, COST) return row; \
   }(),
 #define TAEDA_UNARY(NAME, TYPES, KIND, COST, ...) TAEDA_UNLESS_LEFT_OUT(NAME, TAEDA_ROW(NAME, TYPES, KIND, 1, COST))

@@ -1,6 +1,7 @@
 // Cross entropy of class indices and its gradient, a block for each place of the target; and the gates of recurrent
 // cells.
 #pragma once
+#include "kernels/elementwise.h"
 #include "kernels/rows.h"
 
 namespace taeda::cuda {
@@ -139,20 +140,22 @@ TAEDA_HD inline C logistic(C x) {
 /// Row-major gates (N, k * hidden) of states (N, hidden).
 struct Gates {
   int64_t hidden;
+  TAEDA_HD int64_t column(int64_t i) const { return i - quotient(i, hidden) * hidden; }
   TAEDA_HD int64_t place(int64_t i, int gate, int of) const {
-    const int64_t row = i / hidden;
+    const int64_t row = quotient(i, hidden);
     return row * of * hidden + gate * hidden + (i - row * hidden);
   }
 };
 template <class C>
 struct LstmGates {
   Gates g;
-  Array input, hidden, c, h_out, c_out, gates;
+  Array input, hidden, bias, c, h_out, c_out, gates;
   TAEDA_HD void operator()(int64_t i) const {
     C z[4];
     for (int k = 0; k < 4; ++k) {
       const int64_t place = g.place(i, k, 4);
       z[k] = load<C>(input, place) + load<C>(hidden, place);
+      if (bias.data) z[k] += load<C>(bias, k * g.hidden + g.column(i));
       z[k] = k == 2 ? C(tanh(z[k])) : logistic(z[k]);
       store<C>(gates, place, z[k]);
     }
@@ -164,11 +167,13 @@ struct LstmGates {
 template <class C>
 struct LstmGatesGradient {
   Gates g;
-  Array grad_h, grad_c, gates, c, c_out, out, out_c;
+  Array grad_h, grad_output, grad_c, gates, c, c_out, out, out_c;  // the first two are added
   TAEDA_HD void operator()(int64_t i) const {
     C z[4];
     for (int k = 0; k < 4; ++k) z[k] = load<C>(gates, g.place(i, k, 4));
-    const C t = C(tanh(load<C>(c_out, i))), up = grad_h.data ? load<C>(grad_h, i) : C(0);
+    const C t = C(tanh(load<C>(c_out, i)));
+    C up = grad_h.data ? load<C>(grad_h, i) : C(0);
+    if (grad_output.data) up += load<C>(grad_output, i);
     const C dc = (grad_c.data ? load<C>(grad_c, i) : C(0)) + up * z[3] * (C(1) - t * t);
     store<C>(out, g.place(i, 0, 4), dc * z[2] * z[0] * (C(1) - z[0]));
     store<C>(out, g.place(i, 1, 4), dc * load<C>(c, i) * z[1] * (C(1) - z[1]));

@@ -9,8 +9,6 @@ TAEDA_KERNEL(row_gradient_f, RowGradient<float>)
 TAEDA_KERNEL(row_gradient_d, RowGradient<double>)
 TAEDA_KERNEL(column_sums_f, ColumnSums<float>)
 TAEDA_KERNEL(column_sums_d, ColumnSums<double>)
-TAEDA_KERNEL(batch_norm_f, BatchNorm<float>)
-TAEDA_KERNEL(batch_norm_d, BatchNorm<double>)
 TAEDA_KERNEL(channel_gradient_f, ChannelGradient<float>)
 TAEDA_KERNEL(channel_gradient_d, ChannelGradient<double>)
 

@@ -62,105 +62,30 @@ struct ColumnSums {
   }
 };
 
-/// Channels of row-major (samples, channels, inner).
-struct Channels {
-  int64_t samples, channels, inner;
-  TAEDA_HD int64_t count() const { return samples * inner; }
-  TAEDA_HD int64_t place(int64_t channel, int64_t i) const {
-    const int64_t sample = i / inner;
-    return (sample * channels + channel) * inner + (i - sample * inner);
-  }
-};
-/// (x - mean) * invstd * weight + bias for each channel, by the batch's statistics, which the running ones follow, or
-/// by the running ones.
-template <class C>
-struct BatchNorm {
-  static constexpr int kThreads = 256, kHalvings = 8;
-  using Shared = Found<C, 1>;
-  struct Own {
-    C mean, inverse;
-  };
-  Channels of;
-  Array in, weight, bias, running_mean, running_var, out, mean, inverse;
-  double momentum, eps;
-  int32_t training, reserved;
-  TAEDA_HD int phases() const { return training ? 2 * kHalvings + 4 : 1; }
-  TAEDA_HD void follow(const Array& running, int64_t channel, C now) const {
-    if (!running.data || of.count() == 0) return;
-    const C old = load<C>(running, channel);
-    store<C>(running, channel, old * C(1 - momentum) + now * C(momentum));
-  }
-  TAEDA_HD void run(int phase, int64_t channel, int thread, Shared& shared, Own& own) const {
-    C& part = shared.parts[0][thread];
-    const int64_t count = of.count();
-    if (training && phase < phases() - 1) {
-      if (phase == kHalvings + 1) own.mean = shared.parts[0][0] / C(count);
-      else if (phase == 0 || phase == kHalvings + 2) {
-        part = C(0);
-        for (int64_t i = thread; i < count; i += kThreads) {
-          const C x = load<C>(in, of.place(channel, i));
-          part += phase == 0 ? x : (x - own.mean) * (x - own.mean);
-        }
-      } else shared.halve(phase <= kHalvings ? phase - 1 : phase - kHalvings - 3, thread, false);
-      return;
-    }
-    if (!training) own.mean = load<C>(running_mean, channel);
-    const C variance = training ? shared.parts[0][0] / C(count) : load<C>(running_var, channel);
-    own.inverse = C(1) / C(sqrt(variance + C(eps)));
-    const C w = weight.data ? load<C>(weight, channel) : C(1), b = bias.data ? load<C>(bias, channel) : C(0);
-    for (int64_t i = thread; i < count; i += kThreads) {
-      const int64_t place = of.place(channel, i);
-      store<C>(out, place, (load<C>(in, place) - own.mean) * own.inverse * w + b);
-    }
-    if (thread > 0) return;
-    store<C>(mean, channel, own.mean);
-    store<C>(inverse, channel, own.inverse);
-    if (!training) return;
-    follow(running_mean, channel, own.mean);
-    follow(running_var, channel, variance * C(double(count) / double(count - 1)));
-  }
-};
-/// Gradients of a channel's input, weight and bias, where they are wanted. With groups the statistics are those of a
-/// sample's group of channels, else the channel's.
+/// Gradients of the weight and bias of a channel of row-major (samples, channels, inner), where they are wanted, by the
+/// statistics of a sample's group of channels.
 template <class C>
 struct ChannelGradient {
   static constexpr int kThreads = 256, kHalvings = 8;
   using Shared = Found<C, 2>;
   struct Own {};
-  Channels of;
-  Array grad, in, weight, mean, inverse, out, out_weight, out_bias;
-  int64_t groups;
-  int32_t training, reserved;
+  int64_t samples, channels, inner, groups;
+  Array grad, in, mean, inverse, out_weight, out_bias;
   TAEDA_HD int phases() const { return kHalvings + 2; }
-  TAEDA_HD int64_t statistics(int64_t channel, int64_t i) const {
-    return groups == 0 ? channel : i / of.inner * groups + channel / (of.channels / groups);
-  }
-  TAEDA_HD C normal(int64_t channel, int64_t i) const {
-    const int64_t at = statistics(channel, i);
-    return (load<C>(in, of.place(channel, i)) - load<C>(mean, at)) * load<C>(inverse, at);
-  }
   TAEDA_HD void run(int phase, int64_t channel, int thread, Shared& shared, Own&) const {
     if (phase > 0 && phase <= kHalvings) return shared.halve(phase - 1, thread, false);
-    const int64_t count = of.count();
     if (phase == 0) {
       C sum(0), product(0);
-      for (int64_t i = thread; i < count; i += kThreads) {
-        const C g = load<C>(grad, of.place(channel, i));
-        sum += g, product += g * normal(channel, i);
+      for (int64_t i = thread; i < samples * inner; i += kThreads) {
+        const int64_t sample = i / inner, place = (sample * channels + channel) * inner + (i - sample * inner);
+        const int64_t group = sample * groups + channel / (channels / groups);
+        const C g = load<C>(grad, place);
+        sum += g, product += g * ((load<C>(in, place) - load<C>(mean, group)) * load<C>(inverse, group));
       }
       shared.parts[0][thread] = sum, shared.parts[1][thread] = product;
-      return;
-    }
-    const C sum = shared.parts[0][0], product = shared.parts[1][0];
-    if (thread == 0 && out_weight.data) store<C>(out_weight, channel, product);
-    if (thread == 0 && out_bias.data) store<C>(out_bias, channel, sum);
-    if (!out.data) return;
-    const C scale = load<C>(inverse, channel) * (weight.data ? load<C>(weight, channel) : C(1));
-    for (int64_t i = thread; i < count; i += kThreads) {
-      const int64_t place = of.place(channel, i);
-      C g = load<C>(grad, place);
-      if (training) g = g - sum / C(count) - normal(channel, i) * (product / C(count));
-      store<C>(out, place, g * scale);
+    } else if (thread == 0) {
+      if (out_weight.data) store<C>(out_weight, channel, shared.parts[1][0]);
+      if (out_bias.data) store<C>(out_bias, channel, shared.parts[0][0]);
     }
   }
 };

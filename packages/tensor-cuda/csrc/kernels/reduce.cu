@@ -5,9 +5,11 @@
 
 namespace taeda::cuda {
 
-#define TAEDA_FOLD(NAME, ...)                        \
-  TAEDA_KERNEL(NAME##_each, FoldEach<__VA_ARGS__>)   \
-  TAEDA_KERNEL(NAME##_block, FoldBlock<__VA_ARGS__>) \
+#define TAEDA_FOLD(NAME, ...)                           \
+  TAEDA_KERNEL(NAME##_each, FoldEach<__VA_ARGS__>)      \
+  TAEDA_KERNEL(NAME##_block, FoldBlock<__VA_ARGS__, 1>) \
+  TAEDA_KERNEL(NAME##_short, FoldBlock<__VA_ARGS__, 8>) \
+  TAEDA_KERNEL(NAME##_tile, FoldTile<__VA_ARGS__>)      \
   TAEDA_KERNEL(NAME##_parts, FoldParts<__VA_ARGS__>)
 
 TAEDA_FOLD(sum_i, Sum<int64_t>)

@@ -2,7 +2,7 @@
 #pragma once
 #include "scalar/arith.h"
 
-#include "kernels/launch.h"
+#include "kernels/elementwise.h"
 
 namespace taeda::cuda {
 
@@ -112,40 +112,128 @@ struct FoldEach {
     fold.finish(output, state);
   }
 };
-/// A block for each part of an output: threads take elements that lie beside each other, and halve their number.
+/// Elements are met out of order: of equal extremes the earlier one is the first.
+template <class Op, class State>
+TAEDA_HD inline State joined_in_order(State a, State b) {
+  if constexpr (requires { a.place; })
+    if (b.place >= 0 && (a.place < 0 || b.place < a.place)) return Op::join(b, a);
+  return Op::join(a, b);
+}
+/// What elements `first`, `first + step`... before `end` of an output that begins at `origin` come to: several are read
+/// before they are joined.
 template <class Op>
+TAEDA_HD inline auto folded(const Fold& fold, int64_t origin, int64_t first, int64_t end, int64_t step) {
+  using C = typename Op::Input;
+  constexpr int kAtOnce = 4;
+  auto state = Op::start();
+  int64_t i = first;
+  if (fold.across.ndim <= 1) {
+    const int64_t stride = fold.across.ndim ? fold.across.strides[0] : 0;
+    with_usual_type<C>(fold.in.dtype, [&]<class T>() {
+      const T* const from = at<const T>(fold.in.data) + origin;
+      for (; i + (kAtOnce - 1) * step < end; i += kAtOnce * step) {
+        T x[kAtOnce];
+        TAEDA_UNROLL
+        for (int k = 0; k < kAtOnce; ++k) x[k] = from[(i + k * step) * stride];
+        TAEDA_UNROLL
+        for (int k = 0; k < kAtOnce; ++k) state = Op::join(state, Op::take(number_as<C>(x[k]), i + k * step));
+      }
+    });
+  }
+  for (; i < end; i += step) state = Op::join(state, Op::take(load<C>(fold.in, origin + fold.across.offset(i)), i));
+  return state;
+}
+/// The same of elements beside each other, for one of `threads` that take packs in turn; where packs lie aligned.
+template <class Op>
+TAEDA_HD inline auto folded_packs(const Fold& fold, int64_t origin, int64_t begin, int64_t end, int thread,
+                                  int threads) {
+  using C = typename Op::Input;
+  constexpr int kPack = 4, kAtOnce = 2;
+  auto state = Op::start();
+  const bool straight = fold.across.ndim == 1 && fold.across.strides[0] == 1;
+  bool done = false;
+  if (straight)
+    with_usual_type<C>(fold.in.dtype, [&]<class T>() {
+      const Address first = fold.in.data + uint64_t(origin + begin) * sizeof(T);
+      if (first % (kPack * sizeof(T)) != 0) return;
+      const int64_t packs = (end - begin) / kPack;
+      for (int64_t u = thread; u < packs; u += kAtOnce * threads) {
+        C x[kAtOnce][kPack];
+        TAEDA_UNROLL
+        for (int k = 0; k < kAtOnce; ++k)
+          if (u + k * threads < packs) fetch_pack<C, T, kPack>(first, (u + k * threads) * kPack, x[k]);
+        TAEDA_UNROLL
+        for (int k = 0; k < kAtOnce; ++k)
+          for (int v = 0; v < kPack && u + k * threads < packs; ++v)
+            state = Op::join(state, Op::take(x[k][v], begin + (u + k * threads) * kPack + v));
+      }
+      for (int64_t i = begin + packs * kPack + thread; i < end; i += threads)
+        state = Op::join(state, Op::take(number_as<C>(at<const T>(first)[i - begin]), i));
+      done = true;
+    });
+  return done ? state : folded<Op>(fold, origin, begin + thread, end, threads);
+}
+/// A block for each part of `Rows` outputs: threads take elements that lie beside each other, and halve their number.
+template <class Op, int Rows>
 struct FoldBlock {
-  static constexpr int kThreads = 256, kHalvings = 8;
+  static constexpr int kThreads = 256, kAcross = kThreads / Rows;
   using State = decltype(Op::start());
   Fold fold;
+  int64_t outputs;
+  struct Shared {
+    State states[kThreads];
+  };
+  struct Own {};
+  TAEDA_HD static constexpr int halvings() {
+    int count = 0;
+    for (int n = kAcross; n > 1; n /= 2) ++count;
+    return count;
+  }
+  TAEDA_HD int phases() const { return 2 + halvings(); }
+  TAEDA_HD void run(int phase, int64_t item, int thread, Shared& shared, Own&) const {
+    const int64_t part = item % fold.parts, output = item / fold.parts * Rows + thread / kAcross;
+    const int lane = thread % kAcross;
+    if (output >= outputs) return;
+    if (phase == 0) {
+      const int64_t begin = part * fold.part;
+      const int64_t end = begin + fold.part < fold.length ? begin + fold.part : fold.length;
+      shared.states[thread] = folded_packs<Op>(fold, fold.kept.offset(output), begin, end, lane, kAcross);
+    } else if (phase <= halvings()) {
+      const int half = kAcross >> phase;
+      if (lane < half) shared.states[thread] = joined_in_order<Op>(shared.states[thread], shared.states[thread + half]);
+    } else if (lane == 0) {
+      if (fold.parts == 1) fold.finish(output, shared.states[thread]);
+      else at<State>(fold.partial)[output * fold.parts + part] = shared.states[thread];
+    }
+  }
+};
+/// A block for each part of as many outputs as lie beside each other: so do the elements that its threads read.
+template <class Op>
+struct FoldTile {
+  static constexpr int kThreads = 256, kAcross = 32, kDown = kThreads / kAcross, kHalvings = 3;
+  using State = decltype(Op::start());
+  Fold fold;
+  int64_t outputs;
   struct Shared {
     State states[kThreads];
   };
   struct Own {};
   TAEDA_HD int phases() const { return 2 + kHalvings; }
   TAEDA_HD void run(int phase, int64_t item, int thread, Shared& shared, Own&) const {
-    using C = typename Op::Input;
-    const int64_t output = item / fold.parts, part = item % fold.parts;
+    const int64_t part = item % fold.parts, output = item / fold.parts * kAcross + thread % kAcross;
+    if (output >= outputs) return;
     if (phase == 0) {
-      const int64_t origin = fold.kept.offset(output), begin = part * fold.part;
+      const int64_t begin = part * fold.part;
       const int64_t end = begin + fold.part < fold.length ? begin + fold.part : fold.length;
-      State state = Op::start();
-      for (int64_t i = begin + thread; i < end; i += kThreads)
-        state = ordered(state, Op::take(load<C>(fold.in, origin + fold.across.offset(i)), i));
-      shared.states[thread] = state;
+      shared.states[thread] = folded<Op>(fold, fold.kept.offset(output), begin + thread / kAcross, end, kDown);
     } else if (phase <= kHalvings) {
       const int half = kThreads >> phase;
-      if (thread < half) shared.states[thread] = ordered(shared.states[thread], shared.states[thread + half]);
-    } else if (thread == 0) {
-      if (fold.parts == 1) fold.finish(output, shared.states[0]);
-      else at<State>(fold.partial)[item] = shared.states[0];
+      if (thread < half)
+        shared.states[thread] = joined_in_order<Op>(shared.states[thread], shared.states[thread + half]);
+    } else if (thread < kAcross) {
+      if (fold.parts == 1) fold.finish(output, shared.states[thread]);
+      else at<State>(fold.partial)[output * fold.parts + part] = shared.states[thread];
     }
-  }
-  /// Elements are met out of order: of equal extremes the earlier one is the first.
-  TAEDA_HD static State ordered(State a, State b) {
-    if constexpr (requires { a.place; })
-      if (b.place >= 0 && (a.place < 0 || b.place < a.place)) return Op::join(b, a);
-    return Op::join(a, b);
   }
 };
 /// A thread for each output that came in parts.

@@ -1,4 +1,4 @@
-// Windows over images: as columns, which products make convolutions of, and pooled.
+// Windows over images as columns, which products make convolutions of.
 #pragma once
 #include "kernels/index.h"
 
@@ -49,110 +49,6 @@ struct FoldColumns {
       }
     }
     store<C>(c.image, i, sum);
-  }
-};
-
-// --- pooling ---
-
-struct Range {
-  int64_t begin, end, step, reach;  // reach: up to the end of the padding
-};
-/// Windows over one dimension, of a given step or as many as asked for.
-struct Windows {
-  int64_t size, count, kernel, stride, padding, dilation;  // a kernel of 0: nearly equal parts
-  TAEDA_HD Range at(int64_t i) const {
-    if (kernel == 0) {
-      const int64_t begin = i * size / count, end = ((i + 1) * size + count - 1) / count;
-      return {begin, end, 1, end - begin};
-    }
-    int64_t begin = i * stride - padding;
-    const int64_t end = begin + (kernel - 1) * dilation + 1, padded = size + padding;
-    const int64_t reach = (end < padded ? end : padded) - begin;
-    if (begin < 0) begin += (-begin + dilation - 1) / dilation * dilation;
-    return {begin, end < size ? end : size, dilation, reach};
-  }
-  /// Those that an element may be in, from the first to the one before `end`.
-  TAEDA_HD Range around(int64_t place) const {
-    if (kernel == 0) return {place * count / size, ((place + 1) * count - 1) / size + 1, 1, 0};
-    const int64_t first = place + padding - (kernel - 1) * dilation;
-    const int64_t begin = first <= 0 ? 0 : (first + stride - 1) / stride, end = (place + padding) / stride + 1;
-    return {begin, end < count ? end : count, 1, 0};
-  }
-};
-/// Planes of height by width, and of windows; all row-major.
-struct Pool {
-  Windows windows[2];
-  Array image, result, places;
-  int64_t divisor;  // of means; 0: the number of elements
-  int32_t with_padding, reserved;
-  TAEDA_HD int64_t pixels() const { return windows[0].size * windows[1].size; }
-  TAEDA_HD int64_t results() const { return windows[0].count * windows[1].count; }
-  TAEDA_HD double share(const Range& h, const Range& w) const {
-    if (divisor) return double(divisor);
-    return with_padding ? double(h.reach * w.reach) : double((h.end - h.begin) * (w.end - w.begin));
-  }
-};
-struct MeanPool {
-  Pool p;
-  TAEDA_HD void operator()(int64_t i) const {
-    const int64_t x = i % p.windows[1].count, y = i / p.windows[1].count % p.windows[0].count;
-    const int64_t base = i / p.results() * p.pixels();
-    const Range h = p.windows[0].at(y), w = p.windows[1].at(x);
-    double sum = 0;
-    for (int64_t r = h.begin; r < h.end; ++r)
-      for (int64_t c = w.begin; c < w.end; ++c) sum += load<double>(p.image, base + r * p.windows[1].size + c);
-    store<double>(p.result, i, sum / p.share(h, w));
-  }
-};
-/// `result` is the gradient that comes in, `image` the one that is made.
-struct MeanPoolBackward {
-  Pool p;
-  TAEDA_HD void operator()(int64_t i) const {
-    const int64_t c = i % p.windows[1].size, r = i / p.windows[1].size % p.windows[0].size;
-    const int64_t base = i / p.pixels() * p.results();
-    const Range rows = p.windows[0].around(r), columns = p.windows[1].around(c);
-    double sum = 0;
-    for (int64_t y = rows.begin; y < rows.end; ++y)
-      for (int64_t x = columns.begin; x < columns.end; ++x)
-        sum +=
-            load<double>(p.result, base + y * p.windows[1].count + x) / p.share(p.windows[0].at(y), p.windows[1].at(x));
-    store<double>(p.image, i, sum);
-  }
-};
-template <class C>
-struct MaxPool {
-  Pool p;
-  TAEDA_HD void operator()(int64_t i) const {
-    const int64_t x = i % p.windows[1].count, y = i / p.windows[1].count % p.windows[0].count;
-    const int64_t base = i / p.results() * p.pixels();
-    const Range h = p.windows[0].at(y), w = p.windows[1].at(x);
-    int64_t best = -1;
-    C value(0);
-    for (int64_t r = h.begin; r < h.end; r += h.step)
-      for (int64_t c = w.begin; c < w.end; c += w.step) {
-        const int64_t place = r * p.windows[1].size + c;
-        const C other = load<C>(p.image, base + place);
-        if (best >= 0 && (value != value || !(other > value || other != other))) continue;
-        best = place;
-        value = other;
-      }
-    store<C>(p.result, i, value);
-    if (p.places.data) store<int64_t>(p.places, i, best < 0 ? 0 : best);
-  }
-};
-struct MaxPoolBackward {
-  Pool p;
-  TAEDA_HD void operator()(int64_t i) const {
-    const int64_t c = i % p.windows[1].size, r = i / p.windows[1].size % p.windows[0].size;
-    const int64_t base = i / p.pixels() * p.results(), own = r * p.windows[1].size + c;
-    const Range rows = p.windows[0].around(r), columns = p.windows[1].around(c);
-    double sum = 0;
-    for (int64_t y = rows.begin; y < rows.end; ++y)
-      for (int64_t x = columns.begin; x < columns.end; ++x) {
-        const int64_t place = base + y * p.windows[1].count + x;
-        if (load<int64_t>(p.places, place) == own) sum += load<double>(p.result, place);
-      }
-    store<double>(p.image, i, sum);
   }
 };
 

@@ -100,8 +100,53 @@ void describe(Operand& operand, const Tensor& t, const Layout& layout, int place
   operand.lies = straight ? Lies::Straight : alone ? Lies::Alone : Lies::Strided;
   operand.packed = t.address() % uint64_t(t.item_size() * elements) == 0;
 }
+/// What kernels of class Float read and write in packs.
+bool is_packed_type(int dtype) { return dtype == TAEDA_FLOAT32 || is_half_type(dtype); }
+/// Whether threads can take packs: the output lies straight, and so do the operands, or they are periodic, alone or
+/// numbers. Says so in them then.
+bool lie_in_packs(const Layout& layout, Operand* in, int count, Operand& out, int elements) {
+  const auto is_straight = [&](const Operand& o) {
+    int64_t behind = 1;
+    for (int d = layout.ndim - 1; d >= 0; behind *= layout.sizes[d--])
+      if (o.strides[d] != behind) return false;
+    return o.packed != 0;
+  };
+  /// The one dimension that it has; -1 where there are several.
+  const auto own_dimension = [&](const Operand& o) {
+    int found = -1;
+    for (int d = 0; d < layout.ndim; ++d)
+      if (o.strides[d] != 0) {
+        if (found >= 0 || o.strides[d] != 1) return -1;
+        found = d;
+      }
+    return found;
+  };
+  std::array<Lies, 3> lies{};
+  std::array<int64_t, 3> times{}, period{};
+  if (!is_straight(out)) return false;
+  for (int k = 0; k < count; ++k) {
+    const Operand& o = in[k];
+    lies[size_t(k)] = o.lies;
+    if (o.lies == Lies::Alone || o.lies == Lies::Number) continue;
+    if (!is_packed_type(o.array.dtype)) return false;
+    lies[size_t(k)] = Lies::Straight;
+    if (is_straight(o)) continue;
+    const int d = own_dimension(o);
+    if (d < 0) return false;
+    int64_t inner = 1;
+    for (int i = d + 1; i < layout.ndim; ++i) inner *= layout.sizes[i];
+    if (inner == 1 ? layout.sizes[d] % elements != 0 || !o.packed : inner % elements != 0) return false;
+    lies[size_t(k)] = Lies::Periodic, times[size_t(k)] = inner, period[size_t(k)] = layout.sizes[d];
+  }
+  out.lies = Lies::Straight;
+  for (int k = 0; k < count; ++k) {
+    in[k].lies = lies[size_t(k)];
+    if (in[k].lies == Lies::Periodic) in[k].strides[0] = times[size_t(k)], in[k].strides[1] = period[size_t(k)];
+  }
+  return true;
+}
 template <int N>
-void run(const Call& call, const Kernel& kernel, int elements, const Tensor& out,
+void run(const Call& call, const Kernel& kernel, int elements, int packs, const Tensor& out,
          std::span<const Tensor* const> operands, const Numbers& numbers, bool divides) {
   std::array<const Tensor*, N + 1> all;
   std::copy_n(operands.begin(), N, all.begin());
@@ -118,6 +163,7 @@ void run(const Call& call, const Kernel& kernel, int elements, const Tensor& out
   std::copy_n(layout.sizes, layout.ndim, e.sizes);
   for (int k = 0; k < N; ++k) describe(e.in[k], *all[size_t(k)], layout, k, elements);
   describe(e.out, out, layout, N, elements);
+  e.many = packs > 1 && e.n >= kMany && lie_in_packs(layout, e.in, N, e.out, elements);
   // Where the output lies in a row, so do the operands that are not alone; else all go by their strides.
   bool straight = e.out.lies == Lies::Straight;
   for (int k = 0; k < N; ++k) straight = straight && e.in[k].lies != Lies::Strided;
@@ -129,7 +175,8 @@ void run(const Call& call, const Kernel& kernel, int elements, const Tensor& out
   std::copy(numbers.as.begin(), numbers.as.end(), e.numbers);
   std::copy(numbers.real.begin(), numbers.real.end(), e.real);
   e.report = call.report();
-  call.launch(kernel, &e, (e.n + elements - 1) / elements);
+  const int64_t chunks = (e.n + elements - 1) / elements, tile = int64_t(packs) * kEachThreads;
+  call.launch(kernel, &e, e.many ? (chunks + tile - 1) / tile * kEachThreads : chunks);
 }
 
 }  // namespace
@@ -144,11 +191,11 @@ void run_line(const Call& call, const Row& row, int dtype, const Tensor& out, st
   if (!kernel)
     fail(TAEDA_E_NOT_IMPLEMENTED,
          std::string(call.name()) + ": device 'cuda' has no kernel for the dtype of the operands");
-  const int elements = row.elements[int(c)];
+  const int elements = row.elements[int(c)], packs = row.packs[int(c)];
   switch (row.arity) {
-    case 1: return run<1>(call, *kernel, elements, out, operands, numbers, divides);
-    case 2: return run<2>(call, *kernel, elements, out, operands, numbers, divides);
-    default: return run<3>(call, *kernel, elements, out, operands, numbers, divides);
+    case 1: return run<1>(call, *kernel, elements, packs, out, operands, numbers, divides);
+    case 2: return run<2>(call, *kernel, elements, packs, out, operands, numbers, divides);
+    default: return run<3>(call, *kernel, elements, packs, out, operands, numbers, divides);
   }
 }
 void copy_elements(const Call& call, const Tensor& to, const Tensor& from) {

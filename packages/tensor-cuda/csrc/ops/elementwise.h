@@ -32,6 +32,8 @@ void copy_elements(const Call& call, const Tensor& to, const Tensor& from);
 void fill_elements(const Call& call, const Tensor& to, const Number& value, int dtype_of_value);
 /// Sums over the dimensions whose bits are set (ops/reduce.cpp).
 void sum_into(const Call& call, const Tensor& out, const Tensor& self, uint64_t dimensions);
+/// As those sums over the number of elements, of floating types.
+void mean_into(const Call& call, const Tensor& out, const Tensor& self, uint64_t dimensions);
 /// The number that a tensor without dimensions in host memory stands for.
 Number number_of(const Tensor& tensor);
 

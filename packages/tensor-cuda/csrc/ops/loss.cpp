@@ -53,8 +53,8 @@ void lstm_gates(const Call& call) {
   const Tensor h_out = call.output(0), c_out = call.output(1), gates = call.output(2);
   const Read input(call, call.tensor(0)), hidden(call, call.tensor(1)), c(call, call.tensor(2));
   const Target to(call, h_out), to_c(call, c_out), to_gates(call, gates);
-  launch_in<LstmGates>(call, h_out.dtype(), h_out.numel(), gates_of(h_out), input.array(), hidden.array(), c.array(),
-                       to.array(), to_c.array(), to_gates.array());
+  launch_in<LstmGates>(call, h_out.dtype(), h_out.numel(), gates_of(h_out), input.array(), hidden.array(), Array{},
+                       c.array(), to.array(), to_c.array(), to_gates.array());
   for (const Target* t : {&to, &to_c, &to_gates}) t->done();
 }
 void lstm_gates_backward(const Call& call) {
@@ -62,8 +62,8 @@ void lstm_gates_backward(const Call& call) {
   const Read grad_h(call, call.tensor(0)), grad_c(call, call.tensor(1)), gates(call, call.tensor(2)),
       c(call, call.tensor(3)), c_out(call, call.tensor(4));
   const Target to(call, out), to_c(call, out_c);
-  launch_in<LstmGatesGradient>(call, out.dtype(), out_c.numel(), gates_of(out_c), grad_h.array(), grad_c.array(),
-                               gates.array(), c.array(), c_out.array(), to.array(), to_c.array());
+  launch_in<LstmGatesGradient>(call, out.dtype(), out_c.numel(), gates_of(out_c), grad_h.array(), Array{},
+                               grad_c.array(), gates.array(), c.array(), c_out.array(), to.array(), to_c.array());
   to.done(), to_c.done();
 }
 void gru_gates(const Call& call) {

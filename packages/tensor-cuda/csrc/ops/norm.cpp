@@ -1,4 +1,4 @@
-// Normalisation of groups and channels, and gradients of all kinds of it.
+// Normalisation of groups, and gradients of that of rows.
 #include "kernels/norm.h"
 
 #include <algorithm>
@@ -76,38 +76,6 @@ void native_group_norm(const Call& call) {
   for (const Target* t : {&to, &to_mean, &to_rstd}) t->done();
 }
 
-// --- channels ---
-
-Channels channels_of(const Tensor& rows) { return {rows.size(0), rows.size(1), product(rows.sizes().subspan(2))}; }
-
-void native_batch_norm(const Call& call) {
-  const Tensor out = call.output(0), mean = call.output(1), inverse = call.output(2);
-  const Tensor input = call.rows(call.tensor(0)), running_mean = call.tensor(3), running_var = call.tensor(4);
-  const bool training = call.flag(5) || !running_mean;
-  const Read weight(call, call.tensor(1)), bias(call, call.tensor(2)), old_mean(call, running_mean),
-      old_var(call, running_var);
-  const Target to(call, out), to_mean(call, mean), to_inverse(call, inverse);
-  launch_in<BatchNorm>(call, out.dtype(), input.size(1), channels_of(input), input.array(), weight.array(),
-                       bias.array(), old_mean.array(), old_var.array(), to.array(), to_mean.array(), to_inverse.array(),
-                       call.real(6), call.real(7), int32_t(training), 0);
-  for (const Target* t : {&to, &to_mean, &to_inverse}) t->done();
-  if (!training) return;
-  write_back(call, running_mean, old_mean);
-  write_back(call, running_var, old_var);
-}
-void batch_norm_backward(const Call& call) {
-  const Tensor given = call.tensor(0), input = call.rows(call.tensor(1));
-  const int64_t mask = call.integer(6);
-  const int dtype = given.dtype();
-  const std::array<int64_t, 1> channels{input.size(1)};
-  Tensor made[3] = {wanted(call, mask, 1, input.sizes(), dtype), wanted(call, mask, 2, channels, dtype),
-                    wanted(call, mask, 4, channels, dtype)};
-  const Read grad(call, given), weight(call, call.tensor(2)), mean(call, call.tensor(3)), inverse(call, call.tensor(4));
-  launch_in<ChannelGradient>(call, dtype, channels[0], channels_of(input), grad.array(), input.array(), weight.array(),
-                             mean.array(), inverse.array(), array_of(made[0]), array_of(made[1]), array_of(made[2]),
-                             int64_t(0), int32_t(call.flag(5)), 0);
-  give(call, made);
-}
 void group_norm_backward(const Call& call) {
   const Tensor given = call.tensor(0), input = call.rows(call.tensor(1));
   const int64_t groups = call.integer(2), mask = call.integer(6), rows = input.size(0) * groups;
@@ -122,9 +90,8 @@ void group_norm_backward(const Call& call) {
       groups,        inner,          0};
   if (made[0]) launch_in<RowGradient>(call, dtype, of.length ? rows : 0, of, grad.array());
   if (made[1] || made[2])
-    launch_in<ChannelGradient>(call, dtype, channels[0], channels_of(input), grad.array(), input.array(), Array{},
-                               mean.array(), rstd.array(), Array{}, array_of(made[1]), array_of(made[2]), groups,
-                               int32_t(1), 0);
+    launch_in<ChannelGradient>(call, dtype, channels[0], input.size(0), channels[0], inner, groups, grad.array(),
+                               input.array(), mean.array(), rstd.array(), array_of(made[1]), array_of(made[2]));
   give(call, made);
 }
 
@@ -132,8 +99,8 @@ void group_norm_backward(const Call& call) {
 
 const std::vector<Operation>& norm_operations() {
   static const std::vector<Operation> operations{
-      {"batch_norm_backward", batch_norm_backward}, {"group_norm_backward", group_norm_backward},
-      {"layer_norm_backward", layer_norm_backward}, {"native_batch_norm", native_batch_norm},
+      {"group_norm_backward", group_norm_backward},
+      {"layer_norm_backward", layer_norm_backward},
       {"native_group_norm", native_group_norm},
   };
   return operations;

@@ -15,10 +15,10 @@ uint64_t dimensions(const Call& call, int argument, int ndim) {
   return mask ? mask : all;
 }
 
-/// Below so many elements an output is a thread's work, and a part of one is never smaller.
-constexpr int64_t kAlone = 64, kPart = 4096;
-/// With so many outputs the device is busy without parts.
-constexpr int64_t kBusy = 1024, kMostParts = 1024;
+/// Below so many elements an output is a thread's work; up to so many that of 32 threads; a part is never smaller.
+constexpr int64_t kAlone = 32, kShort = 1024, kPart = 4096, kTilePart = 128;
+/// With so many blocks the device is busy without parts.
+constexpr int64_t kBusy = 1056, kMostParts = 1024;
 
 template <class Op>
 void fold(const Call& call, const Tensor& self, uint64_t mask, const Tensor* out, const Tensor* places,
@@ -39,23 +39,29 @@ void fold(const Call& call, const Tensor& self, uint64_t mask, const Tensor* out
   f.divisor = divisor;
   const int64_t outputs = shape.numel();
   // Neighbouring threads read neighbouring elements in one of two ways.
-  const bool columns = f.kept.ndim > 0 && f.kept.strides[f.kept.ndim - 1] == 1 && outputs >= kBusy;
-  if (f.length < kAlone || columns) {
-    call.launch(FoldEach<Op>{f}, outputs);
-  } else {
-    const int64_t wanted = outputs < kBusy ? kBusy / outputs : 1;
-    f.part = std::max((f.length + wanted - 1) / wanted, kPart);
+  const bool columns = f.kept.ndim > 0 && f.kept.strides[f.kept.ndim - 1] == 1 && outputs >= 16 &&
+                       !(f.across.ndim == 1 && f.across.strides[0] == 1);
+  const bool alone = f.length < kAlone;
+  const int64_t together = columns ? 32 : f.length <= kShort ? 8 : 1, blocks = (outputs + together - 1) / together;
+  f.parts = 1, f.part = f.length;
+  if (!alone && outputs > 0) {
+    const int64_t wanted = blocks < kBusy ? kBusy / blocks : 1, least = columns ? kTilePart : kPart;
+    f.part = std::max((f.length + wanted - 1) / wanted, least);
     f.part = std::max(f.part, (f.length + kMostParts - 1) / kMostParts);
+    f.part = (f.part + 3) / 4 * 4;  // packs stay aligned
     f.parts = (f.length + f.part - 1) / f.part;
-    using State = decltype(Op::start());
-    Tensor partial;
-    if (f.parts > 1) {
-      partial = call.empty({outputs * f.parts * int64_t(sizeof(State))}, TAEDA_UINT8);
-      f.partial = partial.address();
-    }
-    call.launch(FoldBlock<Op>{f}, outputs * f.parts);
-    if (f.parts > 1) call.launch(FoldParts<Op>{f}, outputs);
   }
+  using State = decltype(Op::start());
+  Tensor partial;
+  if (f.parts > 1) {
+    partial = call.empty({outputs * f.parts * int64_t(sizeof(State))}, TAEDA_UINT8);
+    f.partial = partial.address();
+  }
+  if (alone) call.launch(FoldEach<Op>{f}, outputs);
+  else if (columns) call.launch(FoldTile<Op>{f, outputs}, blocks * f.parts);
+  else if (together == 8) call.launch(FoldBlock<Op, 8>{f, outputs}, blocks * f.parts);
+  else call.launch(FoldBlock<Op, 1>{f, outputs}, blocks * f.parts);
+  if (f.parts > 1) call.launch(FoldParts<Op>{f}, outputs);
   if (out) to->done();
   if (places) to_places->done();
 }
@@ -77,13 +83,7 @@ void arithmetic(const Call& call) {
   else fold<Op<int64_t>>(call, in, mask, &out, nullptr);
 }
 void mean(const Call& call) {
-  const Tensor out = call.output(0), self = call.tensor(0);
-  const uint64_t mask = dimensions(call, 1, self.ndim());
-  int64_t length = 1;
-  for (int d = 0; d < self.ndim(); ++d)
-    if (mask >> d & 1) length *= self.size(d);
-  if (is_complex_type(out.dtype())) fold<Sum<Complex128>>(call, self, mask, &out, nullptr, double(length));
-  else fold<Sum<double>>(call, self, mask, &out, nullptr, double(length));
+  mean_into(call, call.output(0), call.tensor(0), dimensions(call, 1, call.tensor(0).ndim()));
 }
 template <bool All>
 void truth(const Call& call) {
@@ -167,6 +167,14 @@ void sum_into(const Call& call, const Tensor& out, const Tensor& self, uint64_t 
   if (is_complex_type(out.dtype())) fold<Sum<Complex128>>(call, self, dimensions, &out, nullptr);
   else if (is_float_type(out.dtype())) fold<Sum<double>>(call, self, dimensions, &out, nullptr);
   else fold<Sum<int64_t>>(call, self, dimensions, &out, nullptr);
+}
+
+void mean_into(const Call& call, const Tensor& out, const Tensor& self, uint64_t dimensions) {
+  int64_t length = 1;
+  for (int d = 0; d < self.ndim(); ++d)
+    if (dimensions >> d & 1) length *= self.size(d);
+  if (is_complex_type(out.dtype())) fold<Sum<Complex128>>(call, self, dimensions, &out, nullptr, double(length));
+  else fold<Sum<double>>(call, self, dimensions, &out, nullptr, double(length));
 }
 
 const std::vector<Operation>& reduce_operations() {

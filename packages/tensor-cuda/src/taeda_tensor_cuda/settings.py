@@ -1,12 +1,14 @@
-"""Settings of products: ``taeda.backends.cuda.matmul``."""
+"""Settings of products and convolutions: ``taeda.backends.cuda.matmul`` and ``taeda.backends.cudnn``."""
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
+from typing import Any
 
 from taeda_tensor_cuda import _library
 
-__all__ = ["matmul_settings"]
+__all__ = ["cudnn_is_available", "cudnn_setting", "cudnn_version", "matmul_settings"]
 
 
 class _Matmul(SimpleNamespace):
@@ -40,3 +42,40 @@ matmul_settings = _Matmul(
     allow_bf16_reduced_precision_reduction=True,
     allow_fp16_accumulation=False,
 )
+
+
+def cudnn_setting(name: str, value: Any) -> None:
+    """Make a setting of ``taeda.backends.cudnn``; those that cuDNN's convolutions do not follow change nothing.
+
+    Args:
+        name: "enabled", "allow_tf32" (of float32), "benchmark" (several ways are tried, the fastest is kept) or
+            "deterministic" (of those tried, ones that give the same bits each time; what is not tried always does).
+        value: A bool.
+
+    Raises:
+        TypeError: ``value`` of one of these is no bool.
+    """
+    setting = _library.library().taeda_cuda_cudnn_setting
+    if setting(name.encode(), -1) < 0:
+        return
+    if not isinstance(value, bool):
+        raise TypeError(f"backends.cudnn.{name}: expected a bool, found {type(value).__name__}")
+    setting(name.encode(), int(value))
+
+
+def _found() -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(_library.report(None, 0, "libraries"))["cudnn"]
+    except RuntimeError:  # no device is in use
+        return {"found": False}
+    return found
+
+
+def cudnn_is_available() -> bool:
+    """Whether the backend is in use and has found the library."""
+    return bool(_found()["found"])
+
+
+def cudnn_version() -> int | None:
+    """The library's version, 91501 for 9.15.1; None where there is none."""
+    return _found().get("version")

@@ -45,6 +45,17 @@ class Settings(ModuleType):
         self.__dict__.update(values)
         self.__dict__.update(answers)
         self.__dict__["_values"] = tuple(values)
+        self.__dict__["_told"] = None
+
+    def follow(self, told: Callable[[str, Any], None]) -> None:
+        """Have a device's library told of each setting that is made from now on, by its name and value."""
+        self.__dict__["_told"] = told
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        told = self.__dict__["_told"]
+        if told is not None and name in self.__dict__["_values"]:
+            told(name, value)
+        super().__setattr__(name, value)
 
     def __getattr__(self, name: str) -> Any:
         if name == "SDPBackend":  # the nn slot's, which programs take from here too
@@ -155,7 +166,7 @@ _UNREAD = "nothing reads them"
 _MODULES: dict[str, tuple[str, dict[str, Any], dict[str, Callable]]] = {
     "cpu": ("The processor.", {}, {"get_cpu_capability": _capability}),
     "cudnn": (
-        f"Settings of one vendor's library of layers, which is not used: {_UNREAD}.",
+        "Settings of a vendor's library of layers, which a plug-in of devices may follow; the cpu does not use it.",
         {
             "enabled": True, "benchmark": False, "benchmark_limit": 10, "deterministic": False, "allow_tf32": True,
             "fp32_precision": "none", "depthwise_enabled": True,
@@ -211,6 +222,10 @@ def settings(name: str) -> Settings:
     if name not in _made:
         made = _made[name] = Settings(name, *_MODULES[name])
         made.__dict__.update(_VERBOSE.get(name, {}))
+        own = _plugins.names_of("cuda") if name == "cudnn" else None
+        if own is not None and hasattr(own, "cudnn_setting"):
+            made.follow(own.cudnn_setting)
+            made.__dict__.update(is_available=own.cudnn_is_available, version=own.cudnn_version)
         for part, precision in _PARTS.get(name, {}).items():
             text = f"Settings of some operators: {_UNREAD}."
             made.__dict__[part] = Settings(f"{name}.{part}", text, {"fp32_precision": precision}, {})

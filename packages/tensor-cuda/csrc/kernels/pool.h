@@ -1,0 +1,172 @@
+// Pooling over windows of images, which lie row by row or with their channels beside each other.
+#pragma once
+#include "kernels/elementwise.h"
+
+namespace taeda::cuda {
+
+struct Range {
+  int32_t begin, end, step, reach;  // reach: up to the end of the padding
+};
+/// Windows over one dimension, of a given step or as many as asked for.
+struct Windows {
+  int32_t size, count, kernel, stride, padding, dilation;  // a kernel of 0: nearly equal parts
+  TAEDA_HD Range at(int32_t i) const {
+    if (kernel == 0) {
+      const auto begin = int32_t(int64_t(i) * size / count);
+      const auto end = int32_t((int64_t(i + 1) * size + count - 1) / count);
+      return {begin, end, 1, end - begin};
+    }
+    int32_t begin = i * stride - padding;
+    const int32_t end = begin + (kernel - 1) * dilation + 1, padded = size + padding;
+    const int32_t reach = (end < padded ? end : padded) - begin;
+    if (begin < 0) begin += (-begin + dilation - 1) / dilation * dilation;
+    return {begin, end < size ? end : size, dilation, reach};
+  }
+  /// Those that an element may be in, from the first to the one before `end`.
+  TAEDA_HD Range around(int32_t place) const {
+    if (kernel == 0)
+      return {int32_t(int64_t(place) * count / size), int32_t((int64_t(place + 1) * count - 1) / size + 1), 1, 0};
+    const int32_t first = place + padding - (kernel - 1) * dilation;
+    const int32_t begin = first <= 0 ? 0 : (first + stride - 1) / stride, end = (place + padding) / stride + 1;
+    return {begin, end < count ? end : count, 1, 0};
+  }
+};
+/// Planes of height by width, and of windows. A thread has V channels of one place, where those lie beside each other.
+struct Pool {
+  Windows windows[2];
+  Array image, result, places;
+  int64_t channels;  // beside each other; 1 where planes are apart
+  int64_t divisor;   // of means; 0: the number of elements
+  int32_t with_padding, packed;
+
+  /// One place of a plane: of its first element the offsets of the plane's image and of its windows.
+  struct Spot {
+    int64_t image, result;
+    int32_t row, column;
+  };
+  TAEDA_HD int64_t pixels() const { return int64_t(windows[0].size) * windows[1].size; }
+  TAEDA_HD int64_t results() const { return int64_t(windows[0].count) * windows[1].count; }
+  template <int V>
+  TAEDA_HD Spot spot(int64_t item, int32_t height, int32_t width) const {
+    const int64_t wide = V == 1 ? channels : channels / V, place = quotient(item, wide),
+                  channel = (item - place * wide) * V;
+    const int64_t line = quotient(place, width), plane = quotient(line, height);
+    return {plane * pixels() * channels + channel, plane * results() * channels + channel,
+            int32_t(line - plane * height), int32_t(place - line * width)};
+  }
+  TAEDA_HD int64_t pixel(int32_t row, int32_t column) const {
+    return (int64_t(row) * windows[1].size + column) * channels;
+  }
+  TAEDA_HD int64_t window(int32_t row, int32_t column) const {
+    return (int64_t(row) * windows[1].count + column) * channels;
+  }
+  template <class C>
+  TAEDA_HD C share(const Range& h, const Range& w) const {
+    if (divisor) return C(divisor);
+    return C(with_padding ? int64_t(h.reach) * w.reach : int64_t(h.end - h.begin) * (w.end - w.begin));
+  }
+};
+/// A body's `with<T, V>` for the element type and as many channels as a thread takes.
+template <class C, class Body>
+TAEDA_HD inline void for_pool(const Body& body, int64_t item) {
+  with_usual_type<C>(body.p.image.dtype, [&]<class T>() {
+    if (body.p.packed) body.template with<T, 4>(item);
+    else body.template with<T, 1>(item);
+  });
+}
+template <class C>
+struct MeanPool {
+  Pool p;
+  template <class T, int V>
+  TAEDA_HD void with(int64_t item) const {
+    const Pool::Spot spot = p.spot<V>(item, p.windows[0].count, p.windows[1].count);
+    const Range h = p.windows[0].at(spot.row), w = p.windows[1].at(spot.column);
+    C sum[V] = {};
+    for (int32_t r = h.begin; r < h.end; ++r)
+      for (int32_t c = w.begin; c < w.end; ++c) {
+        C x[V];
+        fetch_pack<C, T, V>(p.image.data, spot.image + p.pixel(r, c), x);
+        TAEDA_UNROLL
+        for (int v = 0; v < V; ++v) sum[v] += x[v];
+      }
+    const C share = p.share<C>(h, w);
+    TAEDA_UNROLL
+    for (int v = 0; v < V; ++v) sum[v] /= share;
+    put_pack<C, T, V>(p.result.data, spot.result + p.window(spot.row, spot.column), sum);
+  }
+  TAEDA_HD void operator()(int64_t item) const { for_pool<C>(*this, item); }
+};
+/// `result` is the gradient that comes in, `image` the one that is made.
+template <class C>
+struct MeanPoolBackward {
+  Pool p;
+  template <class T, int V>
+  TAEDA_HD void with(int64_t item) const {
+    const Pool::Spot spot = p.spot<V>(item, p.windows[0].size, p.windows[1].size);
+    const Range rows = p.windows[0].around(spot.row), columns = p.windows[1].around(spot.column);
+    C sum[V] = {};
+    for (int32_t y = rows.begin; y < rows.end; ++y)
+      for (int32_t x = columns.begin; x < columns.end; ++x) {
+        C g[V];
+        fetch_pack<C, T, V>(p.result.data, spot.result + p.window(y, x), g);
+        const C share = p.share<C>(p.windows[0].at(y), p.windows[1].at(x));
+        TAEDA_UNROLL
+        for (int v = 0; v < V; ++v) sum[v] += g[v] / share;
+      }
+    put_pack<C, T, V>(p.image.data, spot.image + p.pixel(spot.row, spot.column), sum);
+  }
+  TAEDA_HD void operator()(int64_t item) const { for_pool<C>(*this, item); }
+};
+/// The first extreme; a NaN is one.
+template <class C>
+struct MaxPool {
+  static constexpr bool kHasPlaces = true;
+  Pool p;
+  template <class T, int V>
+  TAEDA_HD void with(int64_t item) const {
+    const Pool::Spot spot = p.spot<V>(item, p.windows[0].count, p.windows[1].count);
+    const Range h = p.windows[0].at(spot.row), w = p.windows[1].at(spot.column);
+    bool some = false;
+    int64_t best[V] = {};
+    C value[V] = {};
+    for (int32_t r = h.begin; r < h.end; r += h.step)
+      for (int32_t c = w.begin; c < w.end; c += w.step) {
+        C x[V];
+        fetch_pack<C, T, V>(p.image.data, spot.image + p.pixel(r, c), x);
+        TAEDA_UNROLL
+        for (int v = 0; v < V; ++v) {
+          const bool kept = some && (value[v] != value[v] || !(x[v] > value[v] || x[v] != x[v]));
+          if (!kept) best[v] = int64_t(r) * p.windows[1].size + c, value[v] = x[v];
+        }
+        some = true;
+      }
+    const int64_t to = spot.result + p.window(spot.row, spot.column);
+    put_pack<C, T, V>(p.result.data, to, value);
+    TAEDA_UNROLL
+    for (int v = 0; v < V && p.places.data; ++v) at<int64_t>(p.places.data)[to + v] = best[v];
+  }
+  TAEDA_HD void operator()(int64_t item) const { for_pool<C>(*this, item); }
+};
+template <class C>
+struct MaxPoolBackward {
+  Pool p;
+  template <class T, int V>
+  TAEDA_HD void with(int64_t item) const {
+    const Pool::Spot spot = p.spot<V>(item, p.windows[0].size, p.windows[1].size);
+    const Range rows = p.windows[0].around(spot.row), columns = p.windows[1].around(spot.column);
+    const int64_t own = int64_t(spot.row) * p.windows[1].size + spot.column;
+    C sum[V] = {};
+    for (int32_t y = rows.begin; y < rows.end; ++y)
+      for (int32_t x = columns.begin; x < columns.end; ++x) {
+        const int64_t from = spot.result + p.window(y, x);
+        C g[V];
+        fetch_pack<C, T, V>(p.result.data, from, g);
+        TAEDA_UNROLL
+        for (int v = 0; v < V; ++v) sum[v] += at<const int64_t>(p.places.data)[from + v] == own ? g[v] : C(0);
+      }
+    put_pack<C, T, V>(p.image.data, spot.image + p.pixel(spot.row, spot.column), sum);
+  }
+  TAEDA_HD void operator()(int64_t item) const { for_pool<C>(*this, item); }
+};
+
+}  // namespace taeda::cuda
