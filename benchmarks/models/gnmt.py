@@ -11,6 +11,8 @@ from models._networks import networks
 VOCABULARY, HIDDEN, LAYERS = 4_000, 256, 4
 BATCH, SOURCE, TARGET = 16, 20, 20
 PAD, SMOOTHING = 0, 0.1
+#: Inputs that stay with the host, whatever the device: the lengths.
+ON_HOST = (1,)
 
 
 def build(torch: Any, dropout: float = 0.2) -> Any:

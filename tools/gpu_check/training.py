@@ -54,7 +54,9 @@ def make_step(torch: Any, module: ModuleType, precision: str) -> Callable[[], An
     model = module.build(torch).to("cuda").train()
     optimizer = module.make_optimizer(torch, model)
     inputs, target = module.make_batch(torch, np.random.default_rng(1))
-    inputs, target = [part.to("cuda") for part in inputs], target.to("cuda")
+    on_host = getattr(module, "ON_HOST", ())
+    inputs = [part if place in on_host else part.to("cuda") for place, part in enumerate(inputs)]
+    target = target.to("cuda")
 
     def step() -> Any:
         optimizer.zero_grad()

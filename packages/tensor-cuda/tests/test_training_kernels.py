@@ -125,7 +125,7 @@ def test_groups_and_channels_are_normalised() -> None:
                     expected = tc.ops.native_batch_norm(x, weight, b, *running, training, 0.1, 1e-5)
                     near((*found, *copies), (*expected, *running), 1e-11)
                     more = [*expected[1:], training, 7]
-                    check("batch_norm_backward", g, x, weight, *more, most=1, tolerance=1e-10)
+                    check("batch_norm_backward", g, x, weight, *more, most=3, tolerance=1e-10)
         lasting = tc.randn(2, 6, 4, 4, **d).contiguous(memory_format=tc.channels_last)
         near(tc.ops.native_batch_norm(there(lasting), None, None, None, None, True, 0.1, 1e-5),
              tc.ops.native_batch_norm(lasting, None, None, None, None, True, 0.1, 1e-5), 1e-11)
@@ -166,12 +166,15 @@ def test_attention(queries: int, keys: int, width: int, value_width: int) -> Non
             for causal in (False, True):
                 if causal and mask is not None:
                     continue
-                check("fused_attention", q, k, v, mask, causal, 0.3, most=1, tolerance=1e-10)
+                # Large ones are two products with a kernel between, a sample at a time where they cannot be merged.
+                products = L * S >= 64 * 64
+                check("fused_attention", q, k, v, mask, causal, 0.3, most=6 if products else 1, tolerance=1e-10)
                 out, lse = tc.ops.fused_attention(q, k, v, mask, causal, 0.3)
                 g = tc.randn(2, 3, L, V, **d)
-                check("fused_attention_backward", g, q, k, v, mask, out, lse, causal, 0.3, 7, most=4, tolerance=1e-10)
+                check("fused_attention_backward", g, q, k, v, mask, out, lse, causal, 0.3, 7, most=14 if products else 4,
+                      tolerance=1e-10)
         half = [each.bfloat16() for each in (q, k, v)]
-        check("fused_attention", *half, None, False, 0.3, most=1, tolerance=3e-2)
+        check("fused_attention", *half, None, False, 0.3, most=6 if L * S >= 64 * 64 else 1, tolerance=3e-2)
         """
     )
 

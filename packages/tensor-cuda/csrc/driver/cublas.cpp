@@ -117,8 +117,8 @@ Status Cublas::multiply(int device, const BlasProduct& p, StreamHandle stream) {
   const std::lock_guard held(handle->lock);
   const int status = functions().cublasGemmStridedBatchedEx_64(
       handle->handle, p.a.turned, p.b.turned, p.m, p.n, p.k, &alpha, place(p.a.data), types.data, p.a.ld, p.a.step,
-      place(p.b.data), types.data, p.b.ld, p.b.step, &beta, place(p.c.data), types.data, p.c.ld, p.c.step, p.batch,
-      types.compute, kCublasDefaultAlgorithm);
+      place(p.b.data), types.data, p.b.ld, p.b.step, &beta, place(p.c.data), types_of(p.result).data, p.c.ld, p.c.step,
+      p.batch, types.compute, kCublasDefaultAlgorithm);
   return status == 0 ? Status::Ok : Status(kFirstCublasStatus + status);
 }
 

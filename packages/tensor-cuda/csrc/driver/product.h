@@ -12,7 +12,8 @@ struct BlasProduct {
     int64_t ld = 1, step = 0;
     bool turned = false;  // op() transposes what lies there
   };
-  int dtype = 0;  // of the ABI: of all three, TAEDA_FLOAT16 to TAEDA_COMPLEX128
+  int dtype = 0;   // of the ABI: of the factors, TAEDA_FLOAT16 to TAEDA_COMPLEX128
+  int result = 0;  // of c: the same, or TAEDA_FLOAT32 for factors of 16 bits
   int64_t m = 0, n = 0, k = 0, batch = 1;
   Matrix a, b, c;
   double alpha[2] = {1, 0}, beta[2] = {0, 0};  // real and imaginary part

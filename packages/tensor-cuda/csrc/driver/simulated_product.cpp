@@ -16,7 +16,7 @@ void multiply(const BlasProduct& p) {
     return load<C>(Array{matrix.data, p.dtype, 0}, batch * matrix.step + place);
   };
   const C alpha = Number{p.alpha[0], p.alpha[1], 0}.as<C>(), beta = Number{p.beta[0], p.beta[1], 0}.as<C>();
-  const Array to{p.c.data, p.dtype, 0};
+  const Array to{p.c.data, p.result, 0};
   for (int64_t batch = 0; batch < p.batch; ++batch)
     for (int64_t j = 0; j < p.n; ++j)
       for (int64_t i = 0; i < p.m; ++i) {
@@ -38,6 +38,8 @@ bool is_valid(const BlasProduct& p) {
   const auto reaches = [](const BlasProduct::Matrix& matrix, int64_t rows, int64_t columns) {
     return matrix.ld >= std::max<int64_t>(1, matrix.turned ? columns : rows) && matrix.step >= 0;
   };
+  const bool halves = p.dtype == TAEDA_FLOAT16 || p.dtype == TAEDA_BFLOAT16;
+  if (p.result != p.dtype && !(halves && p.result == TAEDA_FLOAT32)) return false;
   return p.m >= 0 && p.n >= 0 && p.k >= 0 && p.batch >= 0 && reaches(p.a, p.m, p.k) && reaches(p.b, p.k, p.n) &&
          !p.c.turned && reaches(p.c, p.m, p.n);
 }

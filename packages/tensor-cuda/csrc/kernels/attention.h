@@ -3,7 +3,7 @@
 // A thread goes through all keys for a row of its own (or, for gradients of keys, through all queries), tile by tile. A
 // block's threads load a tile's vectors together, in pieces of so many elements.
 #pragma once
-#include "kernels/launch.h"
+#include "kernels/elementwise.h"
 
 namespace taeda::cuda {
 

@@ -12,8 +12,9 @@ struct Windows {
   int32_t size, count, kernel, stride, padding, dilation;  // a kernel of 0: nearly equal parts
   TAEDA_HD Range at(int32_t i) const {
     if (kernel == 0) {
-      const auto begin = int32_t(int64_t(i) * size / count);
-      const auto end = int32_t((int64_t(i + 1) * size + count - 1) / count);
+      if (count == 1) return {0, size, 1, size};
+      const auto begin = int32_t(quotient(int64_t(i) * size, count));
+      const auto end = int32_t(quotient(int64_t(i + 1) * size + count - 1, count));
       return {begin, end, 1, end - begin};
     }
     int32_t begin = i * stride - padding;
@@ -22,10 +23,18 @@ struct Windows {
     if (begin < 0) begin += (-begin + dilation - 1) / dilation * dilation;
     return {begin, end < size ? end : size, dilation, reach};
   }
+  /// How far into window i an element lies, in steps; -1 where it is in none of its places.
+  TAEDA_HD int32_t step_in(int32_t i, int32_t place) const {
+    const int32_t far = place + padding - i * stride;
+    return dilation == 1 ? far : far % dilation ? -1 : far / dilation;
+  }
   /// Those that an element may be in, from the first to the one before `end`.
   TAEDA_HD Range around(int32_t place) const {
-    if (kernel == 0)
-      return {int32_t(int64_t(place) * count / size), int32_t((int64_t(place + 1) * count - 1) / size + 1), 1, 0};
+    if (kernel == 0) {
+      if (count == 1) return {0, 1, 1, 0};
+      return {int32_t(quotient(int64_t(place) * count, size)),
+              int32_t(quotient(int64_t(place + 1) * count - 1, size) + 1), 1, 0};
+    }
     const int32_t first = place + padding - (kernel - 1) * dilation;
     const int32_t begin = first <= 0 ? 0 : (first + stride - 1) / stride, end = (place + padding) / stride + 1;
     return {begin, end < count ? end : count, 1, 0};
@@ -117,56 +126,72 @@ struct MeanPoolBackward {
   }
   TAEDA_HD void operator()(int64_t item) const { for_pool<C>(*this, item); }
 };
-/// The first extreme; a NaN is one.
-template <class C>
+/// The first extreme; a NaN is one. `places` are positions in the plane or, with Offsets, in the window, in 8 bits.
+template <class C, bool Offsets>
 struct MaxPool {
   static constexpr bool kHasPlaces = true;
+  using Place = std::conditional_t<Offsets, uint8_t, int64_t>;
   Pool p;
   template <class T, int V>
   TAEDA_HD void with(int64_t item) const {
     const Pool::Spot spot = p.spot<V>(item, p.windows[0].count, p.windows[1].count);
     const Range h = p.windows[0].at(spot.row), w = p.windows[1].at(spot.column);
     bool some = false;
-    int64_t best[V] = {};
+    Place best[V] = {};
     C value[V] = {};
     for (int32_t r = h.begin; r < h.end; r += h.step)
       for (int32_t c = w.begin; c < w.end; c += w.step) {
         C x[V];
         fetch_pack<C, T, V>(p.image.data, spot.image + p.pixel(r, c), x);
+        Place place;
+        if constexpr (Offsets)
+          place = Place(p.windows[0].step_in(spot.row, r) * p.windows[1].kernel + p.windows[1].step_in(spot.column, c));
+        else place = Place(r) * p.windows[1].size + c;
         TAEDA_UNROLL
         for (int v = 0; v < V; ++v) {
           const bool kept = some && (value[v] != value[v] || !(x[v] > value[v] || x[v] != x[v]));
-          if (!kept) best[v] = int64_t(r) * p.windows[1].size + c, value[v] = x[v];
+          if (!kept) best[v] = place, value[v] = x[v];
         }
         some = true;
       }
     const int64_t to = spot.result + p.window(spot.row, spot.column);
     put_pack<C, T, V>(p.result.data, to, value);
-    TAEDA_UNROLL
-    for (int v = 0; v < V && p.places.data; ++v) at<int64_t>(p.places.data)[to + v] = best[v];
+    put_pack<Place, Place, V>(p.places.data, to, best);
   }
   TAEDA_HD void operator()(int64_t item) const { for_pool<C>(*this, item); }
 };
-template <class C>
+template <class C, bool Offsets>
 struct MaxPoolBackward {
+  using Place = typename MaxPool<C, Offsets>::Place;
   Pool p;
   template <class T, int V>
   TAEDA_HD void with(int64_t item) const {
     const Pool::Spot spot = p.spot<V>(item, p.windows[0].size, p.windows[1].size);
     const Range rows = p.windows[0].around(spot.row), columns = p.windows[1].around(spot.column);
-    const int64_t own = int64_t(spot.row) * p.windows[1].size + spot.column;
     C sum[V] = {};
     for (int32_t y = rows.begin; y < rows.end; ++y)
       for (int32_t x = columns.begin; x < columns.end; ++x) {
         const int64_t from = spot.result + p.window(y, x);
+        int64_t own = int64_t(spot.row) * p.windows[1].size + spot.column;
+        if constexpr (Offsets) {
+          const int32_t down = p.windows[0].step_in(y, spot.row), along = p.windows[1].step_in(x, spot.column);
+          if (down < 0 || along < 0) continue;
+          own = down * p.windows[1].kernel + along;
+        }
         C g[V];
+        int64_t place[V];
         fetch_pack<C, T, V>(p.result.data, from, g);
+        fetch_pack<int64_t, Place, V>(p.places.data, from, place);
         TAEDA_UNROLL
-        for (int v = 0; v < V; ++v) sum[v] += at<const int64_t>(p.places.data)[from + v] == own ? g[v] : C(0);
+        for (int v = 0; v < V; ++v) sum[v] += place[v] == own ? g[v] : C(0);
       }
     put_pack<C, T, V>(p.image.data, spot.image + p.pixel(spot.row, spot.column), sum);
   }
   TAEDA_HD void operator()(int64_t item) const { for_pool<C>(*this, item); }
 };
+template <class C> using MaxPoolPlaces = MaxPool<C, false>;
+template <class C> using MaxPoolOffsets = MaxPool<C, true>;
+template <class C> using MaxPoolPlacesBackward = MaxPoolBackward<C, false>;
+template <class C> using MaxPoolOffsetsBackward = MaxPoolBackward<C, true>;
 
 }  // namespace taeda::cuda

@@ -1,6 +1,11 @@
 // Attention and its gradients.
 #include "kernels/attention.h"
 
+#include <algorithm>
+#include <array>
+
+#include "kernels/attention_rows.h"
+#include "ops/matrix.h"
 #include "ops/read.h"
 
 namespace taeda::cuda {
@@ -24,6 +29,95 @@ Attended attended(const Tensor& query, const Tensor& key, const Tensor& value, c
 int64_t blocks(const Tensor& query, int64_t rows, int64_t width) {
   return query.size(0) * query.size(1) * ((rows + kAttentionThreads - 1) / kAttentionThreads) * pieces_of(width);
 }
+// --- by products of matrices, with scores in memory ---
+
+using Three = std::array<int64_t, 3>;
+
+/// Some samples of (N, H, rows, elements), as a batch of matrices, or of turned ones.
+Tensor matrices(const Call& call, const Tensor& t, int64_t first, int64_t samples, bool turned = false) {
+  const int64_t step = samples == 1 ? t.stride(1) : t.size(1) == 1 ? t.stride(0) : t.stride(1);
+  const Three sizes{samples * t.size(1), t.size(turned ? 3 : 2), t.size(turned ? 2 : 3)};
+  return call.view(t, sizes, Three{step, t.stride(turned ? 3 : 2), t.stride(turned ? 2 : 3)}, first * t.stride(0));
+}
+/// Scores of so many samples at a time, so that they take no more than some memory.
+class Portions {
+ public:
+  Portions(const Attended& a, std::initializer_list<const Tensor*> operands) {
+    constexpr int64_t kMostScores = int64_t(1) << 28;
+    samples_ = (*operands.begin())->size(0);
+    const bool merge = std::ranges::all_of(
+        operands, [&](const Tensor* t) { return t->size(1) == 1 || t->stride(0) == t->size(1) * t->stride(1); });
+    at_once_ = merge ? std::clamp<int64_t>(kMostScores / (a.heads * a.queries * a.keys), 1, samples_) : 1;
+  }
+  int64_t at_once() const { return at_once_; }
+  template <class Body>
+  void each(const Body& body) const {
+    for (int64_t n = 0; n < samples_; n += at_once_) body(n, std::min(at_once_, samples_ - n));
+  }
+
+ private:
+  int64_t samples_, at_once_;
+};
+/// Scores are worth their memory where there is a library that multiplies, and something to multiply.
+bool takes_products(const Attended& a, int dtype) {
+  constexpr int64_t kFewest = 64;
+  BlasProduct p;
+  p.dtype = p.result = dtype;
+  return a.queries > 0 && a.keys >= kFewest && a.queries * a.keys >= kFewest * kFewest && a.width > 0 &&
+         a.value_width > 0 && own_machine()->driver().can_multiply(p);
+}
+int score_type(int dtype) { return dtype == TAEDA_FLOAT64 ? TAEDA_FLOAT64 : TAEDA_FLOAT32; }
+
+void attend_by_products(const Call& call, const Attended& a, const Tensor& out, const Tensor& query, const Tensor& key,
+                        const Tensor& value) {
+  const Portions portions(a, {&query, &key, &value, &out});
+  const int64_t batch = portions.at_once() * a.heads, dtype = query.dtype();
+  const Tensor scores = call.empty({batch, a.queries, a.keys}, score_type(int(dtype)));
+  const Tensor shares = dtype == scores.dtype() ? Tensor(scores.handle()) : call.empty(scores.sizes(), int(dtype));
+  portions.each([&](int64_t n, int64_t samples) {
+    const Three sizes{samples * a.heads, a.queries, a.keys}, strides{a.queries * a.keys, a.keys, 1};
+    multiply(call, call.view(scores, sizes, strides), matrices(call, query, n, samples),
+             matrices(call, key, n, samples, true));
+    launch_in<AttentionRows>(call, int(dtype), samples * a.heads * a.queries, a, scores.array(), shares.array(), n);
+    multiply(call, matrices(call, out, n, samples), call.view(shares, sizes, strides),
+             matrices(call, value, n, samples));
+  });
+}
+void gradients_by_products(const Call& call, const Attended& a, int64_t wanted, const Array& rows) {
+  const Tensor grad = call.tensor(0), query = call.tensor(1), key = call.tensor(2), value = call.tensor(3);
+  const int dtype = query.dtype();
+  const Portions portions(a, {&query, &key, &value, &grad});
+  const int64_t batch = portions.at_once() * a.heads;
+  const Tensor scores = call.empty({batch, a.queries, a.keys}, score_type(dtype)),
+               ups = call.empty(scores.sizes(), scores.dtype());
+  const bool same = dtype == scores.dtype();
+  const Tensor shares = same ? Tensor(scores.handle()) : call.empty(scores.sizes(), dtype);
+  const Tensor slopes = same ? Tensor(ups.handle()) : call.empty(scores.sizes(), dtype);
+  Tensor made[3];
+  const Tensor* const inputs[] = {&query, &key, &value};
+  for (int i = 0; i < 3; ++i)
+    if (wanted & 1 << i) made[i] = call.empty(inputs[i]->sizes(), dtype);
+  portions.each([&](int64_t n, int64_t samples) {
+    const Three sizes{samples * a.heads, a.queries, a.keys}, strides{a.queries * a.keys, a.keys, 1};
+    const Three turned{samples * a.heads, a.keys, a.queries}, turned_strides{a.queries * a.keys, 1, a.keys};
+    const Tensor up = matrices(call, grad, n, samples);
+    multiply(call, call.view(scores, sizes, strides), matrices(call, query, n, samples),
+             matrices(call, key, n, samples, true));
+    if (wanted & 3) multiply(call, call.view(ups, sizes, strides), up, matrices(call, value, n, samples, true));
+    launch_in<AttentionSlopes>(call, dtype, samples * a.heads * a.queries, a, scores.array(), ups.array(), rows,
+                               shares.array(), slopes.array(), n, int32_t((wanted & 3) != 0), 0);
+    if (made[0])
+      multiply(call, matrices(call, made[0], n, samples), call.view(slopes, sizes, strides),
+               matrices(call, key, n, samples));
+    if (made[1])
+      multiply(call, matrices(call, made[1], n, samples), call.view(slopes, turned, turned_strides),
+               matrices(call, query, n, samples));
+    if (made[2]) multiply(call, matrices(call, made[2], n, samples), call.view(shares, turned, turned_strides), up);
+  });
+  for (int i = 0; i < 3; ++i)
+    if (made[i]) call.result(i, std::move(made[i]));
+}
+
 void fused_attention(const Call& call) {
   const Tensor out = call.output(0), lse = call.output(1);
   const Tensor query = call.tensor(0), key = call.tensor(1), value = call.tensor(2), mask = call.tensor(3);
@@ -31,7 +125,8 @@ void fused_attention(const Call& call) {
   Attended a = attended(query, key, value, mask);
   a.result = heads_of(out), a.logsumexp = to_lse.array();
   a.causal = call.flag(4), a.scale = call.real(5);
-  launch_in<Attention>(call, out.dtype(), blocks(query, a.queries, a.value_width), a);
+  if (takes_products(a, out.dtype()) && out.numel() > 0) attend_by_products(call, a, out, query, key, value);
+  else launch_in<Attention>(call, out.dtype(), blocks(query, a.queries, a.value_width), a);
   to_lse.done();
 }
 void fused_attention_backward(const Call& call) {
@@ -47,6 +142,7 @@ void fused_attention_backward(const Call& call) {
   if (wanted & 3)
     launch_in<AttentionShares>(call, dtype, shares.numel(), heads_of(grad), heads_of(result), shares.array(), a.heads,
                                a.queries, a.value_width);
+  if (takes_products(a, dtype) && query.numel() > 0) return gradients_by_products(call, a, wanted, shares.array());
   const Tensor* const inputs[] = {&query, &key, &value};
   for (int i = 0; i < 3; ++i) {
     if (!(wanted & 1 << i)) continue;

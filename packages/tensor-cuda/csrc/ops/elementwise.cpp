@@ -5,6 +5,8 @@
 #include <cstring>
 #include <map>
 
+#include "kernels/transpose.h"
+
 namespace taeda::cuda {
 
 const std::vector<Row>&arith_rows(), &compare_rows(), &unary_rows(), &activation_rows(), &special_rows(), &own_rows();
@@ -145,6 +147,42 @@ bool lie_in_packs(const Layout& layout, Operand* in, int count, Operand& out, in
   }
   return true;
 }
+template <int Size>
+void transpose(const Call& call, const Tensor& to, const Tensor& from, const Layout& layout) {
+  constexpr int64_t tile = Transpose<Size>::kTile;
+  const int last = layout.ndim - 1, row = layout.ndim - 2;
+  const bool batched = layout.ndim == 3;
+  const Transpose<Size> body{from.address(),
+                             to.address(),
+                             layout.sizes[row],
+                             layout.sizes[last],
+                             batched ? layout.strides[0][0] : 0,
+                             batched ? layout.strides[1][0] : 0,
+                             layout.strides[0][last],
+                             layout.strides[1][row]};
+  const int64_t tiles = (body.rows + tile - 1) / tile * ((body.columns + tile - 1) / tile);
+  call.launch(body, (batched ? layout.sizes[0] : 1) * tiles);
+}
+/// A copy without conversion of what lies turned, by tiles; false, with nothing done, where it lies otherwise.
+bool copied_by_tiles(const Call& call, const Tensor& to, const Tensor& from) {
+  constexpr int64_t kLeast = 8;
+  if (to.dtype() != from.dtype() || from.on_host() || to.numel() < kLeast * kLeast) return false;
+  const Layout layout = layout_of(std::array<const Tensor*, 2>{&from, &to});
+  const int last = layout.ndim - 1;
+  if (layout.ndim < 2 || layout.ndim > 3 || layout.strides[1][last] != 1 || layout.strides[0][last - 1] != 1 ||
+      layout.sizes[last] < kLeast || layout.sizes[last - 1] < kLeast)
+    return false;
+  for (int k = 0; k < 2; ++k)
+    if (layout.strides[k][last] < 1 || layout.strides[k][last - 1] < 1) return false;
+  switch (to.item_size()) {
+    case 1: transpose<1>(call, to, from, layout); return true;
+    case 2: transpose<2>(call, to, from, layout); return true;
+    case 4: transpose<4>(call, to, from, layout); return true;
+    case 8: transpose<8>(call, to, from, layout); return true;
+    case 16: transpose<16>(call, to, from, layout); return true;
+    default: return false;
+  }
+}
 template <int N>
 void run(const Call& call, const Kernel& kernel, int elements, int packs, const Tensor& out,
          std::span<const Tensor* const> operands, const Numbers& numbers, bool divides) {
@@ -203,7 +241,7 @@ void copy_elements(const Call& call, const Tensor& to, const Tensor& from) {
   const bool bytes = to.dtype() > TAEDA_COMPLEX128 || from.dtype() > TAEDA_COMPLEX128;
   if (bytes && to.dtype() != from.dtype())
     fail(TAEDA_E_NOT_IMPLEMENTED, std::string(call.name()) + ": device 'cuda' does not convert types of 8 bits");
-  run_line(call, same, from.dtype(), to, {&from});
+  if (!copied_by_tiles(call, to, from)) run_line(call, same, from.dtype(), to, {&from});
 }
 void fill_elements(const Call& call, const Tensor& to, const Number& value, int dtype_of_value) {
   static const Row& select = line("select");

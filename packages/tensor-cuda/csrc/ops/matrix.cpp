@@ -67,18 +67,21 @@ class Factor {
 /// By NVIDIA's library. False, with nothing done, where it is not there or multiplies no such matrices.
 bool multiply_by_library(const Call& call, const Tensor& out, const Tensor& a, const Tensor& b, const Tensor* base,
                          const Number& alpha, const Number& beta) {
-  const int dtype = out.dtype();
-  if (!(is_float_type(dtype) || is_complex_type(dtype)) || a.dtype() != dtype || b.dtype() != dtype) return false;
+  const int dtype = a.dtype();
+  const bool widens = is_half_type(dtype) && out.dtype() == TAEDA_FLOAT32;
+  if (!(is_float_type(dtype) || is_complex_type(dtype)) || b.dtype() != dtype) return false;
+  if (out.dtype() != dtype && !widens) return false;
   if (a.size(2) == 0) return false;
   const auto place = columns_of(out);
   const bool fits = place && !place->turned;
-  const Tensor made = fits ? Tensor() : call.empty(out.sizes(), dtype);
+  const Tensor made = fits ? Tensor() : call.empty(out.sizes(), out.dtype());
   const Tensor& to = fits ? out : made;
   const Factor left(call, a), right(call, b);
   const bool adds = base && (beta.re != 0 || beta.im != 0);
   // Row by row, the transposed product: out' = b' a'.
   BlasProduct p;
   p.dtype = dtype;
+  p.result = out.dtype();
   p.m = out.size(2);
   p.n = out.size(1);
   p.k = a.size(2);
@@ -132,6 +135,35 @@ void linear(const Call& call) {
   }
   to.done();
 }
+/// Gradients of input, weight and bias, as the mask asks for them.
+void linear_backward(const Call& call) {
+  const Tensor input = call.tensor(1), weight = call.tensor(2), grad = call.rows(call.tensor(0));
+  const int64_t mask = call.integer(3);
+  const bool one = weight.ndim() == 1;
+  const int64_t in = weight.size(-1), width = one ? 1 : weight.size(0),
+                count = in ? input.numel() / in : grad.numel() / width;
+  using Sizes = std::array<int64_t, 3>;
+  const Tensor y = call.view(grad, Sizes{1, count, width}, Sizes{0, width, 1});
+  if (mask & 1) {
+    Tensor made = call.empty(input.sizes(), input.dtype());
+    const Tensor w = call.view(weight, Sizes{1, width, in}, Sizes{0, one ? 0 : weight.stride(0), weight.stride(-1)});
+    multiply(call, call.view(made, Sizes{1, count, in}, Sizes{0, in, 1}), y, w);
+    call.result(0, std::move(made));
+  }
+  if (mask & 2) {
+    Tensor made = call.empty(weight.sizes(), weight.dtype());
+    const Tensor rows = call.rows(input), x = call.view(rows, Sizes{1, count, in}, Sizes{0, in, 1});
+    multiply(call, call.view(made, Sizes{1, width, in}, Sizes{0, in, 1}),
+             call.view(grad, Sizes{1, width, count}, Sizes{0, 1, width}), x);
+    call.result(1, std::move(made));
+  }
+  if (mask & 4) {
+    Tensor made = call.empty(weight.sizes().first(size_t(weight.ndim() - 1)), grad.dtype());
+    sum_into(call, one ? call.view(made, std::array<int64_t, 1>{1}, std::array<int64_t, 1>{1}) : Tensor(made.handle()),
+             call.view(grad, std::array<int64_t, 2>{count, width}, std::array<int64_t, 2>{width, 1}), 1);
+    call.result(2, std::move(made));
+  }
+}
 
 }  // namespace
 
@@ -161,7 +193,8 @@ void multiply(const Call& call, const Tensor& out, const Tensor& a, const Tensor
 
 const std::vector<Operation>& matrix_operations() {
   static const std::vector<Operation> operations{
-      {"addmm", addmm}, {"baddbmm", baddbmm}, {"bmm", bmm}, {"linear", linear}, {"mm", mm},
+      {"addmm", addmm}, {"baddbmm", baddbmm}, {"bmm", bmm}, {"linear", linear}, {"linear_backward", linear_backward},
+      {"mm", mm},
   };
   return operations;
 }

@@ -66,7 +66,9 @@ void forward(const Call& call, Pool p) {
     to_places.emplace(call, layout, places);
     p.places = to_places->array();
   }
-  const int64_t items = out.numel() / lay(p, layout, image, to);
+  int64_t taken = lay(p, layout, image, to);
+  if (p.places.data % uint64_t(taken * (places ? places.item_size() : 1)) != 0) p.packed = 0, taken = 1;
+  const int64_t items = out.numel() / taken;
   if (dtype == TAEDA_FLOAT64) {
     call.launch(Body<double>{p}, items);
   } else if (!is_whole_type(dtype)) {
@@ -86,10 +88,12 @@ void backward(const Call& call, Pool p, const Tensor* given_places = nullptr) {
   if (out.numel() == 0) return;
   const Layout layout = pool_layout({&out, &given});
   const Tensor grad = laid(call, layout, given, out.dtype());
-  const Tensor places = given_places ? laid(call, layout, *given_places, TAEDA_INT64) : Tensor();
+  const Tensor places = given_places ? laid(call, layout, *given_places) : Tensor();
   const LaidTarget to(call, layout, out);
   if (places) p.places = places.array();
-  const int64_t items = out.numel() / lay(p, layout, to.tensor(), grad);
+  int64_t taken = lay(p, layout, to.tensor(), grad);
+  if (places && places.address() % uint64_t(taken * places.item_size()) != 0) p.packed = 0, taken = 1;
+  const int64_t items = out.numel() / taken;
   if (out.dtype() == TAEDA_FLOAT64) call.launch(Body<double>{p}, items);
   else call.launch(Body<float>{p}, items);
   to.done();
@@ -109,17 +113,19 @@ void adaptive_avg_pool2d(const Call& call) {
 void adaptive_avg_pool2d_backward(const Call& call) {
   backward<MeanPoolBackward>(call, adaptive(call.tensor(1), call.tensor(0)));
 }
-void max_pool2d_with_indices(const Call& call) {
-  forward<MaxPool>(call, pool(call, call.tensor(0), call.output(0), 1, true));
+template <template <class> class Body>
+void max_pool2d(const Call& call) {
+  forward<Body>(call, pool(call, call.tensor(0), call.output(0), 1, true));
 }
-void max_pool2d_with_indices_backward(const Call& call) {
-  const Tensor indices = call.tensor(7);
-  backward<MaxPoolBackward>(call, pool(call, call.tensor(1), call.tensor(0), 2, true), &indices);
+template <template <class> class Body>
+void max_pool2d_backward(const Call& call) {
+  const Tensor places = call.tensor(7);
+  backward<Body>(call, pool(call, call.tensor(1), call.tensor(0), 2, true), &places);
 }
-void adaptive_max_pool2d(const Call& call) { forward<MaxPool>(call, adaptive(call.tensor(0), call.output(0))); }
+void adaptive_max_pool2d(const Call& call) { forward<MaxPoolPlaces>(call, adaptive(call.tensor(0), call.output(0))); }
 void adaptive_max_pool2d_backward(const Call& call) {
   const Tensor indices = call.tensor(2);
-  backward<MaxPoolBackward>(call, adaptive(call.tensor(1), call.tensor(0)), &indices);
+  backward<MaxPoolPlacesBackward>(call, adaptive(call.tensor(1), call.tensor(0)), &indices);
 }
 
 }  // namespace
@@ -132,8 +138,10 @@ const std::vector<Operation>& pool_operations() {
       {"adaptive_max_pool2d_backward", adaptive_max_pool2d_backward},
       {"avg_pool2d", avg_pool2d},
       {"avg_pool2d_backward", avg_pool2d_backward},
-      {"max_pool2d_with_indices", max_pool2d_with_indices},
-      {"max_pool2d_with_indices_backward", max_pool2d_with_indices_backward},
+      {"max_pool2d_backward", max_pool2d_backward<MaxPoolOffsetsBackward>},
+      {"max_pool2d_with_indices", max_pool2d<MaxPoolPlaces>},
+      {"max_pool2d_with_indices_backward", max_pool2d_backward<MaxPoolPlacesBackward>},
+      {"max_pool2d_with_offsets", max_pool2d<MaxPoolOffsets>},
   };
   return operations;
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -65,7 +64,7 @@ def cudnn_setting(name: str, value: Any) -> None:
 
 def _found() -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads(_library.report(None, 0, "libraries"))["cudnn"]
+        found: dict[str, Any] = _library.report_object(None, 0, "libraries")["cudnn"]
     except RuntimeError:  # no device is in use
         return {"found": False}
     return found
