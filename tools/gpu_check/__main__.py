@@ -3,6 +3,7 @@
 python tools/gpu_check                  # installs, tests, measures
 python tools/gpu_check --wheels DIR     # without a network: what pip needs lies in DIR
 python tools/gpu_check --no-install     # with what is installed
+python tools/gpu_check --only conformance --only measurements  # these steps alone
 python tools/gpu_check --simulated --out DIR  # a rehearsal without a GPU: all of it on the simulated driver, in small
 
 It writes docs/benchmarks/gpu.json and gpu.md. Every figure of a GPU in this project is made by it. Without a GPU it
@@ -90,6 +91,7 @@ def markdown(report: dict[str, Any]) -> str:
         f"{gpu['name']}, driver {gpu['driver_version']}, {report['date']}, commit {report['commit']}.",
         "",
     ]
+    text += [f"{note}\n" for note in report["notes"]]
     text += ["| step | result | seconds |", "|---|---|---|"]
     for part in report["steps"]:
         text.append(f"| {part['name']} | {'good' if part['status'] == 0 else 'failed'} | {part['seconds']} |")
@@ -130,6 +132,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="gpu_check", description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--wheels", type=Path, help="a folder with what pip needs, in place of a network")
     parser.add_argument("--no-install", action="store_true", help="use what is installed")
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=list(MOST_SECONDS),
+        help="a step to take, of several; all without it",
+    )
+    parser.add_argument("--note", action="append", default=[], help="a sentence for the report")
     parser.add_argument("--out", type=Path, default=REPORTS, help="where the report goes")
     parser.add_argument(
         "--simulated", action="store_true", help="a rehearsal on the simulated driver, in small"
@@ -147,22 +156,35 @@ def main(arguments: list[str] | None = None) -> int:
     alone = {**real, "TAEDA_CUDA_LIBRARIES": "none"}
     figures = options.out / "gpu_figures.json"
     options.out.mkdir(parents=True, exist_ok=True)
-    steps = []
-    if not options.no_install:
-        number = gpu["compute_cap"].replace(".", "")
-        install = [python, "tools/install.py", "--editable", "--with", "test"]
-        steps.append(step("install", install, TAEDA_CUDA_ARCHITECTURES=number, **offline))
-    tests = [python, "-m", "pytest", "-q", "packages/tensor-cuda/tests"]
-    steps.append(step("tests", tests))
+    number = gpu["compute_cap"].replace(".", "")
     conformance = [python, "-m", "taeda_testing", "backend", "cuda"]
-    steps.append(step("conformance", conformance, **real))
-    steps.append(step("conformance without libraries", conformance, **alone))
-    steps.append(step("measurements", [python, "tools/gpu_check/measure.py", str(figures)], **real))
-    return written(options.out, gpu, steps, figures)
+    # The records are compared to more bits than TF32 has.
+    whole = {"NVIDIA_TF32_OVERRIDE": "0"}
+    plan: dict[str, tuple[list[str], dict[str, str]]] = {
+        "install": (
+            [python, "tools/install.py", "--editable", "--with", "test"],
+            {"TAEDA_CUDA_ARCHITECTURES": number, **offline},
+        ),
+        "tests": ([python, "-m", "pytest", "-q", "packages/tensor-cuda/tests"], {}),
+        "conformance": (conformance, {**real, **whole}),
+        "conformance without libraries": (conformance, {**alone, **whole}),
+        "measurements": ([python, "tools/gpu_check/measure.py", str(figures)], real),
+    }
+    steps = []
+    for name, (command, environment) in plan.items():
+        if (options.only and name not in options.only) or (name == "install" and options.no_install):
+            continue
+        steps.append(step(name, command, **environment))
+    return written(options.out, gpu, steps, figures, notes=options.note)
 
 
 def written(
-    out: Path, gpu: dict[str, str], steps: list[dict[str, Any]], figures: Path, simulated: bool = False
+    out: Path,
+    gpu: dict[str, str],
+    steps: list[dict[str, Any]],
+    figures: Path,
+    simulated: bool = False,
+    notes: list[str] | None = None,
 ) -> int:
     """Writes the report; the status of the command."""
     commit = subprocess.run(
@@ -174,6 +196,7 @@ def written(
         "machine": platform.platform(),
         "gpu": gpu,
         "simulated": simulated,
+        "notes": notes or [],
         "steps": steps,
         "figures": json.loads(figures.read_text()) if figures.is_file() else [],
     }

@@ -1,4 +1,4 @@
-"""The driver's functions cuBLAS's and cuDNN's, which are declared by hand, against NVIDIA's headers where there are such."""
+"""What is declared by hand of the driver, cuBLAS and cuDNN, against NVIDIA's headers where there are such."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 
+#include "backend/guard.h"
 #include "backend/machine.h"
 #include "kernels/random.h"
 #include "ops/call.h"
@@ -74,8 +75,10 @@ void Graph::reset() {
 Status Graph::draw(const char* path) { return machine_.driver().draw_graph(device_, recorded_, path); }
 Status Graph::numbers(uint64_t count, Address& state, uint64_t& offset, std::string& text) {
   if (!state_) {
-    const Status status = machine_.memory(device_).allocate(2 * sizeof(uint64_t), stream_, state_, text);
+    constexpr size_t kBytes = 2 * sizeof(uint64_t);
+    const Status status = machine_.memory(device_).allocate(kBytes + kGuard, stream_, state_, text);
     if (status != Status::Ok) return status;
+    guard_recorded(machine_, device_, state_, kBytes, stream_);
   }
   state = state_;
   offset = numbers_;

@@ -25,10 +25,18 @@ inline void guard(Machine& machine, int device, Address address, size_t nbytes, 
   });
 }
 
+/// Of memory that is taken while its stream is recorded, and written before a run begins.
+inline void guard_recorded(Machine& machine, int device, Address address, size_t nbytes, StreamHandle stream) {
+  if (SimulatedDriver* const driver = machine.simulation())
+    __asan_unpoison_memory_region(driver->place_of(device, address), nbytes);
+  guard(machine, device, address, nbytes, stream);
+}
+
 #else
 
 inline constexpr size_t kGuard = 0;
 inline void guard(Machine&, int, Address, size_t, StreamHandle) {}
+inline void guard_recorded(Machine&, int, Address, size_t, StreamHandle) {}
 
 #endif
 

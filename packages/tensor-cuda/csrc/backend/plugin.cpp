@@ -9,6 +9,7 @@
 #include "backend/guard.h"
 #include "backend/machine.h"
 #include "backend/trouble.h"
+#include "driver/cudnn.h"
 #include "driver/real.h"
 #include "ops/call.h"
 #include "taeda/abi.h"
@@ -174,7 +175,7 @@ int32_t properties(void*, int32_t index, taeda_device_properties* properties) {
 int32_t image_layout(void*, int32_t index, const taeda_image_result* result, int32_t* layout) {
   *layout = result->input_layout == TAEDA_IMAGE_CHANNELS_LAST ? TAEDA_IMAGE_CHANNELS_LAST : TAEDA_IMAGE_ROW_MAJOR;
   const bool is_convolution = std::string_view(result->op).starts_with("conv");
-  if (is_convolution && is_float_type(result->dtype) && result->dtype != TAEDA_FLOAT64 &&
+  if (cudnn_enabled && is_convolution && is_float_type(result->dtype) && result->dtype != TAEDA_FLOAT64 &&
       machine->driver().prefers_channels_last(index))
     *layout = TAEDA_IMAGE_CHANNELS_LAST;
   return TAEDA_OK;

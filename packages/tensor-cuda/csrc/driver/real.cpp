@@ -234,7 +234,7 @@ class RealDriver final : public Driver {
     const Status status = use(device);
     return status == Status::Ok ? cublas_.multiply(device, product, stream) : status;
   }
-  bool prefers_channels_last(int) override { return cudnn_enabled && cudnn_.there(); }
+  bool prefers_channels_last(int) override { return cudnn_.there(); }
   const ConvolutionPlan* plan(int device, const Convolution& convolution, StreamHandle stream, bool trying) override {
     return use(device) == Status::Ok ? cudnn_.plan(device, convolution, stream, trying) : nullptr;
   }

@@ -14,9 +14,7 @@ from taeda_tensor_cuda.graphs import (
     make_graphed_callables,
 )
 from taeda_tensor_cuda.memory import *  # noqa: F403
-from taeda_tensor_cuda.settings import cudnn_is_available as cudnn_is_available
-from taeda_tensor_cuda.settings import cudnn_setting as cudnn_setting
-from taeda_tensor_cuda.settings import cudnn_version as cudnn_version
+from taeda_tensor_cuda.settings import library_settings as library_settings
 from taeda_tensor_cuda.settings import matmul_settings as matmul_settings
 
 __all__ = list(memory.__all__)

@@ -7,7 +7,7 @@ from typing import Any
 
 from taeda_tensor_cuda import _library
 
-__all__ = ["cudnn_is_available", "cudnn_setting", "cudnn_version", "matmul_settings"]
+__all__ = ["cudnn_is_available", "cudnn_setting", "cudnn_version", "library_settings", "matmul_settings"]
 
 
 class _Matmul(SimpleNamespace):
@@ -78,3 +78,7 @@ def cudnn_is_available() -> bool:
 def cudnn_version() -> int | None:
     """The library's version, 91501 for 9.15.1; None where there is none."""
     return _found().get("version")
+
+
+#: What ``taeda.backends.cudnn`` tells and asks.
+library_settings = {"cudnn": (cudnn_setting, {"is_available": cudnn_is_available, "version": cudnn_version})}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
-from taeda_tensor_core import _plugins
+from taeda_tensor_core import _C, _plugins
 from taeda_tensor_core._build_facts import get_library_dir
 
 __all__ = ["DEVICE_INDEPENDENT", "device_settings", "settings"]
@@ -218,14 +218,20 @@ _made: dict[str, Settings] = {}
 
 
 def settings(name: str) -> Settings:
-    """The module of one library."""
+    """The module of one library.
+
+    A kind of device may follow it: `library_settings` of the module of its names has, by the library's name, what is
+    told of each setting, and answers in place of those here.
+    """
     if name not in _made:
         made = _made[name] = Settings(name, *_MODULES[name])
         made.__dict__.update(_VERBOSE.get(name, {}))
-        own = _plugins.names_of("cuda") if name == "cudnn" else None
-        if own is not None and hasattr(own, "cudnn_setting"):
-            made.follow(own.cudnn_setting)
-            made.__dict__.update(is_available=own.cudnn_is_available, version=own.cudnn_version)
+        for kind in _C._reserved_devices():
+            followed = getattr(_plugins.names_of(kind), "library_settings", {})
+            if name in followed:
+                told, answers = followed[name]
+                made.follow(told)
+                made.__dict__.update(answers)
         for part, precision in _PARTS.get(name, {}).items():
             text = f"Settings of some operators: {_UNREAD}."
             made.__dict__[part] = Settings(f"{name}.{part}", text, {"fp32_precision": precision}, {})
