@@ -9,6 +9,10 @@
 #include <cstdio>
 #include <cstring>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace taeda::cuda {
 namespace {
 
@@ -29,6 +33,13 @@ bool map_file(char* pages, size_t size, int descriptor) {
   return mmap(pages, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor, 0) != MAP_FAILED;
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+/// Whole pages are moved, with what lies poisoned behind tensors.
+void unguard(char* pages, size_t length) { __asan_unpoison_memory_region(pages, length); }
+#else
+void unguard(char*, size_t) {}
+#endif
+
 }  // namespace
 
 SharedPages::~SharedPages() {
@@ -42,6 +53,7 @@ bool SharedPages::share(char* block, size_t size, SharedHandle& handle) {
     const size_t length = size_t(page_of(block + size + kPage - 1) - pages);
     for (const auto& [other, file] : shared_)  // a page that two blocks lie in is in one file only
       if (pages < file.pages + file.size && file.pages < pages + length) return false;
+    unguard(pages, length);
     const int descriptor = memfd_create("taeda simulated device", MFD_CLOEXEC);
     if (descriptor < 0) return false;
     if (ftruncate(descriptor, off_t(length)) != 0 || pwrite(descriptor, pages, length, 0) != ssize_t(length) ||

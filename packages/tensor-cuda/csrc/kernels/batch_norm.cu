@@ -26,5 +26,7 @@ TAEDA_KERNEL(slope_means_f, SlopeMeans<float>)
 TAEDA_KERNEL(slope_means_d, SlopeMeans<double>)
 TAEDA_KERNEL(normalise_channels_f, NormaliseChannels<float>)
 TAEDA_KERNEL(normalise_channels_d, NormaliseChannels<double>)
+TAEDA_KERNEL(normalise_tiles_f, NormaliseTiles<float>)
+TAEDA_KERNEL(normalise_tiles_d, NormaliseTiles<double>)
 
 }  // namespace taeda::cuda

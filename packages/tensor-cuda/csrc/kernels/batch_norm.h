@@ -347,9 +347,68 @@ struct NormaliseChannels {
   TAEDA_HD void operator()(int64_t item) const {
     with_usual_type<C>(in.dtype, [&]<class T>() { chunk<T>(item); });
   }
-  static int64_t items(int64_t n) {
+  int64_t items() const {
     const int64_t tile = int64_t(kPack) * kPacks * kEachThreads;
-    return (n + tile - 1) / tile * kEachThreads;
+    return (count() + tile - 1) / tile * kEachThreads;
+  }
+};
+/// The same where channels lie beside each other and packs of them can be read: a thread keeps what it knows of its
+/// channels for several rows.
+template <class C>
+struct NormaliseTiles {
+  static constexpr int kPack = 4, kAtOnce = 4, kGroups = 4;
+  NormaliseChannels<C> n;
+  int32_t across, reserved;  // threads beside each other (a power of 2)
+  TAEDA_HD int64_t tiles() const { return (n.of.channels + across * kPack - 1) / (across * kPack); }
+  TAEDA_HD int64_t down() const { return kEachThreads / across; }
+  template <class T>
+  TAEDA_HD void with(int64_t row, int64_t channel) const {
+    const bool slopes = n.mean_slope.data != 0, backward = n.grad.data != 0;
+    C middle[kPack], scale[kPack], added[kPack], factor[kPack];
+    TAEDA_UNROLL
+    for (int v = 0; v < kPack; ++v) {
+      const C inverse = load<C>(n.inverse, channel + v);
+      middle[v] = load<C>(n.mean, channel + v);
+      scale[v] = inverse * (n.weight.data ? load<C>(n.weight, channel + v) : C(1));
+      added[v] = slopes ? load<C>(n.mean_slope, channel + v) : n.bias.data ? load<C>(n.bias, channel + v) : C(0);
+      factor[v] = slopes ? inverse * load<C>(n.mean_product, channel + v) : C(0);
+    }
+    for (int group = 0; group < kGroups; ++group) {
+      C x[kAtOnce][kPack], g[kAtOnce][kPack] = {};
+      int64_t place[kAtOnce];
+      TAEDA_UNROLL
+      for (int j = 0; j < kAtOnce; ++j) {
+        const int64_t r = row + (group * kAtOnce + j) * down();
+        place[j] = r < n.of.samples ? r * n.of.channels + channel : -1;
+        if (place[j] < 0) continue;
+        fetch_pack<C, T, kPack>(n.in.data, place[j], x[j]);
+        if (backward) fetch_pack<C, T, kPack>(n.grad.data, place[j], g[j]);
+      }
+      TAEDA_UNROLL
+      for (int j = 0; j < kAtOnce; ++j) {
+        if (place[j] < 0) continue;
+        C y[kPack];
+        TAEDA_UNROLL
+        for (int v = 0; v < kPack; ++v) {
+          const C off = x[j][v] - middle[v];
+          y[v] = backward ? (slopes ? g[j][v] - added[v] - off * factor[v] : g[j][v]) * scale[v]
+                          : off * scale[v] + added[v];
+        }
+        put_pack<C, T, kPack>(n.out.data, place[j], y);
+      }
+    }
+  }
+  TAEDA_HD void operator()(int64_t item) const {
+    const int64_t block = quotient(item, kEachThreads), part = quotient(block, tiles());
+    const int lane = int(item - block * kEachThreads);
+    const int64_t channel = ((block - part * tiles()) * across + lane % across) * kPack;
+    const int64_t row = part * (down() * kAtOnce * kGroups) + lane / across;
+    if (channel >= n.of.channels || row >= n.of.samples) return;
+    with_usual_type<C>(n.in.dtype, [&]<class T>() { with<T>(row, channel); });
+  }
+  int64_t items() const {
+    const int64_t rows = down() * kAtOnce * kGroups;
+    return tiles() * ((n.of.samples + rows - 1) / rows) * kEachThreads;
   }
 };
 

@@ -42,13 +42,12 @@ struct CrossEntropy {
     const int turn = phase % (kHalvings + 2), pass = phase / (kHalvings + 2);
     if (turn > 0 && turn <= kHalvings) return shared.halve(turn - 1, thread, pass == 0);
     if (turn == 0 && pass < 2) {
-      if (pass == 0) part = -loops::TAEDA_ISA::kInfinity<C>;
-      else part = C(0);
-      for (int64_t c = thread; c < s.classes; c += kThreads) {
-        const C x = load<C>(s.in, s.place(row, c));
-        if (pass == 1) part += x == own.largest ? C(1) : C(loops::TAEDA_ISA::vexp(x - own.largest));
-        else if (x > part || x != x) part = x;
-      }
+      C found = pass == 0 ? -loops::TAEDA_ISA::kInfinity<C> : C(0);
+      over_row<C>(s.in, s.place(row, 0), s.inner, s.classes, thread, kThreads, [&](int64_t, C x) {
+        if (pass == 1) found += x == own.largest ? C(1) : C(loops::TAEDA_ISA::vexp(x - own.largest));
+        else if (x > found || x != x) found = x;
+      });
+      part = found;
     } else if (turn == kHalvings + 1 && pass == 0) {
       own.largest = shared.parts[0][0];
     } else if (turn == kHalvings + 1 && pass == 1) {
@@ -122,12 +121,13 @@ struct CrossEntropyGradient {
     C up = load<C>(grad, reduction ? 0 : row);
     if (reduction == 1) up = up / load<C>(total, 0);
     const C w = meant < 0 ? C(0) : s.weight_of<C>(meant);
-    for (int64_t c = thread; c < s.classes; c += kThreads) {
-      const C p = C(loops::TAEDA_ISA::vexp(load<C>(s.in, s.place(row, c)) - lse));
+    const int64_t begin = s.place(row, 0);
+    map_row<C>(s.in, begin, s.inner, out, begin, s.inner, s.classes, thread, kThreads, [&](int64_t c, C x) {
+      const C p = C(loops::TAEDA_ISA::vexp(x - lse));
       C slope = (p * w - (c == meant ? w : C(0))) * C(1 - s.smoothing);
       if (s.smoothing > 0) slope += (p * sum - s.weight_of<C>(c)) * C(s.smoothing / double(s.classes));
-      store<C>(out, s.place(row, c), meant < 0 ? C(0) : slope * up);
-    }
+      return meant < 0 ? C(0) : slope * up;
+    });
   }
 };
 

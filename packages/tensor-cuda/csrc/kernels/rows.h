@@ -1,6 +1,6 @@
 // Operators of whole rows, a block for each: softmax, layer normalisation and their gradients, each in one launch.
 #pragma once
-#include "kernels/launch.h"
+#include "kernels/elementwise.h"
 
 namespace taeda::cuda {
 
@@ -33,6 +33,54 @@ struct Rows {
   }
 };
 
+/// Calls `see(i, x)` for those elements of a row that are one of `threads` threads' share; what lies beside each other
+/// is read in packs, several before the first is used.
+template <class C, class See>
+TAEDA_HD inline void over_row(Array a, int64_t first, int64_t step, int64_t length, int thread, int threads,
+                              const See& see) {
+  constexpr int kPack = 4, kAtOnce = 2;
+  int64_t done = 0;
+  if (step == 1)
+    with_usual_type<C>(a.dtype, [&]<class T>() {
+      const Address begin = a.data + uint64_t(first) * sizeof(T);
+      if (begin % (kPack * sizeof(T)) != 0) return;
+      const int64_t packs = length / kPack;
+      for (int64_t u = thread; u < packs; u += kAtOnce * threads) {
+        C x[kAtOnce][kPack];
+        TAEDA_UNROLL
+        for (int k = 0; k < kAtOnce; ++k)
+          if (u + k * threads < packs) fetch_pack<C, T, kPack>(begin, (u + k * threads) * kPack, x[k]);
+        TAEDA_UNROLL
+        for (int k = 0; k < kAtOnce; ++k)
+          for (int v = 0; v < kPack && u + k * threads < packs; ++v) see((u + k * threads) * kPack + v, x[k][v]);
+      }
+      done = packs * kPack;
+    });
+  for (int64_t i = done + thread; i < length; i += threads) see(i, load<C>(a, first + i * step));
+}
+/// Puts `make(i, x)` for each x of the row's share into another row.
+template <class C, class Make>
+TAEDA_HD inline void map_row(Array from, int64_t first, int64_t step, Array to, int64_t first_to, int64_t step_to,
+                             int64_t length, int thread, int threads, const Make& make) {
+  constexpr int kPack = 4;
+  int64_t done = 0;
+  if (step == 1 && step_to == 1 && from.dtype == to.dtype)
+    with_usual_type<C>(from.dtype, [&]<class T>() {
+      const Address begin = from.data + uint64_t(first) * sizeof(T), out = to.data + uint64_t(first_to) * sizeof(T);
+      if ((begin | out) % (kPack * sizeof(T)) != 0) return;
+      for (int64_t u = thread; u < length / kPack; u += threads) {
+        C x[kPack], y[kPack];
+        fetch_pack<C, T, kPack>(begin, u * kPack, x);
+        TAEDA_UNROLL
+        for (int v = 0; v < kPack; ++v) y[v] = make(u * kPack + v, x[v]);
+        put_pack<C, T, kPack>(out, u * kPack, y);
+      }
+      done = length / kPack * kPack;
+    });
+  for (int64_t i = done + thread; i < length; i += threads)
+    store<C>(to, first_to + i * step_to, make(i, load<C>(from, first + i * step)));
+}
+
 /// exp(x) / sum(exp(x)), or its logarithm: the largest first, then the sum, then the results.
 template <class C>
 struct Softmax {
@@ -49,26 +97,26 @@ struct Softmax {
   TAEDA_HD void run(int phase, int64_t row, int thread, Shared& shared, Own& own) const {
     C& part = shared.parts[0][thread];
     if (phase == 0) {
-      part = -loops::TAEDA_ISA::kInfinity<C>;
-      for (int64_t i = thread; i < length; i += kThreads) {
-        const C x = in.get<C>(row, i);
-        if (x > part || x != x) part = x;
-      }
+      C largest = -loops::TAEDA_ISA::kInfinity<C>;
+      over_row<C>(in.array, in.begin.offset(row), in.step, length, thread, kThreads, [&](int64_t, C x) {
+        if (x > largest || x != x) largest = x;
+      });
+      part = largest;
     } else if (phase <= kHalvings) {
       shared.halve(phase - 1, thread, true);
     } else if (phase == kHalvings + 1) {
       own.largest = shared.parts[0][0];
     } else if (phase == kHalvings + 2) {
-      part = C(0);
-      for (int64_t i = thread; i < length; i += kThreads) part += exponential(in.get<C>(row, i) - own.largest);
+      C sum(0);
+      over_row<C>(in.array, in.begin.offset(row), in.step, length, thread, kThreads,
+                  [&](int64_t, C x) { sum += exponential(x - own.largest); });
+      part = sum;
     } else if (phase <= 2 * kHalvings + 2) {
       shared.halve(phase - kHalvings - 3, thread, false);
     } else {
       const C sum = shared.parts[0][0], shift = own.largest + loops::TAEDA_ISA::vlog(sum);
-      for (int64_t i = thread; i < length; i += kThreads) {
-        const C x = in.get<C>(row, i);
-        out.put<C>(row, i, logarithm ? x - shift : exponential(x - own.largest) / sum);
-      }
+      map_row<C>(in.array, in.begin.offset(row), in.step, out.array, out.begin.offset(row), out.step, length, thread,
+                 kThreads, [&](int64_t, C x) { return C(logarithm ? x - shift : exponential(x - own.largest) / sum); });
     }
   }
 };
@@ -125,26 +173,26 @@ struct LayerNorm {
     C& part = shared.parts[0][thread];
     const int64_t base = row * n.length;
     if (phase == 0) {
-      part = C(0);
-      for (int64_t i = thread; i < n.length; i += kThreads) part += load<C>(n.in, base + i);
+      C sum(0);
+      over_row<C>(n.in, base, 1, n.length, thread, kThreads, [&](int64_t, C x) { sum += x; });
+      part = sum;
     } else if (phase == kHalvings + 1) {
       own.mean = shared.parts[0][0] / C(n.length);
     } else if (phase == kHalvings + 2) {
-      part = C(0);
-      for (int64_t i = thread; i < n.length; i += kThreads) {
-        const C gap = load<C>(n.in, base + i) - own.mean;
-        part += gap * gap;
-      }
+      C sum(0);
+      over_row<C>(n.in, base, 1, n.length, thread, kThreads,
+                  [&](int64_t, C x) { sum += (x - own.mean) * (x - own.mean); });
+      part = sum;
     } else if (phase < phases() - 1) {
       shared.halve(phase <= kHalvings ? phase - 1 : phase - kHalvings - 3, thread, false);
     } else {
       const C rstd = C(1) / C(sqrt(shared.parts[0][0] / C(n.length) + C(n.eps)));
-      for (int64_t i = thread; i < n.length; i += kThreads) {
-        C y = (load<C>(n.in, base + i) - own.mean) * rstd;
+      map_row<C>(n.in, base, 1, n.out, base, 1, n.length, thread, kThreads, [&](int64_t i, C x) {
+        C y = (x - own.mean) * rstd;
         if (n.weight.data) y *= load<C>(n.weight, n.channel(row, i));
         if (n.bias.data) y += load<C>(n.bias, n.channel(row, i));
-        store<C>(n.out, base + i, y);
-      }
+        return y;
+      });
       if (thread == 0) {
         store<C>(n.mean, row, own.mean);
         store<C>(n.rstd, row, rstd);

@@ -12,6 +12,12 @@ namespace {
 
 Array array_of(const Tensor& tensor) { return tensor ? tensor.array() : Array{}; }
 
+/// How many threads of packs lie beside each other over so many channels.
+int32_t threads_across(int64_t packs) {
+  int32_t across = 1;
+  while (across < 32 && across < packs) across *= 2;
+  return across;
+}
 /// Images as a fold over channels sees them, with memory for its parts.
 class ChannelFold {
  public:
@@ -43,7 +49,7 @@ class ChannelFold {
     int64_t blocks = of_.channels, longest = of_.samples;
     if (tiled_) {
       const int64_t wide = (of_.channels + (c.packed ? 3 : 0)) / (c.packed ? 4 : 1);
-      while (c.across < 32 && c.across < wide) c.across *= 2;
+      c.across = threads_across(wide);
       blocks = (wide + c.across - 1) / c.across;
       longest = (of_.samples + 32 * (256 / c.across) - 1) / (32 * (256 / c.across));  // 32 rows a thread, or more
     }
@@ -63,8 +69,11 @@ class ChannelFold {
   Tensor partial_;
 };
 template <class C>
-void normalise(const Call& call, NormaliseChannels<C> body) {
-  call.launch(body, NormaliseChannels<C>::items(body.count()));
+void normalise(const Call& call, const NormaliseChannels<C>& body) {
+  constexpr int64_t pack = NormaliseTiles<C>::kPack;
+  if (body.of.inner != 1 || !body.packed) return call.launch(body, body.items());
+  const NormaliseTiles<C> tiles{body, threads_across((body.of.channels + pack - 1) / pack), 0};
+  call.launch(tiles, tiles.items());
 }
 
 template <class C>
