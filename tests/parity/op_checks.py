@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from autograd_differences import RANDOM
 from op_agreement import Differs, check, flat
 from op_functions import SEED, Missing, NoCounterpart, counterpart, function_of, method, named
-from op_samples import DTYPES, convert, theirs
+from op_samples import DTYPES, RANDOM, convert, theirs
 
 import taeda
 

@@ -22,6 +22,17 @@ MOST_DIMENSIONS = 64
 DTYPES |= {torch.float16: taeda.float16, torch.bfloat16: taeda.bfloat16}
 DTYPES |= {getattr(torch, n): getattr(taeda, n) for n in ("uint16", "uint32", "uint64")}
 
+# Values are drawn from generators of different kinds, or memory is not initialised.
+RANDOM = {
+    "bernoulli", "cauchy", "empty", "empty_like", "empty_permuted", "empty_strided", "exponential", "geometric",
+    "log_normal", "multinomial", "new_empty", "new_empty_strided", "uniform",
+    "nn.functional.alpha_dropout",
+    "nn.functional.dropout", "nn.functional.dropout2d", "nn.functional.dropout3d",
+    "nn.functional.feature_alpha_dropout", "nn.functional.fractional_max_pool2d",
+    "nn.functional.fractional_max_pool3d", "nn.functional.rrelu", "normal", "rand_like", "randint", "randint_like",
+    "randn", "randn_like", "resize_", "resize_as_",
+}  # fmt: skip
+
 
 def database(module: str, name: str) -> list[Any]:
     """A database of PyTorch's tests. Their helpers import `expecttest`, which the databases do not use."""

@@ -12,9 +12,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="the reference is PyTorch")
 
 sys.path.insert(0, str(Path(__file__).parent))
-from autograd_differences import RANDOM  # noqa: E402
 from op_functions import function_of, known  # noqa: E402
-from op_samples import convert, op_records, tensors, theirs  # noqa: E402
+from op_samples import RANDOM, convert, op_records, tensors, theirs  # noqa: E402
 
 SEED = 20250607
 SAMPLES = 8

@@ -8,10 +8,9 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
-from autograd_differences import RANDOM
 from op_agreement import as_torch
 from op_functions import Missing, NoCounterpart, function_of
-from op_samples import convert, op_records
+from op_samples import RANDOM, convert, op_records
 from torch.utils._pytree import tree_leaves
 
 import taeda
