@@ -272,3 +272,48 @@ def test_a_machine_that_makes_no_sense_is_refused(driver: str) -> None:
     assert run("print(cuda.unavailable_reason())", driver).startswith(
         "plug-in 'cuda': TAEDA_CUDA_DRIVER must be 'simulated'"
     )
+
+
+def test_files_say_where_tensors_were() -> None:
+    shown = run(
+        """
+        import io
+        def loaded(value, **options):
+            file = io.BytesIO()
+            tc.save(value, file)
+            file.seek(0)
+            return tc.load(file, **options)
+        x = tc.ones(2, device="cuda")
+        both = loaded({"there": x, "here": tc.ones(3), "step": 4})
+        print(both["there"].device, both["here"].device, both["step"], loaded(x).device)
+        print(loaded(x, map_location="cpu").device, loaded(x, map_location={"cuda:0": "cpu"}).device)
+        """
+    ).split("\n")
+    assert shown[:2] == ["cuda:0 cpu 4 cuda:0", "cpu cpu"]
+
+
+def test_questions_about_the_device_and_marks_that_programs_leave_in() -> None:
+    shown = run(
+        """
+        kind = tc.get_device_module("cuda")
+        print(kind.is_bf16_supported(), kind.is_bf16_supported(including_emulation=False), kind.is_tf32_supported())
+        marks = kind.nvtx
+        print(marks.range_push("a"), marks.range_push("b"), marks.range_pop(), marks.range_pop())
+        with marks.range("c"):
+            marks.mark("d")
+            marks.range_end(marks.range_start("e"))
+        """
+    ).split("\n")
+    assert shown[:2] == ["True True True", "0 1 1 0"]
+    shown = run(
+        """
+        kind = tc.get_device_module("cuda")
+        print(kind.is_bf16_supported(), kind.is_tf32_supported())
+        try:
+            kind.nvtx.range_push("a")
+        except RuntimeError as error:
+            print(error)
+        """,
+        driver="toaster",
+    ).split("\n")
+    assert shown[0] == "False False" and "there is no such profiler" in shown[1]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
@@ -264,21 +266,59 @@ def _when_there(module: Any, callable: Callable[[], Any], **kwargs: Any) -> None
 
 
 def _marks(module: Any) -> ModuleType:
-    """The module `nvtx` of a kind: marks for a vendor's profiler, which raise RuntimeError when they are made."""
-    made = ModuleType(f"{module.__name__}.nvtx", "Marks for a vendor's profiler, which is not there.")
+    """The module `nvtx` of a kind: marks for a vendor's profiler.
 
-    def mark(*args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError(
-            f"{made.__name__}: there is no such profiler; taeda.profiler.record_function marks ranges"
-        )
+    Where there is a device they count their depth as PyTorch's do, for programs that leave them in; no profiler hears
+    of them. Without one they raise RuntimeError.
+    """
+    made = ModuleType(
+        f"{module.__name__}.nvtx", "Marks for a vendor's profiler, which hears nothing of them."
+    )
+    state = threading.local()
+    numbers = itertools.count(1)
+
+    def asked() -> None:
+        if not module.is_available():
+            raise RuntimeError(
+                f"{made.__name__}: there is no such profiler; taeda.profiler.record_function marks ranges"
+            )
+
+    def mark(msg: str) -> None:
+        """Accept a mark."""
+        asked()
+
+    def range_push(msg: str) -> int:
+        """Begin a range; how many others it is in."""
+        asked()
+        state.depth = getattr(state, "depth", 0) + 1
+        return int(state.depth) - 1
+
+    def range_pop() -> int:
+        """End the range that was begun last; how many others it is in."""
+        asked()
+        state.depth = max(getattr(state, "depth", 0) - 1, 0)
+        return int(state.depth)
+
+    def range_start(msg: str) -> int:
+        """Begin a range that may end anywhere; its number."""
+        asked()
+        return next(numbers)
+
+    def range_end(range_id: int) -> None:
+        """End such a range."""
+        asked()
 
     @contextmanager
     def marked(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
-        """A context, or a decorator, that raises when it is entered."""
-        mark()
-        yield
+        """A range as a context or decorator."""
+        range_push(msg)
+        try:
+            yield
+        finally:
+            range_pop()
 
-    vars(made).update(dict.fromkeys(("mark", "range_end", "range_pop", "range_push", "range_start"), mark))
+    for function in (mark, range_push, range_pop, range_start, range_end):
+        setattr(made, function.__name__, function)
     vars(made)["range"] = marked
     return made
 

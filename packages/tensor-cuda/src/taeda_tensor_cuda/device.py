@@ -6,6 +6,7 @@ They can be imported, and most be called, on machines without a device.
 from __future__ import annotations
 
 from taeda_tensor_cuda import libraries, memory, unavailable_reason
+from taeda_tensor_cuda.capability import is_bf16_supported, is_tf32_supported
 from taeda_tensor_cuda.graphs import (
     CUDAGraph,
     graph,
@@ -22,7 +23,9 @@ __all__ += [
     "CUDAGraph",
     "graph",
     "graph_pool_handle",
+    "is_bf16_supported",
     "is_current_stream_capturing",
+    "is_tf32_supported",
     "libraries",
     "make_graphed_callables",
     "unavailable_reason",

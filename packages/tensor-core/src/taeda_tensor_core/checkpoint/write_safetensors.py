@@ -38,8 +38,8 @@ class Collector:
     """Walks a nested object: tensors get names and are taken out, the rest becomes JSON.
 
     Attributes:
-        exact: Refuse what would come back as something else: tensors of other classes, with attributes, on no device,
-            or that require grad, and containers of other classes.
+        exact: Refuse what would come back as something else: tensors of other classes, with attributes, on other
+            devices than the cpu, or that require grad, and containers of other classes.
     """
 
     exact: bool = False
@@ -96,7 +96,7 @@ def _check_kept(value: Any, name: str) -> None:
     """Refuse what a file of safetensors gives back without its class or its flags."""
     if isinstance(value, tc.Tensor):
         plain = type(value) is tc.Tensor and not tc._C._state_of(value)
-        kept = plain and not value.requires_grad and value.device.type != "meta"
+        kept = plain and not value.requires_grad and value.device.type == "cpu"
     else:
         kept = not isinstance(value, (Mapping, list, tuple)) or type(value) in (
             dict,
