@@ -117,6 +117,9 @@ def _classes(args: tuple, kwargs: dict[str, Any]) -> list[type]:
 def _linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """A layer in the operators that PyTorch's modes see of it."""
     rows = input if input.dim() == 2 else input.reshape(-1, input.shape[-1])
+    if weight.dim() == 1:  # one number for each row
+        made = rows.mv(weight) if bias is None else rows.mv(weight) + bias
+        return made.view(input.shape[:-1])
     made = rows.mm(weight.t()) if bias is None else _C.addmm(bias, rows, weight.t())
     return made if input.dim() == 2 else made.view((*input.shape[:-1], weight.shape[0]))
 

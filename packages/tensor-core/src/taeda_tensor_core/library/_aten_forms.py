@@ -171,7 +171,8 @@ def _sorted(overload: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Cal
 
 def _by_name(args: tuple[Any, ...]) -> dict[str, Any]:
     given = dict(zip(("dim", "descending", "stable"), args[1:], strict=False))
-    return {name: value for name, value in given.items() if name == "stable" or value not in (-1, False)}
+    defaults = {"dim": -1, "descending": False}
+    return {name: value for name, value in given.items() if value != defaults.get(name)}
 
 
 def _rounded(overload: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
@@ -192,7 +193,9 @@ def _ranged(overload: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Cal
 
 
 def _sliced(overload: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-    return overload, (*args[:2], 0, *args[3:]) if len(args) > 3 and args[2] is None else args, kwargs
+    # Backwards, which PyTorch's operator does not go, it begins at the end.
+    opens = len(args) > 3 and args[2] is None and not (len(args) > 4 and args[4] < 0)
+    return overload, (*args[:2], 0, *args[3:]) if opens else args, kwargs
 
 
 def _spatial(rank: int) -> Callable[..., Call]:
