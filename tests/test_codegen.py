@@ -91,6 +91,7 @@ def contents(folder: Path) -> dict[str, str]:
         ({"schema": '"plus(Tensor self, Tensor other) -> Tensor(a!)"'}, "Tensor(a!)"),
         ({"schema": '"plus(Tensor(a!) self) -> ()"', "forms": "[function]"}, "end in '_'"),
         ({"one_value": "true"}, "one_value"),
+        ({"steps_on": "cpu"}, "steps_on"),
         ({"varargs": "other"}, "varargs"),
         ({"kind": "composite"}, "infer"),
         ({"infer": "'binary(\"plus\", self, other)'"}, "repeats"),
@@ -164,6 +165,18 @@ def test_every_form_reaches_every_output(tmp_path: Path) -> None:
     assert "def plus_(" in written["_ops.pyi"]
     compile(written["_ops.pyi"], "_ops.pyi", "exec")
     assert [op["name"] for op in json.loads(written["ops.json"])] == ["mirror.dims", "plus"]
+
+
+@pytest.mark.parametrize("where", ["", "cpu"])
+def test_halves_are_led_through_float32_everywhere_or_on_the_cpu_alone(tmp_path: Path, where: str) -> None:
+    record = ADD | {"kind": "composite", "steps": "true", "infer": None, "forms": "[function]"}
+    record["schema"] = '"plus(Tensor self, Tensor other) -> Tensor"'
+    record |= {"steps_on": where} if where else {}
+    done = generate(tmp_path, sums=yaml_of({key: value for key, value in record.items() if value}))
+    assert done.returncode == 0, done.stderr
+    written = contents(tmp_path / "out")["dispatch_sums.cpp"]
+    assert "any_half(self, other)" in written
+    assert ("self.device().backend == 0 && any_half" in written) == bool(where)
 
 
 @pytest.mark.parametrize(

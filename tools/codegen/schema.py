@@ -17,7 +17,7 @@ RESULT_TYPES = ("Tensor", "Tensor[]", "bool", "int", "float", "Scalar", "DType")
 FIELDS = {
     "op": str, "schema": str, "forms": list, "aliases": list, "kind": str, "core": bool, "infer": str, "module": str,
     "check": str, "operands": dict, "varargs": str, "impl_inplace": bool, "one_value": bool, "elementwise": bool,
-    "steps": bool, "out_dtype": str, "called_inside": dict, "doc": str,
+    "steps": bool, "steps_on": str, "out_dtype": str, "called_inside": dict, "doc": str,
 }  # fmt: skip
 REQUIRED = {"op", "schema", "forms", "kind", "doc"}
 # Python modules beside the top level that operators may stand in; each is there once an operator is in it.
@@ -102,6 +102,7 @@ class Operator:
     varargs: str | None = None
     impl_inplace: bool = False
     steps: bool = False
+    steps_on: str = ""
     one_value: bool = False
     elementwise: bool = False
     out_dtype: str = "cast"
@@ -331,6 +332,8 @@ def _check_meaning(op: Operator) -> None:
         raise DeclarationError(
             f"{op.where}: 'steps' is for composites whose result has the dtype of their operands"
         )
+    if op.steps_on and (not op.steps or op.steps_on != "cpu"):
+        raise DeclarationError(f"{op.where}: 'steps_on' is cpu, and goes with 'steps'")
     for _, own in op.called_inside:
         if op.kind != "composite" or own not in {a.name for a in op.arguments}:
             raise DeclarationError(
@@ -400,6 +403,7 @@ def parse_record(record: dict, family: str, path: Path) -> Operator:
         varargs=record.get("varargs"),
         impl_inplace=bool(record.get("impl_inplace", False)),
         steps=bool(record.get("steps", False)),
+        steps_on=record.get("steps_on", ""),
         one_value=bool(record.get("one_value", False)),
         elementwise=bool(record.get("elementwise", False)),
         out_dtype=record.get("out_dtype", "cast"),

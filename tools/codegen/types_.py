@@ -108,4 +108,6 @@ def rounded_once(op: Operator, function: str) -> str:
     halves = ", ".join(a.name for a in operands)
     joint = ", ".join(a.name if a.is_tensor_list else f"TensorList(&{a.name}, 1)" for a in operands)
     given = ", ".join(f"in_float32({a.name})" if a in operands else a.name for a in op.arguments)
-    return f"if (any_half({halves})) [[unlikely]] return from_float32({function}({given}), joint_dtype({{{joint}}}));"
+    only = f"{operands[0].name}.device().backend == 0 && " if op.steps_on else ""
+    rounded = f"from_float32({function}({given}), joint_dtype({{{joint}}}))"
+    return f"if ({only}any_half({halves})) [[unlikely]] return {rounded};"

@@ -249,3 +249,22 @@ def test_sums_of_sparse_halves_may_be_infinite():
     assert leaf.grad._nnz() == 2 and [float(f) for f in scaler._found_inf_per_device(optimizer).values()] == [
         1
     ]
+
+
+@pytest.mark.parametrize("dtype", [tc.bfloat16, tc.float16])
+def test_cells_keep_their_state_in_its_dtype(dtype):
+    """Their products are of fewer bits; what goes from step to step is not, as with PyTorch on the cpu."""
+    tc.manual_seed(0)
+    x, h, c = tc.randn(3, 5), tc.randn(3, 4), tc.randn(3, 4)
+    for gates, call in (
+        (4, lambda *weights: tc.ops.lstm_cell(x, [h, c], *weights)),
+        (3, lambda *weights: tc.ops.gru_cell(x, h, *weights)),
+    ):
+        rows = gates * 4
+        weights = tc.randn(rows, 5), tc.randn(rows, 4), tc.randn(rows), tc.randn(rows)
+        expected = call(*weights)
+        with amp.autocast("cpu", dtype=dtype):
+            found = call(*weights)
+        for one, other in zip(*(v if isinstance(v, tuple) else (v,) for v in (found, expected)), strict=True):
+            assert one.dtype is tc.float32
+            assert (one - other).abs().max().item() < 0.05

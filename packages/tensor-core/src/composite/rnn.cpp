@@ -28,6 +28,11 @@ void expect_cell(const char* op, const Tensor& input, const Tensor& hx, const Te
   expect(w_ih.size(0) == w_hh.size(0), op, "w_ih", w_ih, detail::concat(w_hh.size(0), " rows"));
 }
 
+/// Gates in the dtype of the state that they change: autocast computes them in fewer bits.
+Tensor as_state(const Tensor& gates, const Tensor& state) {
+  return gates.dtype() == state.dtype() ? gates : ops::cast(gates, state.dtype());
+}
+
 Tensor simple_cell(const char* op, const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh,
                    const Tensor& b_ih, const Tensor& b_hh) {
   expect_cell(op, input, hx, w_ih, w_hh, 1);
@@ -42,8 +47,8 @@ std::tuple<Tensor, Tensor> lstm_cell(const Tensor& input, TensorList hx, const T
   expect_cell("lstm_cell", input, hx[0], w_ih, w_hh, 4);
   const bool single = input.dim() == 1;
   const auto row = [&](const Tensor& t) { return single ? ops::unsqueeze(t, 0) : t; };
-  const auto [h, c, gates] =
-      ops::lstm_gates(ops::linear(row(input), w_ih, b_ih), ops::linear(row(hx[0]), w_hh, b_hh), row(hx[1]));
+  const auto [h, c, gates] = ops::lstm_gates(as_state(ops::linear(row(input), w_ih, b_ih), hx[1]),
+                                             as_state(ops::linear(row(hx[0]), w_hh, b_hh), hx[1]), row(hx[1]));
   if (single) return {ops::select(h, 0, 0), ops::select(c, 0, 0)};
   return {h, c};
 }
@@ -52,8 +57,8 @@ Tensor gru_cell(const Tensor& input, const Tensor& hx, const Tensor& w_ih, const
   expect_cell("gru_cell", input, hx, w_ih, w_hh, 3);
   const bool single = input.dim() == 1;
   const auto row = [&](const Tensor& t) { return single ? ops::unsqueeze(t, 0) : t; };
-  const Tensor h =
-      std::get<0>(ops::gru_gates(ops::linear(row(input), w_ih, b_ih), ops::linear(row(hx), w_hh, b_hh), row(hx)));
+  const Tensor h = std::get<0>(ops::gru_gates(as_state(ops::linear(row(input), w_ih, b_ih), hx),
+                                              as_state(ops::linear(row(hx), w_hh, b_hh), hx), row(hx)));
   return single ? ops::select(h, 0, 0) : h;
 }
 Tensor rnn_tanh_cell(const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih,
