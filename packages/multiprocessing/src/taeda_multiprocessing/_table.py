@@ -122,6 +122,13 @@ class Table:
                 return arena.at.get(address - arena.base)
         return None
 
+    def is_alone(self, address: int) -> bool:
+        """Whether no other process holds the block that begins at an address, and no message."""
+        self._settle()
+        with self._lock:
+            place = self.find(address)
+            return place is None or place.arena.is_free(place.block)
+
     def send(self, address: int) -> Handle | None:
         """A handle of the block that begins at an address, for one message; the caller holds the block."""
         handle = None
@@ -277,9 +284,10 @@ if supported:
         after_in_child=_table.after_fork_in_child,
     )
 
-allocate, find, send, receive, leave_dead = (
+allocate, find, is_alone, send, receive, leave_dead = (
     _table.allocate,
     _table.find,
+    _table.is_alone,
     _table.send,
     _table.receive,
     _table.leave_dead,

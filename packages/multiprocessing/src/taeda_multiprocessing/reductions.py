@@ -7,7 +7,7 @@ import threading
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
-from taeda_multiprocessing import _table
+from taeda_multiprocessing import _table, devices
 from taeda_multiprocessing._table import leave_dead
 from taeda_registry import resolve
 from taeda_registry.slots import tensor
@@ -25,12 +25,14 @@ __all__ = [
 
 
 def is_shared(self: Any) -> bool:
-    """Whether the tensor's memory can be mapped by other processes.
+    """Whether the tensor's memory can be mapped by other processes; that of devices that share theirs always can.
 
     Example:
         >>> taeda.zeros(3).share_memory_().is_shared()
         True
     """
+    if self.device.type != "cpu":
+        return devices.shares(self.device)
     return _table.find(tensor.sharing.storage_facts(self)[0]) is not None
 
 
@@ -145,9 +147,10 @@ def _reduce_tensor(value: Any) -> Any:
             "cannot be sent, since its graph cannot follow it; send tensor.detach()"
         )
     _try_move([value])
+    reduced = devices.reduced(value)
     if not value.requires_grad:
-        return NotImplemented
-    rebuild, arguments, *state = value.__reduce_ex__(4)
+        return NotImplemented if reduced is None else reduced
+    rebuild, arguments, *state = value.__reduce_ex__(4) if reduced is None else reduced
     grad = value.grad if value.grad is not None and is_shared(value.grad) else None
     return rebuild_with_grad, (rebuild, arguments, grad), *state
 
@@ -176,6 +179,8 @@ def reduce_tensor(value: Any) -> tuple[Any, tuple[Any, ...]]:
 
 def _reduce_memory(memory: Any) -> Any:
     data = memory.data
+    if data.device.type != "cpu":
+        return devices.lend(memory)
     handle = _table.send(data.data_ptr())
     if handle is not None:
         return rebuild_memory, (handle,)
@@ -228,3 +233,4 @@ def init_reductions() -> None:
     tensor.Tensor.is_shared = is_shared
     tensor.Tensor.share_memory_ = share_memory_
     getattr(tensor, "overridable", list)([is_shared, share_memory_])
+    getattr(tensor.sharing, "collectors", []).append(devices.collect)

@@ -211,10 +211,27 @@ PyObject* memory_export(PyObject*, PyObject* o) {
     return Py_BuildValue("ny#", Py_ssize_t(storage.nbytes), description.data(), Py_ssize_t(description.size()));
   });
 }
-Ref<Storage> imported(Device device, size_t nbytes, std::string_view description) {
+/// How the backend ends an import, and what is to be let go of afterwards.
+struct Lent {
+  void (*release)(void*, size_t, void*);
+  void* context;
+  PyObject* lease;
+};
+void end_lease(void* data, size_t nbytes, void* given) {
+  const std::unique_ptr<Lent> lent(static_cast<Lent*>(given));
+  if (lent->release) lent->release(data, nbytes, lent->context);
+  if (!Py_IsInitialized()) return;
+  const Gil gil;
+  Py_DECREF(lent->lease);
+}
+Ref<Storage> imported(Device device, size_t nbytes, std::string_view description, PyObject* lease) {
   Backend& owner = sharing_backend("import_memory", device);
   Ref<Storage> storage = borrow_storage(nullptr, 0, device, false, nullptr, nullptr);
   if (nbytes) owner.memory_import(*storage, nbytes, description);
+  if (lease != Py_None) {
+    storage->context = new Lent{storage->release, storage->context, Py_NewRef(lease)};
+    storage->release = end_lease;
+  }
   return storage;
 }
 Shape shape_of(PyObject* tuple) {
@@ -223,14 +240,14 @@ Shape shape_of(PyObject* tuple) {
   ensure(!PyErr_Occurred());
   return shape;
 }
-/// (device, dtype, sizes, strides, offset, bytes of the storage, description)
+/// (device, dtype, sizes, strides, offset, bytes of the storage, description, what is kept as long as it is used)
 PyObject* memory_import(PyObject*, PyObject* args) {
-  PyObject *device, *dtype, *sizes, *strides;
+  PyObject *device, *dtype, *sizes, *strides, *lease = Py_None;
   long long offset, nbytes;
   const char* text;
   Py_ssize_t length;
-  if (!PyArg_ParseTuple(args, "OOO!O!LLy#", &device, &dtype, &PyTuple_Type, &sizes, &PyTuple_Type, &strides, &offset,
-                        &nbytes, &text, &length))
+  if (!PyArg_ParseTuple(args, "OOO!O!LLy#|O", &device, &dtype, &PyTuple_Type, &sizes, &PyTuple_Type, &strides, &offset,
+                        &nbytes, &text, &length, &lease))
     return nullptr;
   return guarded([&] {
     const std::optional<Device> where = as_device(device);
@@ -247,7 +264,7 @@ PyObject* memory_import(PyObject*, PyObject* args) {
     check(first + reach.low >= 0 && reach.high <= nbytes - first, ErrorKind::Value,
           "import_memory: argument 'handle' has a tensor of shape ", shape_text(shape), " that leaves its memory of ",
           nbytes, " bytes");
-    return wrap(from_storage(imported(*where, size_t(nbytes), {text, size_t(length)}), shape,
+    return wrap(from_storage(imported(*where, size_t(nbytes), {text, size_t(length)}, lease), shape,
                              settled_strides(shape, steps), first, *type));
   });
 }

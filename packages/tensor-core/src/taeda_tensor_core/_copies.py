@@ -21,11 +21,16 @@ def _plain_bytes(tensor: Tensor) -> bytes:
 
 def _storage_key(tensor: Tensor) -> tuple[str, int, int] | None:
     """What names the storage while it lives; None where tensors cannot be shown as views of one run of bytes."""
+    return _place_of(tensor) if tensor.device.type == "cpu" else None
+
+
+def _place_of(tensor: Tensor) -> tuple[str, int, int] | None:
+    """The same on any device that has memory."""
     address, size, _, _, first = tensor._storage_facts()
     item = tensor.itemsize
-    if tensor.device.type != "cpu" or not size or size % item or (first - address) % item:
+    if not size or size % item or (first - address) % item:
         return None
-    return "storage", address, size
+    return str(tensor.device), address, size
 
 
 def _storage_bytes(tensor: Tensor) -> Tensor:
@@ -127,17 +132,25 @@ def rebuild_generator(device: Any, state: Tensor) -> Generator:
     return Generator(device).set_state(state)
 
 
+def _over_memory(tensor: Tensor, key: tuple) -> tuple:
+    place = (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
+    state = _C._state_of(tensor)
+    return rebuild_view, (type(tensor), _memory_of(tensor, key), *place, tensor.requires_grad, state)
+
+
+def reduced_over_memory(tensor: Tensor) -> tuple | None:
+    """How a tensor of any device is pickled as a view of its storage, for messages that carry storages by handles.
+
+    None where it cannot be shown as one: without memory, or off its storage's raster.
+    """
+    key = _place_of(tensor)
+    return None if key is None else _over_memory(tensor, key)
+
+
 def __reduce_ex__(self: Tensor, protocol: int) -> tuple:
     key = _storage_key(self)
     if key is not None:
-        place = (self.dtype, tuple(self.shape), self.stride(), self.storage_offset())
-        return rebuild_view, (
-            type(self),
-            _memory_of(self, key),
-            *place,
-            self.requires_grad,
-            _C._state_of(self),
-        )
+        return _over_memory(self, key)
     meta = self.device.type == "meta"
     last = self.is_contiguous(memory_format="channels_last") and not self.is_contiguous()
     data = None if meta else _plain_bytes(self)

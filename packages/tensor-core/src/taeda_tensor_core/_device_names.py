@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from taeda_tensor_core import _C, _device_modules, _plugins, backends, legacy_types, streams
+from taeda_tensor_core import _C, _device_modules, _plugins, backends, legacy_types, sharing, streams
 
 #: Questions that have one answer without such devices, and without a backend that says more.
 _ANSWERS: dict[str, Any] = {
@@ -29,7 +29,7 @@ _PEAK = frozenset({"max_memory_allocated", "max_memory_reserved", "max_memory_ca
 _RESET_PEAK = frozenset({"reset_peak_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached"})
 #: What changes settings that nothing reads.
 _NOTHING = frozenset({
-    "reset_accumulated_memory_stats", "ipc_collect", "set_sync_debug_mode", "empty_host_cache",
+    "reset_accumulated_memory_stats", "set_sync_debug_mode", "empty_host_cache",
     "reset_accumulated_host_memory_stats", "reset_peak_host_memory_stats", "set_per_process_memory_fraction",
     "caching_allocator_enable", "_record_memory_history",
 })  # fmt: skip
@@ -206,6 +206,12 @@ def _can_access_peer(module: Any, device: Any, peer_device: Any) -> bool:
     return places[0] != places[1] and backends.capabilities(module._device)["peer-copies"]
 
 
+def _collect_lent() -> None:
+    """Let go of memory that was sent to other processes and that none of them holds any more."""
+    for collect in sharing.collectors:
+        collect()
+
+
 def _capability(module: Any, device: Any = None) -> tuple[int, ...] | None:
     """Major and minor number of what a device can do; None where its backend tells none."""
     found = module.get_device_properties(device).get("capability")
@@ -230,6 +236,7 @@ def _makers(module: Any, kind: str) -> dict[str, Callable[[], Any]]:
         "memory_stats": lambda: functools.partial(_memory_stats, module),
         "memory_stats_as_nested_dict": lambda: functools.partial(_nested, module),
         "caching_allocator_disabled": lambda: _caching_allocator_disabled,
+        "ipc_collect": lambda: _collect_lent,
         "memory_summary": lambda: functools.partial(_memory_summary, module),
         "can_device_access_peer": lambda: functools.partial(_can_access_peer, module),
         "mem_get_info": lambda: lambda device=None: _free_and_total(module, device),

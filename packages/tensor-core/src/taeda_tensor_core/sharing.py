@@ -8,17 +8,22 @@ from typing import Any
 
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
-from taeda_tensor_core._copies import Memory, shown_over, storage_bytes
+from taeda_tensor_core._copies import Memory, reduced_over_memory, shown_over, storage_bytes
 
 __all__ = [
     "Memory",
     "at_end",
+    "collectors",
     "export_memory",
     "import_memory",
+    "reduced_over_memory",
     "shown_over",
     "storage_bytes",
     "storage_facts",
 ]
+
+#: What lets go of memory that was sent to other processes, as far as none of them holds it; for who sends memory.
+collectors: list[Callable[[], object]] = []
 
 #: Stands before each handle; the number is that of the layout of the rest.
 _MARK = b"taeda memory 1\n"
@@ -71,11 +76,12 @@ def export_memory(tensor: Tensor) -> bytes:
     return _MARK + json.dumps(facts).encode() + b"\n" + description
 
 
-def import_memory(handle: bytes) -> Tensor:
+def import_memory(handle: bytes, lease: object = None) -> Tensor:
     """The tensor that a handle of `export_memory` stands for; its memory is that of the process that made it.
 
     Args:
         handle: Bytes from a process that is trusted: they name memory.
+        lease: Is kept until the memory is used no more, and then let go: by its end others can know that.
 
     Raises:
         ValueError: These are no such bytes, or the tensor would leave its memory.
@@ -88,7 +94,7 @@ def import_memory(handle: bytes) -> Tensor:
     try:
         layout = tuple(facts["sizes"]), tuple(facts["strides"]), facts["offset"], facts["nbytes"]
         device, dtype = _C.device(facts["device"]), getattr(_C, facts["dtype"])
-        return _C._memory_import(device, dtype, *layout, description)
+        return _C._memory_import(device, dtype, *layout, description, lease)
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise _strange(f"its facts are {facts}") from error
 

@@ -24,10 +24,12 @@ Status Imports::close(int device, Address address) {
   if (place == places_.end()) return Status::InvalidValue;
   const auto found = opened_.find(place->second);
   places_.erase(place);
-  if (--found->second.uses > 0) return Status::Ok;
+  // Whoever shared it takes it back now, and knows nothing of our streams.
+  const Status waited = driver_.synchronize(device);
+  if (--found->second.uses > 0) return waited;
   const Address start = found->second.start;
   opened_.erase(found);
-  const Status waited = driver_.synchronize(device), closed = driver_.close_shared(device, start);
+  const Status closed = driver_.close_shared(device, start);
   return waited == Status::Ok ? closed : waited;
 }
 bool Imports::contains(int device, Address address) {

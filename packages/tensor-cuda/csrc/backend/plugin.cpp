@@ -119,6 +119,10 @@ int32_t memory_export(void*, int32_t index, void* data, size_t, void* descriptio
     Description found{};
     std::memcpy(found.mark, kSharedMark, sizeof found.mark);
     const Status status = machine->driver().share(index, address_of(data), found.handle, found.offset);
+    if (status == Status::InvalidValue)
+      return api->set_error(TAEDA_E_NOT_IMPLEMENTED,
+                            "cuda: memory_export: the driver shares no such memory; that of segments that expand "
+                            "(expandable_segments:True) is none that it does");
     if (status != Status::Ok) return failed("memory_export", status);
     std::memcpy(description, &found, sizeof found);
     *size = sizeof found;
@@ -133,7 +137,8 @@ int32_t memory_import(void*, int32_t index, const void* description, size_t size
       return api->set_error(TAEDA_E_VALUE, "cuda: memory_import: this is no description of the backend's memory");
     Address address = 0;
     const Status status = machine->imports().open(index, found.handle, found.offset, address);
-    if (status == Status::InvalidValue)
+    // Drivers say one or the other of memory that is gone, or that is the process's own.
+    if (status == Status::InvalidValue || status == Status::InvalidHandle || status == Status::InvalidContext)
       return api->set_error(
           TAEDA_E_VALUE,
           "cuda: memory_import: the memory cannot be opened; the process that shared it has ended, or "

@@ -19,6 +19,8 @@ enum class Status : int {
   OutOfMemory = 2,
   NotInitialized = 3,
   NoDevice = 100,
+  InvalidContext = 201,
+  InvalidHandle = 400,
   IllegalAddress = 700,
   LaunchFailed = 719,
   NotReady = 600,
