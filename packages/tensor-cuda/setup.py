@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 import sysconfig
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -145,7 +146,9 @@ class BuildLibrary(build_ext):
     def _make(step: tuple[Path, list[str]]) -> None:
         target, command = step
         if stale(target, command):
+            begin = time.time()
             subprocess.run([*command, "-MMD", "-MF", str(target.with_suffix(".d"))], check=True)
+            os.utime(target, (begin, begin))  # what changes while it is compiled is newer
             target.with_suffix(".command").write_text(" ".join(command))
 
     @staticmethod

@@ -172,8 +172,10 @@ template <class C>
 TAEDA_HD inline C load(Array a, int64_t i) {
   if constexpr (is_float<C>)
     if (a.dtype == TAEDA_FLOAT32) return C(at<const float>(a.data)[i]);
-  if constexpr (is_same<C, float>)
-    if (a.dtype == TAEDA_BFLOAT16) return to_float(at<const BFloat16>(a.data)[i]);
+  if constexpr (is_float<C>)
+    if (a.dtype == TAEDA_BFLOAT16) return C(to_float(at<const BFloat16>(a.data)[i]));
+  if constexpr (is_same<C, int64_t>)
+    if (a.dtype == TAEDA_INT64) return at<const int64_t>(a.data)[i];
   return load_any<C>(a.data, a.dtype, i);
 }
 template <class C>

@@ -25,7 +25,7 @@ enum class Lies : int32_t {
 struct Operand {
   Array array;
   Lies lies = Lies::Straight;
-  int32_t packed = 0;  // aligned for rows of several elements
+  int32_t packed = 0;  // 1: its begin is aligned for packs of elements, 2: so is each pack of a row
   Number number;
   int64_t strides[kDims];
   TAEDA_HD int64_t times() const { return strides[0]; }
@@ -39,8 +39,8 @@ struct Operand {
 template <int N>
 struct Elements {
   int64_t n;
-  int32_t ndim, divides;   // whether a second operand of 0 is an error
-  int32_t many, reserved;  // whether threads take several packs
+  int32_t ndim, divides;  // whether a second operand of 0 is an error
+  int32_t many, in_rows;  // whether threads take several packs; whether no pack goes beyond the last dimension
   int64_t sizes[kDims];
   Operand out, in[N];
   Number numbers[3];
@@ -76,6 +76,7 @@ TAEDA_HD inline bool with_usual_type(int dtype, const F& f) {
       if (dtype == TAEDA_FLOAT64) return f.template operator()<double>(), true;
     if (dtype == TAEDA_FLOAT16) return f.template operator()<Half>(), true;
     if (dtype == TAEDA_BFLOAT16) return f.template operator()<BFloat16>(), true;
+    if (dtype == TAEDA_BOOL) return f.template operator()<bool>(), true;  // a mask
   } else if constexpr (is_complex<C>) {
     if (dtype == TAEDA_COMPLEX64) return f.template operator()<Complex64>(), true;
     if (dtype == TAEDA_COMPLEX128) return f.template operator()<Complex128>(), true;
@@ -105,10 +106,15 @@ struct Elementwise {
     }
     return line.at(x);
   }
+  /// Whether the elements of a pack lie beside each other, aligned.
+  TAEDA_HD bool in_pack(const Operand& o) const {
+    return o.lies == Lies::Straight ? o.packed != 0 : o.lies == Lies::Strided && e.in_rows && o.packed == 2;
+  }
   /// The elements from `first` on of an operand; `count` of V are there, and where `off` says they lie.
-  TAEDA_HD void fetch(const Operand& o, int64_t first, int count, const int64_t* off, C (&x)[V]) const {
-    if (o.lies == Lies::Straight && o.packed && count == V) {
-      if (with_usual_type<C>(o.array.dtype, [&]<class T>() { fetch_pack<C, T, V>(o.array.data, first, x); })) return;
+  TAEDA_HD void fetch(const Operand& o, int64_t first, int count, int64_t* off, C (&x)[V]) const {
+    if (count == V && in_pack(o)) {
+      const int64_t begin = o.lies == Lies::Straight ? first : off[0];
+      if (with_usual_type<C>(o.array.dtype, [&]<class T>() { fetch_pack<C, T, V>(o.array.data, begin, x); })) return;
     }
     if (o.lies == Lies::Number || o.lies == Lies::Alone) {
       const C value = o.lies == Lies::Number ? o.number.template as<C>() : load<C>(o.array, 0);
@@ -125,9 +131,15 @@ struct Elementwise {
   /// Where the elements lie in the operands, the output last.
   TAEDA_HD void places(int64_t first, int count, int64_t* off) const {
     for (int v = 0; v < count; ++v, off += N + 1) {
+      const int last = e.ndim - 1;
+      if (v > 0 && e.in_rows) {
+        for (int k = 0; k < N; ++k) off[k] = off[k - N - 1] + e.in[k].strides[last];
+        off[N] = off[-1] + e.out.strides[last];
+        continue;
+      }
       int64_t i = first + v;
       for (int k = 0; k <= N; ++k) off[k] = 0;
-      for (int d = e.ndim - 1; d >= 0; --d) {
+      for (int d = last; d >= 0; --d) {
         const int64_t next = d == 0 ? 0 : quotient(i, e.sizes[d]), place = i - next * e.sizes[d];
         for (int k = 0; k < N; ++k) off[k] += place * e.in[k].strides[d];
         off[N] += place * e.out.strides[d];
@@ -212,8 +224,9 @@ struct Elementwise {
       for (int k = 0; k < N; ++k) operands[k] = x[k][v];
       y[v] = one(line, operands);
     }
-    if (straight && e.out.packed && count == V) {
-      if (with_usual_type<R>(e.out.array.dtype, [&]<class T>() { put_pack<R, T, V>(e.out.array.data, first, y); }))
+    if (count == V && in_pack(e.out)) {
+      const int64_t begin = straight ? first : off[N];
+      if (with_usual_type<R>(e.out.array.dtype, [&]<class T>() { put_pack<R, T, V>(e.out.array.data, begin, y); }))
         return;
     }
     for (int v = 0; v < count; ++v) store<R>(e.out.array, straight ? first + v : off[v * (N + 1) + N], y[v]);

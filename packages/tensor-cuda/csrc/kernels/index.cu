@@ -1,4 +1,4 @@
-// Kernels of indexing and order.
+// Kernels of indexing.
 #include "kernels/index.h"
 
 #define TAEDA_FAMILY "index"
@@ -23,10 +23,5 @@ TAEDA_KERNEL(embedding_backward_d, EmbeddingBackward<double>)
 TAEDA_KERNEL(embedding_backward_c, EmbeddingBackward<Complex128>)
 TAEDA_KERNEL(nonzero_count, CountNonzero)
 TAEDA_KERNEL(nonzero_write, WriteNonzero)
-TAEDA_KERNEL(sort_places, FillPlaces)
-TAEDA_KERNEL(merge_i, Merge<int64_t>)
-TAEDA_KERNEL(merge_u, Merge<uint64_t>)
-TAEDA_KERNEL(merge_d, Merge<double>)
-TAEDA_KERNEL(arrange, Arrange)
 
 }  // namespace taeda::cuda

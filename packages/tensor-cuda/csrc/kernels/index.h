@@ -1,32 +1,8 @@
-// Picking and placing elements, and putting them in order. What adds up does so in the order of the elements.
+// Picking and placing elements. What adds up does so in the order of the elements.
 #pragma once
-#include "kernels/launch.h"
+#include "kernels/items.h"
 
 namespace taeda::cuda {
-
-struct alignas(8) Sixteen {
-  uint64_t halves[2];
-};
-/// One element as bytes.
-TAEDA_HD inline void copy_item(int size, Address to, int64_t i, Address from, int64_t j) {
-  switch (size) {
-    case 1: at<uint8_t>(to)[i] = at<const uint8_t>(from)[j]; return;
-    case 2: at<uint16_t>(to)[i] = at<const uint16_t>(from)[j]; return;
-    case 4: at<uint32_t>(to)[i] = at<const uint32_t>(from)[j]; return;
-    case 8: at<uint64_t>(to)[i] = at<const uint64_t>(from)[j]; return;
-    default: at<Sixteen>(to)[i] = at<const Sixteen>(from)[j]; return;
-  }
-}
-
-TAEDA_HD inline void clear_item(int size, Address to, int64_t i) {
-  switch (size) {
-    case 1: at<uint8_t>(to)[i] = 0; return;
-    case 2: at<uint16_t>(to)[i] = 0; return;
-    case 4: at<uint32_t>(to)[i] = 0; return;
-    case 8: at<uint64_t>(to)[i] = 0; return;
-    default: at<Sixteen>(to)[i] = {}; return;
-  }
-}
 
 /// out[i] = self[..., index[i], ...]: row-major index and output, `self` as it lies.
 struct Gather {
@@ -40,17 +16,19 @@ struct Gather {
     if (within(report, place, limit)) copy_item(item, out.data, i, self.data, others.offset(i) + place * step);
   }
 };
-/// Rows of a row-major tensor (outer, limit, inner) by an index over the middle.
+/// Rows of a row-major tensor (outer, limit, inner) by an index over the middle; inner counts units of bytes.
 struct Select {
   int64_t inner, count, limit;
   Array self, index, out;
-  int32_t item, wraps;  // negative indices count from the end
+  int32_t unit, wraps;  // negative indices count from the end
   Report report;
   TAEDA_HD void operator()(int64_t i) const {
-    const int64_t rest = i % inner, row = i / inner, k = row % count, outer = row / count;
-    int64_t place = load<int64_t>(index, k);
+    // Divisions are most of the work: without something to divide there are none.
+    const int64_t row = inner == 1 ? i : quotient(i, inner), rest = i - row * inner;
+    const int64_t outer = row < count ? 0 : quotient(row, count);
+    int64_t place = load<int64_t>(index, row - outer * count);
     if (wraps && place < 0) place += limit;
-    if (within(report, place, limit)) copy_item(item, out.data, i, self.data, (outer * limit + place) * inner + rest);
+    if (within(report, place, limit)) copy_unit(unit, out.data, i, self.data, (outer * limit + place) * inner + rest);
   }
 };
 
@@ -108,7 +86,7 @@ template <class Do>
 struct ScatterRuns {
   Scatter s;
   TAEDA_HD void operator()(int64_t at_order) const {
-    const int64_t line = at_order / s.length, k = at_order % s.length;
+    const int64_t line = quotient(at_order, s.length), k = at_order - line * s.length;
     const int64_t* const order = at<const int64_t>(s.order) + line * s.length;
     const int64_t target = s.target(line, order[k]);
     if (k > 0 && s.target(line, order[k - 1]) == target) return;
@@ -130,7 +108,7 @@ struct EmbeddingBackward {
   int32_t by_count, reserved;
   Report report;
   TAEDA_HD void operator()(int64_t i) const {
-    const int64_t k = i / inner, column = i % inner;
+    const int64_t k = quotient(i, inner), column = i - k * inner;
     const int64_t* const places = at<const int64_t>(order);
     const int64_t target = load<int64_t>(index, places[k]);
     if (k > 0 && load<int64_t>(index, places[k - 1]) == target) return;
@@ -174,57 +152,6 @@ struct WriteNonzero {
       }
       ++row;
     }
-  }
-};
-
-// --- order ---
-
-struct FillPlaces {
-  int64_t length;
-  Address places;
-  TAEDA_HD void operator()(int64_t i) const { at<int64_t>(places)[i] = i % length; }
-};
-/// One step of merging: runs of `width` in order become runs of twice that. Each element finds its own place.
-template <class C>
-struct Merge {
-  int64_t length, width;
-  Array keys;  // row-major lines
-  Address from, to;
-  int32_t descending, reserved;
-  TAEDA_HD bool before(C a, C b) const {
-    const bool nan_a = a != a, nan_b = b != b;
-    if (nan_a || nan_b) return descending ? nan_a && !nan_b : nan_b && !nan_a;
-    return descending ? b < a : a < b;
-  }
-  TAEDA_HD void operator()(int64_t i) const {
-    const int64_t line = i / length, k = i % length, base = line * length;
-    const int64_t* const places = at<const int64_t>(from) + base;
-    const int64_t pair = k / (2 * width) * (2 * width), middle = pair + width;
-    const bool left = k < middle;
-    const C key = load<C>(keys, base + places[k]);
-    // How many of the other run come before: of the right one those that are less, of the left one also equal ones.
-    int64_t low = left ? middle : pair, high = left ? middle + width : middle;
-    low = low < length ? low : length;
-    high = high < length ? high : length;
-    const int64_t begin = low;
-    while (low < high) {
-      const int64_t half = low + (high - low) / 2;
-      const C other = load<C>(keys, base + places[half]);
-      if (left ? before(other, key) : !before(key, other)) low = half + 1;
-      else high = half;
-    }
-    const int64_t own = k - (left ? pair : middle);
-    at<int64_t>(to)[base + pair + own + (low - begin)] = places[k];
-  }
-};
-/// Elements of lines in a given order.
-struct Arrange {
-  int64_t length;
-  Array from, to;
-  Address order;
-  int32_t item, reserved;
-  TAEDA_HD void operator()(int64_t i) const {
-    copy_item(item, to.data, i, from.data, i / length * length + at<const int64_t>(order)[i]);
   }
 };
 

@@ -124,7 +124,7 @@ TAEDA_HD inline State joined_in_order(State a, State b) {
 template <class Op>
 TAEDA_HD inline auto folded(const Fold& fold, int64_t origin, int64_t first, int64_t end, int64_t step) {
   using C = typename Op::Input;
-  constexpr int kAtOnce = 4;
+  constexpr int kAtOnce = 8;
   auto state = Op::start();
   int64_t i = first;
   if (fold.across.ndim <= 1) {
@@ -148,25 +148,32 @@ template <class Op>
 TAEDA_HD inline auto folded_packs(const Fold& fold, int64_t origin, int64_t begin, int64_t end, int thread,
                                   int threads) {
   using C = typename Op::Input;
-  constexpr int kPack = 4, kAtOnce = 2;
+  constexpr int kAtOnce = 4;
   auto state = Op::start();
   const bool straight = fold.across.ndim == 1 && fold.across.strides[0] == 1;
   bool done = false;
   if (straight)
     with_usual_type<C>(fold.in.dtype, [&]<class T>() {
+      constexpr int kPack = sizeof(T) >= 8 ? 2 : sizeof(T) == 4 ? 4 : 8;
+      using Several = Pack<T, kPack>;
       const Address first = fold.in.data + uint64_t(origin + begin) * sizeof(T);
-      if (first % (kPack * sizeof(T)) != 0) return;
+      if (first % sizeof(Several) != 0) return;
+      const Several* const from = at<const Several>(first);
       const int64_t packs = (end - begin) / kPack;
-      for (int64_t u = thread; u < packs; u += kAtOnce * threads) {
-        C x[kAtOnce][kPack];
+      const auto take = [&](const Several& x, int64_t u) {
         TAEDA_UNROLL
-        for (int k = 0; k < kAtOnce; ++k)
-          if (u + k * threads < packs) fetch_pack<C, T, kPack>(first, (u + k * threads) * kPack, x[k]);
+        for (int v = 0; v < kPack; ++v)
+          state = Op::join(state, Op::take(number_as<C>(x.values[v]), begin + u * kPack + v));
+      };
+      int64_t u = thread;
+      for (; u + (kAtOnce - 1) * threads < packs; u += kAtOnce * threads) {
+        Several x[kAtOnce];
         TAEDA_UNROLL
-        for (int k = 0; k < kAtOnce; ++k)
-          for (int v = 0; v < kPack && u + k * threads < packs; ++v)
-            state = Op::join(state, Op::take(x[k][v], begin + (u + k * threads) * kPack + v));
+        for (int k = 0; k < kAtOnce; ++k) x[k] = from[u + k * threads];
+        TAEDA_UNROLL
+        for (int k = 0; k < kAtOnce; ++k) take(x[k], u + k * threads);
       }
+      for (; u < packs; u += threads) take(from[u], u);
       for (int64_t i = begin + packs * kPack + thread; i < end; i += threads)
         state = Op::join(state, Op::take(number_as<C>(at<const T>(first)[i - begin]), i));
       done = true;
@@ -236,16 +243,31 @@ struct FoldTile {
     }
   }
 };
-/// A thread for each output that came in parts.
+/// Outputs that came in parts: 32 threads take an output's parts in turn, and one of them joins what these found.
 template <class Op>
 struct FoldParts {
+  static constexpr int kThreads = 256, kAcross = 32, kRows = kThreads / kAcross;
+  using State = decltype(Op::start());
   Fold fold;
-  TAEDA_HD void operator()(int64_t output) const {
-    using State = decltype(Op::start());
+  int64_t outputs;
+  struct Shared {
+    State states[kThreads];
+  };
+  struct Own {};
+  TAEDA_HD int phases() const { return 2; }
+  TAEDA_HD void run(int phase, int64_t item, int thread, Shared& shared, Own&) const {
+    const int64_t output = item * kRows + thread / kAcross;
+    const int lane = thread % kAcross;
+    if (output >= outputs) return;
+    const State* const parts = at<const State>(fold.partial) + output * fold.parts;
     State state = Op::start();
-    for (int64_t k = 0; k < fold.parts; ++k)
-      state = Op::join(state, at<const State>(fold.partial)[output * fold.parts + k]);
-    fold.finish(output, state);
+    if (phase == 0) {
+      for (int64_t k = lane; k < fold.parts; k += kAcross) state = joined_in_order<Op>(state, parts[k]);
+      shared.states[thread] = state;
+    } else if (lane == 0) {
+      for (int k = 0; k < kAcross; ++k) state = joined_in_order<Op>(state, shared.states[thread + k]);
+      fold.finish(output, state);
+    }
   }
 };
 
@@ -255,6 +277,8 @@ struct Scan {
   Walk from, to;  // where lines begin
   int64_t length, step_from, step_to;
   Array in, out, places;  // which lie as the output does
+  int64_t parts, part;    // of a line: so many of so many elements
+  Address partial;        // states of parts: what they come to, later what comes before them
   template <class State>
   TAEDA_HD void put(int64_t line, int64_t i, State s) const {
     using C = decltype(s.value);
@@ -276,35 +300,84 @@ struct ScanEach {
     for (int64_t i = 0; i < scan.length; ++i) scan.put(line, i, state = Op::join(state, scan.get<Op>(line, i)));
   }
 };
-/// A block for each line: threads fold a stretch each, one adds these up, and all go through their stretch again.
-template <class Op>
+/// What the threads before a thread of a block have together, joined in order.
+template <class State>
+struct StatesBefore {
+  static constexpr int kThreads = 256, kGroup = 16;
+  State states[kThreads], groups[kThreads / kGroup];
+  /// A phase between writing states and asking for them.
+  template <class Op>
+  TAEDA_HD void fold(int thread) {
+    if (thread >= kThreads / kGroup) return;
+    State sum = Op::start();
+    for (int j = thread * kGroup; j < (thread + 1) * kGroup; ++j) {
+      const State next = Op::join(sum, states[j]);
+      states[j] = sum;
+      sum = next;
+    }
+    groups[thread] = sum;
+  }
+  template <class Op>
+  TAEDA_HD State of(int thread) const {
+    State sum = Op::start();
+    for (int g = 0; g < thread / kGroup; ++g) sum = Op::join(sum, groups[g]);
+    return Op::join(sum, states[thread]);
+  }
+};
+/// A block for each part of a line: threads fold a stretch each, and go through it again from what comes before it.
+/// With `Totals` it tells what the part comes to.
+template <class Op, bool Totals>
 struct ScanBlock {
   static constexpr int kThreads = 256;
   using State = decltype(Op::start());
-  Scan scan;
-  struct Shared {
-    State before[kThreads];
+  using Shared = StatesBefore<State>;
+  struct Own {
+    State stretch;
   };
-  struct Own {};
+  Scan scan;
   TAEDA_HD int phases() const { return 3; }
-  TAEDA_HD void run(int phase, int64_t line, int thread, Shared& shared, Own&) const {
-    const int64_t stretch = (scan.length + kThreads - 1) / kThreads, begin = thread * stretch;
-    const int64_t end = begin + stretch < scan.length ? begin + stretch : scan.length;
+  TAEDA_HD void run(int phase, int64_t item, int thread, Shared& shared, Own& own) const {
+    if (phase == 1) return shared.template fold<Op>(thread);
+    const int64_t line = quotient(item, scan.parts), first = (item - line * scan.parts) * scan.part;
+    const int64_t rest = scan.length - first, count = rest < scan.part ? rest : scan.part;
+    const int64_t stretch = (count + kThreads - 1) / kThreads, begin = thread * stretch;
+    const int64_t end = begin + stretch < count ? begin + stretch : count;
+    State* const partial = scan.partial ? at<State>(scan.partial) + item : nullptr;
     if (phase == 0) {
       State state = Op::start();
-      for (int64_t i = begin; i < end; ++i) state = Op::join(state, scan.get<Op>(line, i));
-      shared.before[thread] = state;
-    } else if (phase == 1) {
-      State state = Op::start();
-      for (int t = 0; thread == 0 && t < kThreads; ++t) {
-        const State next = Op::join(state, shared.before[t]);
-        shared.before[t] = state;
-        state = next;
-      }
+      for (int64_t i = first + begin; i < first + end; ++i) state = Op::join(state, scan.get<Op>(line, i));
+      shared.states[thread] = own.stretch = state;
+    } else if constexpr (Totals) {
+      if (thread == kThreads - 1) *partial = Op::join(shared.template of<Op>(thread), own.stretch);
     } else {
-      State state = shared.before[thread];
-      for (int64_t i = begin; i < end; ++i) scan.put(line, i, state = Op::join(state, scan.get<Op>(line, i)));
+      State state = shared.template of<Op>(thread);
+      if (partial) state = Op::join(*partial, state);
+      for (int64_t i = first + begin; i < first + end; ++i)
+        scan.put(line, i, state = Op::join(state, scan.get<Op>(line, i)));
     }
+  }
+};
+/// A block for each line: from what its parts come to, to what comes before them.
+template <class Op>
+struct ScanParts {
+  static constexpr int kThreads = 256;
+  using State = decltype(Op::start());
+  using Shared = StatesBefore<State>;
+  struct Own {};
+  Scan scan;
+  TAEDA_HD int phases() const { return 3; }
+  TAEDA_HD void run(int phase, int64_t line, int thread, Shared& shared, Own&) const {
+    if (phase == 1) return shared.template fold<Op>(thread);
+    State* const parts = at<State>(scan.partial) + line * scan.parts;
+    const int64_t stretch = (scan.parts + kThreads - 1) / kThreads, begin = thread * stretch;
+    const int64_t end = begin + stretch < scan.parts ? begin + stretch : scan.parts;
+    State state = phase == 0 ? Op::start() : shared.template of<Op>(thread);
+    for (int64_t k = begin; k < end; ++k) {
+      const State next = Op::join(state, parts[k]);
+      if (phase == 2) parts[k] = state;
+      state = next;
+    }
+    if (phase == 0) shared.states[thread] = state;
   }
 };
 

@@ -101,9 +101,12 @@ void describe(Operand& operand, const Tensor& t, const Layout& layout, int place
   const bool straight = layout.ndim == 0 || (layout.ndim == 1 && operand.strides[0] == 1);
   operand.lies = straight ? Lies::Straight : alone ? Lies::Alone : Lies::Strided;
   operand.packed = t.address() % uint64_t(t.item_size() * elements) == 0;
+  bool rows = operand.packed && layout.ndim > 0 && operand.strides[layout.ndim - 1] == 1;
+  for (int d = 0; d < layout.ndim - 1; ++d) rows = rows && operand.strides[d] % elements == 0;
+  if (rows) operand.packed = 2;
 }
 /// What kernels of class Float read and write in packs.
-bool is_packed_type(int dtype) { return dtype == TAEDA_FLOAT32 || is_half_type(dtype); }
+bool is_packed_type(int dtype) { return dtype == TAEDA_FLOAT32 || is_half_type(dtype) || dtype == TAEDA_BOOL; }
 /// Whether threads can take packs: the output lies straight, and so do the operands, or they are periodic, alone or
 /// numbers. Says so in them then.
 bool lie_in_packs(const Layout& layout, Operand* in, int count, Operand& out, int elements) {
@@ -183,12 +186,31 @@ bool copied_by_tiles(const Call& call, const Tensor& to, const Tensor& from) {
     default: return false;
   }
 }
+/// Of many elements that lie turned against a dense output a copy that does not: by their strides they would be fetched
+/// many times over. None of others.
+Tensor copy_of_turned(const Call& call, const Tensor& t, const Tensor& out) {
+  if (out.numel() < kMany || t.on_host() || t.ndim() != out.ndim() || !std::ranges::equal(t.sizes(), out.sizes()))
+    return {};
+  const Layout layout = layout_of(std::array<const Tensor*, 2>{&t, &out});
+  const int last = layout.ndim - 1;
+  if (last < 1 || layout.strides[0][last] == 1 || layout.strides[0][last - 1] != 1) return {};
+  int64_t behind = 1;
+  for (int d = last; d >= 0; behind *= layout.sizes[d--])
+    if (layout.strides[1][d] != behind) return {};
+  const Tensor memory = call.empty({out.numel()}, t.dtype());
+  Tensor made = call.view(memory, out.sizes(), out.strides());
+  if (!copied_by_tiles(call, made, t)) return {};
+  return made;
+}
 template <int N>
 void run(const Call& call, const Kernel& kernel, int elements, int packs, const Tensor& out,
          std::span<const Tensor* const> operands, const Numbers& numbers, bool divides) {
   std::array<const Tensor*, N + 1> all;
   std::copy_n(operands.begin(), N, all.begin());
   all[N] = &out;
+  std::array<Tensor, N> turned;
+  for (size_t k = 0; N > 1 && k < N; ++k)
+    if ((turned[k] = copy_of_turned(call, *all[k], out))) all[k] = &turned[k];
   const Layout layout = layout_of(all);
   if (layout.ndim > kDims)
     fail(TAEDA_E_NOT_IMPLEMENTED, std::string(call.name()) + ": device 'cuda' takes operands of at most " +
@@ -198,6 +220,7 @@ void run(const Call& call, const Kernel& kernel, int elements, int packs, const 
   e.n = out.numel();
   e.ndim = layout.ndim;
   e.divides = divides;
+  e.in_rows = layout.ndim > 0 && layout.sizes[layout.ndim - 1] % elements == 0;
   std::copy_n(layout.sizes, layout.ndim, e.sizes);
   for (int k = 0; k < N; ++k) describe(e.in[k], *all[size_t(k)], layout, k, elements);
   describe(e.out, out, layout, N, elements);
@@ -254,11 +277,12 @@ void fill_elements(const Call& call, const Tensor& to, const Number& value, int 
   if (layout.ndim > kDims) fail(TAEDA_E_NOT_IMPLEMENTED, std::string(call.name()) + ": too many dimensions");
   std::copy_n(layout.sizes, layout.ndim, e.sizes);
   const Class c = class_for(dtype_of_value);
-  describe(e.out, to, layout, 0, select.elements[int(c)]);
+  const int64_t elements = select.elements[int(c)];
+  describe(e.out, to, layout, 0, int(elements));
+  e.in_rows = layout.ndim > 0 && layout.sizes[layout.ndim - 1] % elements == 0;
   for (Operand& o : e.in) o.lies = Lies::Number, o.number = value;
   e.in[0].number = {1, 0, 1};
   e.report = call.report();
-  const int64_t elements = select.elements[int(c)];
   call.launch(*select.kernels[int(c)], &e, (e.n + elements - 1) / elements);
 }
 

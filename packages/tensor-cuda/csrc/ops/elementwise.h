@@ -30,7 +30,9 @@ inline void run_line(const Call& call, const Row& row, int dtype, const Tensor& 
 void copy_elements(const Call& call, const Tensor& to, const Tensor& from);
 /// Every element becomes a number.
 void fill_elements(const Call& call, const Tensor& to, const Number& value, int dtype_of_value);
-/// Sums over the dimensions whose bits are set (ops/reduce.cpp).
+/// Of numbers in a row the sums up to each (ops/reduce.cpp).
+void running_sums(const Call& call, const Tensor& out, const Tensor& self);
+/// Sums over the dimensions whose bits are set.
 void sum_into(const Call& call, const Tensor& out, const Tensor& self, uint64_t dimensions);
 /// As those sums over the number of elements, of floating types.
 void mean_into(const Call& call, const Tensor& out, const Tensor& self, uint64_t dimensions);

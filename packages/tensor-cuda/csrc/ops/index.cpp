@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
-#include "kernels/reduce.h"
+#include "kernels/order.h"
 #include "ops/elementwise.h"
 #include "ops/walk.h"
 
@@ -17,34 +18,72 @@ Tensor at_least_row(const Call& call, const Tensor& t) {
   return call.view(t, std::array<int64_t, 1>{1}, std::array<int64_t, 1>{1});
 }
 
-/// The places along row-major lines in the order of their keys; equal ones stay as they are.
-Tensor order_of(const Call& call, const Tensor& keys, int64_t length, bool descending) {
-  Tensor places = call.empty({keys.numel()}, TAEDA_INT64), spare = call.empty({keys.numel()}, TAEDA_INT64);
-  call.launch(FillPlaces{length, places.address()}, keys.numel());
-  const auto merge = [&]<class C>(int64_t width) {
-    call.launch(Merge<C>{length, width, keys.array(), places.address(), spare.address(), descending, 0}, keys.numel());
-  };
-  for (int64_t width = 1; width < length; width *= 2) {
-    if (keys.dtype() == TAEDA_UINT64) merge.template operator()<uint64_t>(width);
-    else if (is_whole_type(keys.dtype())) merge.template operator()<int64_t>(width);
-    else merge.template operator()<double>(width);
-    std::swap(places, spare);
+/// How many bits tell the keys of a dtype apart.
+int bits_of(const Keys& keys) {
+  if (keys.limit > 0) return std::bit_width(uint64_t(keys.limit));
+  if (keys.array.dtype == TAEDA_BOOL) return 1;
+  int bits = 0;
+  with_type(keys.array.dtype, [&]<class T>() { bits = 8 * int(sizeof(T)); });
+  return bits;
+}
+/// Writes the places along lines of `length` in the order of their keys. See Note [Dealing out].
+template <class K>
+void order_lines(const Call& call, const Keys& keys, int bits, int64_t count, int64_t length, Address order) {
+  constexpr int64_t kShort = 32, kTile = OrderTile<K>::kElements;
+  const int64_t lines = count / length, tiles = (length + kTile - 1) / kTile;
+  if (length <= kShort) return call.launch(OrderShort<K>{keys, length, order}, count);
+  if (tiles == 1) return call.launch(OrderLines<K>{keys, length, order, bits, 0}, lines);
+  const Tensor counts = call.empty({lines * kDigitValues * tiles}, TAEDA_UINT32),
+               totals = call.empty({lines * kDigitValues}, TAEDA_UINT32);
+  Deal deal{};
+  deal.source = keys;
+  deal.counts = counts.address(), deal.totals = totals.address();
+  deal.length = length, deal.tiles = tiles;
+  const bool several = bits > kDigitBits;
+  const auto memory = [&](int dtype) { return several ? call.empty({count}, dtype) : Tensor(); };
+  constexpr int kind = sizeof(K) == 4 ? TAEDA_UINT32 : TAEDA_UINT64;
+  const Tensor kept[2][2] = {{memory(kind), memory(TAEDA_UINT32)}, {memory(kind), memory(TAEDA_UINT32)}};
+  for (int turn = 0; turn * kDigitBits < bits; ++turn) {
+    const auto &from = kept[turn % 2], &to = kept[1 - turn % 2];
+    deal.shift = turn * kDigitBits;
+    deal.keys = turn ? from[0].address() : 0, deal.places = turn ? from[1].address() : 0;
+    deal.order = deal.shift + kDigitBits >= bits ? order : 0;
+    deal.to_keys = deal.order ? 0 : to[0].address(), deal.to_places = deal.order ? 0 : to[1].address();
+    call.launch(OrderCounts<K>{deal}, lines * tiles);
+    call.launch(OrderStarts{deal}, lines * kDigitValues);
+    call.launch(OrderDeal<K>{deal}, lines * tiles);
   }
+}
+/// The same, of row-major keys; those that are places below a limit take fewer steps.
+void put_in_order(const Call& call, const Tensor& given, int64_t length, bool descending, Address order,
+                  int64_t limit = 0) {
+  if (length >= int64_t(1) << 32)
+    fail(TAEDA_E_NOT_IMPLEMENTED, std::string(call.name()) +
+                                      ": device 'cuda' puts at most 2^32 elements of a dimension in order, found " +
+                                      std::to_string(length));
+  Keys keys{given.array(), limit, 0};
+  const int bits = bits_of(keys);
+  if (descending) keys.turned = bits == 64 ? ~uint64_t(0) : (uint64_t(1) << bits) - 1;
+  if (bits <= 32) order_lines<uint32_t>(call, keys, bits, given.numel(), length, order);
+  else order_lines<uint64_t>(call, keys, bits, given.numel(), length, order);
+}
+Tensor order_of(const Call& call, const Tensor& keys, int64_t length, int64_t limit) {
+  Tensor places = call.empty({keys.numel()}, TAEDA_INT64);
+  put_in_order(call, keys, length, false, places.address(), limit);
   return places;
 }
 void sort(const Call& call) {
   const Tensor values = call.output(0), indices = call.output(1), self = call.tensor(0);
   const int dim = wrapped(call.integer(1), self.ndim());
   if (self.numel() == 0) return;
-  const Tensor keys = call.rows(call.last(self, dim));
+  const Tensor keys = call.rows(call.last(self, dim)), to_values = call.last(values, dim),
+               to_indices = call.last(indices, dim);
+  const Target sorted(call, to_values), order(call, to_indices);
   const int64_t length = keys.size(-1);
-  const Tensor order = order_of(call, keys, length, call.flag(2));
-  const Tensor sorted = call.empty(keys.sizes(), keys.dtype());
-  call.launch(Arrange{length, keys.array(), sorted.array(), order.address(), keys.item_size(), 0}, keys.numel());
-  copy_elements(call, call.last(values, dim), sorted);
-  std::vector<int64_t> strides(size_t(keys.ndim()), 1);
-  for (int d = keys.ndim() - 2; d >= 0; --d) strides[size_t(d)] = strides[size_t(d + 1)] * keys.size(d + 1);
-  copy_elements(call, call.last(indices, dim), call.view(order, keys.sizes(), strides));
+  put_in_order(call, keys, length, call.flag(2), order.tensor().address());
+  call.launch(Arrange{length, keys.array(), sorted.array(), order.tensor().address(), keys.item_size(), 0},
+              keys.numel());
+  sorted.done(), order.done();
 }
 
 void gather(const Call& call) {
@@ -74,17 +113,19 @@ void select_rows(const Call& call, const Tensor& out, const Tensor& self, const 
   const Target to(call, out);
   const Tensor from = call.rows(self), places = call.rows(index, TAEDA_INT64);
   Select s{};
-  s.inner = 1;
-  for (int d = dim + 1; d < self.ndim(); ++d) s.inner *= self.size(d);
+  int64_t row = self.item_size();
+  for (int d = dim + 1; d < self.ndim(); ++d) row *= self.size(d);
+  s.unit = 16;
+  while ((uint64_t(row) | from.address() | to.tensor().address()) % uint64_t(s.unit) != 0) s.unit /= 2;
+  s.inner = row / s.unit;
   s.count = index.numel();
   s.limit = self.ndim() ? self.size(dim) : 1;
   s.self = from.array();
   s.index = places.array();
   s.out = to.array();
-  s.item = self.item_size();
   s.wraps = wraps;
   s.report = call.report();
-  call.launch(s, out.numel());
+  call.launch(s, out.numel() * out.item_size() / s.unit);
   to.done();
 }
 void index_select(const Call& call) {
@@ -102,7 +143,7 @@ void embedding_backward_in(const Call& call) {
   fill_elements(call, to.tensor(), {}, TAEDA_FLOAT64);
   if (indices.numel() > 0 && out.numel() > 0) {
     const Tensor rows = call.rows(grad), places = call.rows(indices, TAEDA_INT64);
-    const Tensor order = order_of(call, places, places.numel(), false);
+    const Tensor order = order_of(call, places, places.numel(), call.integer(2));
     EmbeddingBackward<C> e{};
     e.n = indices.numel();
     e.inner = out.size(-1);
@@ -148,7 +189,7 @@ void scatter_by(const Call& call, const Tensor& out, int dim, const Tensor& inde
   const int64_t lines = places.numel() / s.length;
   if (s.length <= kAlone) return call.launch(ScatterLines<Do>{s}, lines);
   const Tensor keys = call.rows(call.last(places, dim));
-  const Tensor order = order_of(call, keys, s.length, false);
+  const Tensor order = order_of(call, keys, s.length, s.limit);
   s.order = order.address();
   call.launch(ScatterRuns<Do>{s}, places.numel());
 }
@@ -196,12 +237,7 @@ void nonzero(const Call& call) {
     counts = call.empty({chunks}, TAEDA_INT64);
     z.counts = each.array();
     call.launch(CountNonzero{z}, chunks);
-    Scan s{};
-    s.length = chunks;
-    s.step_from = s.step_to = 1;
-    s.in = each.array();
-    s.out = counts.array();
-    call.launch(ScanBlock<Sum<int64_t>>{s}, 1);
+    running_sums(call, counts, each);
     call.read(&count, call.view(counts, std::array<int64_t, 1>{1}, std::array<int64_t, 1>{1}, chunks - 1));
   }
   Tensor found = call.empty({count, in.ndim()}, TAEDA_INT64);

@@ -61,17 +61,21 @@ void lstm_sequence_backward(const Call& call) {
       output(call, call.tensor(6)), gates(call, call.tensor(7)), cells(call, call.tensor(8));
   const bool reverse = call.flag(9);
   const int64_t steps = to_input.size(0), rows = to_input.size(1), width = to_input.size(2) / 4;
-  const Target slopes(call, to_input), dh(call, to_h), dc(call, to_c);
-  const auto begin = [&](const Target& to, int argument) {
-    if (const Tensor given = call.tensor(argument)) call.copy(to.tensor(), given);
-    else fill_elements(call, to.tensor(), {}, TAEDA_FLOAT64);
+  const Target slopes(call, to_input);
+  // What goes from step to step is not rounded to halves.
+  const int kept = is_half_type(to_h.dtype()) ? int(TAEDA_FLOAT32) : to_h.dtype();
+  const Tensor dh = call.empty(to_h.sizes(), kept), dc = call.empty(to_c.sizes(), kept);
+  const auto begin = [&](const Tensor& to, int argument) {
+    if (const Tensor given = call.tensor(argument)) call.copy(to, given);
+    else fill_elements(call, to, {}, TAEDA_FLOAT64);
   };
+  const auto end = [&] { call.copy(to_h, dh), call.copy(to_c, dc); };
   begin(dh, 1), begin(dc, 2);
   if (steps == 0 || rows == 0) {
     for (const Tensor* t : {&to_input, &to_weight, &to_bias}) fill_elements(call, *t, {}, TAEDA_FLOAT64);
-    return dh.done(), dc.done();
+    return end();
   }
-  const Tensor w = matrix(call, weight.rows(), 0, 1), dh_matrix = matrix(call, dh.tensor(), 0, 1);
+  const Tensor w = matrix(call, weight.rows(), 0, 1), dh_matrix = matrix(call, dh, 0, 1);
   for (int64_t n = steps; n-- > 0;) {
     const int64_t p = reverse ? steps - 1 - n : n, last = reverse ? p + 1 : p - 1;
     launch_in<LstmGatesGradient>(call, to_input.dtype(), rows * width, Gates{width}, dh.array(),
@@ -89,7 +93,8 @@ void lstm_sequence_backward(const Call& call) {
     multiply(call, w_matrix, matrix(call, slopes.tensor(), reverse ? 0 : 1, steps - 1, true),
              matrix(call, output.rows(), reverse ? 1 : 0, steps - 1), &w_matrix, {1, 0, 1}, {1, 0, 1});
   sum_into(call, to_bias, slopes.tensor(), 0b011);
-  for (const Target* t : {&slopes, &dh, &dc, &to_w}) t->done();
+  end();
+  for (const Target* t : {&slopes, &to_w}) t->done();
 }
 
 }  // namespace

@@ -42,13 +42,15 @@ void fold(const Call& call, const Tensor& self, uint64_t mask, const Tensor* out
   const bool columns = f.kept.ndim > 0 && f.kept.strides[f.kept.ndim - 1] == 1 && outputs >= 16 &&
                        !(f.across.ndim == 1 && f.across.strides[0] == 1);
   const bool alone = f.length < kAlone;
-  const int64_t together = columns ? 32 : f.length <= kShort ? 8 : 1, blocks = (outputs + together - 1) / together;
+  // Of many outputs each gets 32 threads, which wait for each other less than a block's.
+  const bool narrow = f.length <= kShort || outputs >= 8 * kBusy / 2;
+  const int64_t together = columns ? 32 : narrow ? 8 : 1, blocks = (outputs + together - 1) / together;
   f.parts = 1, f.part = f.length;
   if (!alone && outputs > 0) {
     const int64_t wanted = blocks < kBusy ? kBusy / blocks : 1, least = columns ? kTilePart : kPart;
     f.part = std::max((f.length + wanted - 1) / wanted, least);
     f.part = std::max(f.part, (f.length + kMostParts - 1) / kMostParts);
-    f.part = (f.part + 3) / 4 * 4;  // packs stay aligned
+    f.part = (f.part + 7) / 8 * 8;  // packs stay aligned
     f.parts = (f.length + f.part - 1) / f.part;
   }
   using State = decltype(Op::start());
@@ -61,7 +63,8 @@ void fold(const Call& call, const Tensor& self, uint64_t mask, const Tensor* out
   else if (columns) call.launch(FoldTile<Op>{f, outputs}, blocks * f.parts);
   else if (together == 8) call.launch(FoldBlock<Op, 8>{f, outputs}, blocks * f.parts);
   else call.launch(FoldBlock<Op, 1>{f, outputs}, blocks * f.parts);
-  if (f.parts > 1) call.launch(FoldParts<Op>{f}, outputs);
+  constexpr int rows = FoldParts<Op>::kRows;
+  if (f.parts > 1) call.launch(FoldParts<Op>{f, outputs}, (outputs + rows - 1) / rows);
   if (out) to->done();
   if (places) to_places->done();
 }
@@ -115,6 +118,23 @@ void extremum_with_place(const Call& call) {
 
 // --- running values ---
 
+/// By as many threads as lines and their length allow.
+template <class Op>
+void scan_lines(const Call& call, Scan s, int64_t lines) {
+  if (s.length <= kAlone) return call.launch(ScanEach<Op>{s}, lines);
+  constexpr int64_t kPart = 2048;
+  const int64_t wanted = lines < kBusy ? kBusy / lines : 1;
+  s.part = std::max((s.length + wanted - 1) / wanted, kPart);
+  s.parts = (s.length + s.part - 1) / s.part;
+  Tensor partial;
+  if (s.parts > 1) {
+    partial = call.empty({lines * s.parts * int64_t(sizeof(decltype(Op::start())))}, TAEDA_UINT8);
+    s.partial = partial.address();
+    call.launch(ScanBlock<Op, true>{s}, lines * s.parts);
+    call.launch(ScanParts<Op>{s}, lines);
+  }
+  call.launch(ScanBlock<Op, false>{s}, lines * s.parts);
+}
 template <class Op>
 void scan(const Call& call, const Tensor& self, const Tensor& out, const Tensor* places) {
   const int dim = wrapped(call.integer(1), self.ndim());
@@ -131,11 +151,7 @@ void scan(const Call& call, const Tensor& self, const Tensor& out, const Tensor*
   s.in = self.array();
   s.out = to.array();
   if (places) s.places = to_places->array();
-  if (out.numel() > 0) {
-    const int64_t lines = out.numel() / s.length;
-    if (s.length <= kAlone) call.launch(ScanEach<Op>{s}, lines);
-    else call.launch(ScanBlock<Op>{s}, lines);
-  }
+  if (out.numel() > 0) scan_lines<Op>(call, s, out.numel() / s.length);
   to.done();
   if (places) to_places->done();
 }
@@ -167,6 +183,15 @@ void sum_into(const Call& call, const Tensor& out, const Tensor& self, uint64_t 
   if (is_complex_type(out.dtype())) fold<Sum<Complex128>>(call, self, dimensions, &out, nullptr);
   else if (is_float_type(out.dtype())) fold<Sum<double>>(call, self, dimensions, &out, nullptr);
   else fold<Sum<int64_t>>(call, self, dimensions, &out, nullptr);
+}
+
+void running_sums(const Call& call, const Tensor& out, const Tensor& self) {
+  Scan s{};
+  s.length = self.numel();
+  s.step_from = s.step_to = 1;
+  s.in = self.array();
+  s.out = out.array();
+  scan_lines<Sum<int64_t>>(call, s, 1);
 }
 
 void mean_into(const Call& call, const Tensor& out, const Tensor& self, uint64_t dimensions) {
