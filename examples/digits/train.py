@@ -1,6 +1,7 @@
 """Train a small convolutional network on scikit-learn's handwritten digits and show what it learned.
 
 python examples/digits/train.py --output demo-output
+python examples/digits/train.py --device cuda  # on a GPU
 """
 
 import argparse
@@ -23,13 +24,15 @@ from taeda.utils.data import DataLoader, TensorDataset
 REQUIRED_ACCURACY = 0.98
 
 
-def load_data() -> tuple[TensorDataset, TensorDataset]:
-    """The 1,797 scans, scaled to [0, 1], in a fixed split of four fifths to one fifth."""
+def load_data(device: str) -> tuple[TensorDataset, TensorDataset]:
+    """The 1,797 scans on a device, scaled to [0, 1], in a fixed split of four fifths to one fifth."""
     digits = load_digits()
     images = (digits.images[:, None] / 16).astype(np.float32)
     labels = digits.target.astype(np.int64)
     parts = train_test_split(images, labels, test_size=0.2, random_state=0, stratify=labels)
-    train_x, test_x, train_y, test_y = (torch.from_numpy(np.ascontiguousarray(part)) for part in parts)
+    train_x, test_x, train_y, test_y = (
+        torch.from_numpy(np.ascontiguousarray(part)).to(device) for part in parts
+    )
     return TensorDataset(train_x, train_y), TensorDataset(test_x, test_y)
 
 
@@ -98,12 +101,13 @@ def main() -> int:
     )
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu", help="where the network is trained, for instance cuda")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
 
     torch.manual_seed(options.seed)
-    train_set, test_set = load_data()
-    model = DigitNet()
+    train_set, test_set = load_data(options.device)
+    model = DigitNet().to(options.device)
     print(f"{len(train_set)} training and {len(test_set)} test images, ", end="")
     print(f"{sum(parameter.numel() for parameter in model.parameters()):,} parameters, seed {options.seed}")
     start = time.perf_counter()
@@ -112,13 +116,13 @@ def main() -> int:
 
     weights = options.output / "digits.safetensors"
     torch.save(model.state_dict(), weights)
-    fresh = DigitNet()
+    fresh = DigitNet().to(options.device)
     fresh.load_state_dict(torch.load(weights))
     reached, again = accuracy(model, test_set), accuracy(fresh, test_set)
 
-    images, labels = (part.numpy() for part in test_set.tensors)
+    images, labels = (part.cpu().numpy() for part in test_set.tensors)
     plot_curves(options.output / "curves.png", **history)
-    plot_mistakes(options.output / "mistakes.png", images, labels, predict(fresh, test_set).numpy())
+    plot_mistakes(options.output / "mistakes.png", images, labels, predict(fresh, test_set).cpu().numpy())
     print(
         f"test accuracy {reached:.2%}, after loading {weights} {again:.2%}; pictures are in {options.output}/"
     )

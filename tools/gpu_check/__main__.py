@@ -33,6 +33,11 @@ MOST_SECONDS = {
     "tests": 1800,
     "conformance": 3600,
     "conformance without libraries": 3600,
+    "kernels": 600,
+    "kernels on expanding segments": 600,
+    "memcheck": 1800,
+    "racecheck": 1800,
+    "sharing": 300,
     "measurements": 1800,
 }
 
@@ -59,6 +64,13 @@ def library_folders() -> str:
     return told or ":".join(found)
 
 
+def sanitizer(tool: str) -> list[str]:
+    """What runs a command under a tool of compute-sanitizer, which lies on the path or beside nvcc."""
+    places = [shutil.which("compute-sanitizer"), "/usr/local/cuda/bin/compute-sanitizer"]
+    found = next((place for place in places if place and Path(place).is_file()), "compute-sanitizer")
+    return [found, "--tool", tool, "--error-exitcode", "9"]
+
+
 def step(name: str, command: list[str], **environment: str) -> dict[str, Any]:
     """Runs a command of the repository; what it said at the end, and how long it took."""
     print(f"{name}: {' '.join(command)}", flush=True)
@@ -76,6 +88,8 @@ def step(name: str, command: list[str], **environment: str) -> dict[str, Any]:
         status, said = made.returncode, made.stdout + made.stderr
     except subprocess.TimeoutExpired:
         status, said = -1, f"no end within {MOST_SECONDS[name]} seconds"
+    except FileNotFoundError as error:
+        status, said = -1, str(error)
     seconds = round(time.monotonic() - begin, 1)
     print(f"{name}: {'good' if status == 0 else 'FAILED'} after {seconds} s", flush=True)
     return {"name": name, "status": status, "seconds": seconds, "end": said[-4000:]}
@@ -158,6 +172,8 @@ def main(arguments: list[str] | None = None) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     number = gpu["compute_cap"].replace(".", "")
     conformance = [python, "-m", "taeda_testing", "backend", "cuda"]
+    kernels = [python, "tools/gpu_check/kernels.py"]
+    expanding = {"TAEDA_CUDA_ALLOC_CONF": "expandable_segments:True"}
     # The records are compared to more bits than TF32 has.
     whole = {"NVIDIA_TF32_OVERRIDE": "0"}
     plan: dict[str, tuple[list[str], dict[str, str]]] = {
@@ -168,6 +184,11 @@ def main(arguments: list[str] | None = None) -> int:
         "tests": ([python, "-m", "pytest", "-q", "packages/tensor-cuda/tests"], {}),
         "conformance": (conformance, {**real, **whole}),
         "conformance without libraries": (conformance, {**alone, **whole}),
+        "kernels": ([*kernels, "--large"], {**real, **whole}),
+        "kernels on expanding segments": ([*kernels, "--large"], {**real, **whole, **expanding}),
+        "memcheck": ([*sanitizer("memcheck"), *kernels], {**real, **whole}),
+        "racecheck": ([*sanitizer("racecheck"), *kernels], {**real, **whole}),
+        "sharing": ([python, "tools/gpu_check/sharing.py"], real),
         "measurements": ([python, "tools/gpu_check/measure.py", str(figures)], real),
     }
     steps = []
@@ -208,7 +229,7 @@ def written(
 
 
 def rehearse(out: Path) -> int:
-    """Conformance of one operator and all measurements, in small, on the simulated driver."""
+    """Conformance of one operator, kernels, sharing and all measurements, in small, on the simulated driver."""
     if out.resolve() == REPORTS:
         print("gpu_check: a rehearsal writes no figures of GPUs; name a folder with --out")
         return USAGE
@@ -217,7 +238,12 @@ def rehearse(out: Path) -> int:
     simulated = {"TAEDA_CUDA_DRIVER": "simulated"}
     conformance = [sys.executable, "-m", "taeda_testing", "backend", "cuda", "--only", "add"]
     measure = [sys.executable, "tools/gpu_check/measure.py", str(figures), "--small"]
-    steps = [step("conformance", conformance, **simulated), step("measurements", measure, **simulated)]
+    steps = [
+        step("conformance", conformance, **simulated),
+        step("kernels", [sys.executable, "tools/gpu_check/kernels.py"], **simulated),
+        step("sharing", [sys.executable, "tools/gpu_check/sharing.py"], **simulated),
+        step("measurements", measure, **simulated),
+    ]
     return written(out, {"name": "simulated device", "driver_version": "none"}, steps, figures, True)
 
 

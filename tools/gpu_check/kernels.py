@@ -1,0 +1,182 @@
+"""Runs kernels of every family on small and odd sizes and compares them with the cpu in float64.
+
+python tools/gpu_check/kernels.py [--large]
+
+Meant to be run under compute-sanitizer (memcheck, racecheck), which is slow: each case is small, and together they
+cross the borders of threads, packs, blocks and parts. --large adds sizes for which work is divided among blocks.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+import taeda as torch
+
+F = torch.nn.functional
+TOLERANCE = {torch.float64: 1e-9, torch.float32: 2e-4, torch.bfloat16: 6e-2, torch.float16: 2e-2}
+tried = 0
+
+
+def near(found: Any, expected: Any, dtype: Any, what: str) -> None:
+    """Fails where two results, or tuples of them, differ."""
+    global tried
+    if isinstance(found, (tuple, list)):
+        for one, other in zip(found, expected, strict=True):
+            near(one, other, dtype, what)
+        return
+    tried += 1
+    one, other = found.detach().cpu().double(), expected.detach().double()
+    assert one.shape == other.shape, (what, one.shape, other.shape)
+    alike = (one - other).abs() <= TOLERANCE[dtype] * (1 + other.abs())
+    assert bool((alike | (one == other) | (one.isnan() & other.isnan())).all()), (what, dtype)
+
+
+def beside(work: Callable[..., Any], dtype: Any, *operands: Any) -> None:
+    """Calls `work` on the device with operands of a dtype, and on the cpu with the same numbers in float64."""
+    given = [t.to(dtype) if t.is_floating_point() else t for t in operands]
+    expected = work(*(t.double() if t.is_floating_point() else t for t in given))
+    near(work(*(t.to("cuda") for t in given)), expected, dtype, getattr(work, "__name__", "work"))
+
+
+def with_gradients(work: Callable[..., Any]) -> Callable[..., Any]:
+    """The result of `work`, and the gradients of what it was given."""
+
+    def both(*operands: Any) -> Any:
+        leaves = [t.clone().requires_grad_() if t.is_floating_point() else t for t in operands]
+        result = work(*leaves)
+        weights = torch.arange(result.numel(), device=result.device) % 5 - 1.0
+        (result * weights.to(result.dtype).reshape(result.shape)).sum().backward()
+        return [result, *(t.grad for t in leaves if t.is_floating_point())]
+
+    both.__name__ = getattr(work, "__name__", "work")
+    return both
+
+
+def elementwise(dtype: Any, sizes: list[int]) -> None:
+    """Packs, strides, broadcasting, copies."""
+    for n in sizes:
+        x, y = torch.randn(n), torch.randn(n)
+        beside(lambda a, b: [a + b, a * 2 - b, a.exp().sqrt(), torch.where(a > b, a, b)], dtype, x, y)
+        beside(lambda a, b: [a[1:] * b[:-1], a[::3] + b[::3], a.flip(0) + b], dtype, x, y)
+    m = torch.randn(33, 65)
+    beside(lambda a: [a + a[:1], a + a[:, :1], (a.t() * 2).contiguous(), a.t() + a.t().clone()], dtype, m)
+
+
+def reductions(dtype: Any, sizes: list[int]) -> None:
+    """Folds of rows, columns, everything; running sums."""
+    for n in sizes:
+        x = torch.randn(3, n) * 0.5
+        beside(lambda a: [a.sum(), a.sum(0), a.sum(1), a.mean(), a.amax(1), a.amin(0)], dtype, x)
+        beside(lambda a: [a.t().contiguous().sum(0), a.t().sum(1), a.max(1).values], dtype, x)
+        beside(lambda a: [a.double().cumsum(1), a.cummax(1).values], dtype, x)
+        near((x.to("cuda") > 0).any(1).float(), (x > 0).any(1).float(), torch.float32, "any")
+        near(x.to("cuda").argmax(1).float(), x.argmax(1).float(), torch.float32, "argmax")
+
+
+def order(dtype: Any, sizes: list[int]) -> None:
+    """Sorting, picking, scattering, what is not zero."""
+    for n in sizes:
+        keys = torch.randperm(n).float() / 4
+        beside(lambda a: [*a.sort(), *a.sort(descending=True)], torch.float32, keys)
+        beside(
+            lambda a: [a.nonzero().double(), a.sort().values.double()], torch.float32, (keys * 4).long() % 7
+        )
+        x, index = torch.randn(n, 3), torch.randint(0, max(n // 2, 1), (n,))
+        beside(lambda a, i: [a[i], a.index_select(0, i)], dtype, x, index)
+        beside(lambda a, i: torch.zeros_like(a).index_add(0, i, a), dtype, x * 0.125, index)
+        beside(with_gradients(lambda a, i: F.embedding(i, a)), dtype, x, index)
+
+
+def rows(dtype: Any, sizes: list[int]) -> None:
+    """Softmax, normalisation, cross entropy, and their gradients."""
+    for n in sizes:
+        x, classes = torch.randn(3, n), torch.randint(0, n, (3,))
+        weight, bias = torch.randn(n), torch.randn(n)
+        beside(with_gradients(lambda a: a.softmax(1)), dtype, x)
+        beside(with_gradients(lambda a: a.log_softmax(0)), dtype, x)
+        if n > 2:
+            beside(with_gradients(lambda a, w, b: F.layer_norm(a, a.shape[1:], w, b)), dtype, x, weight, bias)
+        beside(with_gradients(lambda a, c: F.cross_entropy(a, c)), dtype, x, classes)
+
+
+def images(dtype: Any) -> None:
+    """Convolution, pooling, batch normalisation, in both layouts."""
+    for layout in (torch.contiguous_format, torch.channels_last):
+        x = torch.randn(2, 8, 9, 7).contiguous(memory_format=layout)
+        w, b = torch.randn(6, 8, 3, 3) * 0.2, torch.randn(6)
+        beside(with_gradients(lambda a, k, c: F.conv2d(a, k, c, padding=1)), dtype, x, w, b)
+        beside(with_gradients(lambda a: F.max_pool2d(a, 2, stride=2)), dtype, x)
+        beside(with_gradients(lambda a: F.avg_pool2d(a, 3, 2, 1)), dtype, x)
+        scale, shift = torch.randn(8), torch.randn(8)
+        norm = lambda a, s, t: F.batch_norm(a, None, None, s, t, training=True)  # noqa: E731
+        beside(with_gradients(norm), dtype, x, scale, shift)
+        beside(with_gradients(lambda a, s, t: F.group_norm(a, 2, s, t)), dtype, x, scale, shift)
+
+
+def matrices(dtype: Any) -> None:
+    """Products, attention, recurrent layers."""
+    a, b = torch.randn(5, 17, 33) * 0.3, torch.randn(5, 33, 9) * 0.3
+    beside(with_gradients(torch.matmul), dtype, a, b)
+    beside(with_gradients(F.linear), dtype, a, torch.randn(7, 33) * 0.3, torch.randn(7))
+    for rows_, columns in ((5, 7), (70, 80)):
+        q, k, v = (torch.randn(2, 2, n, 16) for n in (rows_, columns, columns))
+        beside(with_gradients(F.scaled_dot_product_attention), dtype, q, k, v)
+        causal = lambda *qkv: F.scaled_dot_product_attention(*qkv, is_causal=True)  # noqa: E731
+        beside(with_gradients(causal), dtype, q, k, v)
+    if dtype == torch.float32:
+        for layer in (torch.nn.LSTM(6, 10, 2), torch.nn.GRU(6, 10)):
+            x = torch.randn(4, 3, 6)
+            expected = layer.double()(x.double())[0]
+            near(layer.float().to("cuda")(x.to("cuda"))[0], expected, dtype, type(layer).__name__)
+
+
+def optimizers() -> None:
+    """Fused steps of several parameters."""
+    for make in (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD):
+        made = []
+        for device in ("cpu", "cuda"):
+            torch.manual_seed(3)
+            parameters = [torch.randn(n, requires_grad=True) for n in (1, 5, 300)]
+            moved = [p.detach().to(device).requires_grad_() for p in parameters]
+            step = make(moved, lr=0.1)
+            for _ in range(3):
+                step.zero_grad()
+                sum((p * p * p).sum() for p in moved).backward()
+                step.step()
+            made.append(moved)
+        near(made[1], made[0], torch.float32, make.__name__)
+
+
+def chance() -> None:
+    """Random numbers: what holds of any."""
+    x = torch.rand(1001, device="cuda")
+    assert float(x.min()) >= 0 and float(x.max()) < 1 and abs(float(x.mean()) - 0.5) < 0.05
+    kept = F.dropout(torch.ones(1001, device="cuda"), 0.25)
+    assert set(kept.cpu().unique().tolist()) <= {0.0, 1 / 0.75} or abs(float(kept.mean()) - 1) < 0.1
+    places = torch.randperm(257, device="cuda").cpu()
+    assert places.sort().values.tolist() == list(range(257))
+
+
+def main() -> None:
+    """All cases."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--large", action="store_true", help="sizes for which work is divided among blocks")
+    options = parser.parse_args()
+    torch.manual_seed(1)
+    sizes = [1, 33, 300] + ([4099, 70001] if options.large else [])
+    dtypes = [torch.float32, torch.bfloat16] + ([torch.float64, torch.float16] if options.large else [])
+    for dtype in dtypes:
+        for work in (elementwise, reductions, order, rows):
+            work(dtype, sizes)
+        images(dtype)
+        matrices(dtype)
+    optimizers()
+    chance()
+    torch.cuda.synchronize()
+    print(f"{tried} results of kernels are those of the cpu")
+
+
+if __name__ == "__main__":
+    main()
