@@ -388,6 +388,12 @@ def test_what_operators_do_in_blocks_of_autocast():
         assert taeda.ops.autocast_test.double(x).dtype is taeda.float32
         assert taeda.ops.autocast_test.same(taeda.ones(2)).dtype is taeda.bfloat16
     assert taeda.ops.autocast_test.same(taeda.ones(2)).dtype is taeda.float32
+    # Operators that autocast casts itself go on as they did: it is off for their parts.
+    steps, state = taeda.ones(4, 2, 3), taeda.ones(1, 2, 5)
+    weights = [taeda.ones(15, 3), taeda.ones(15, 5)]
+    with taeda.autocast("cpu", dtype=taeda.bfloat16):
+        made, _ = taeda.ops.taeda.gru(steps, state, weights, False, 1, 0.0, False, False, False)
+    assert made.dtype is taeda.bfloat16
     with pytest.raises(ValueError, match="Unknown device type"):
         taeda.library.register_autocast("autocast_test::same", "nothing", taeda.float32)
 

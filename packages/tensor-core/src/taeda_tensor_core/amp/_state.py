@@ -8,7 +8,8 @@ from typing import Any
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
 from taeda_tensor_core.amp import policies
-from taeda_tensor_core.library._layers import POSITIONS, Layer, split
+from taeda_tensor_core.library import _autocast
+from taeda_tensor_core.library._layers import POSITIONS, Layer, below, split
 from taeda_tensor_core.library._table import Operator, operators
 
 _POSITION = POSITIONS["autocast"]
@@ -192,7 +193,11 @@ class _Casting(Layer):
 
 def _call(target: Operator, arguments: tuple) -> Any:
     args, kwargs = split(target, arguments)
-    return target(*args, **kwargs)
+    if not _autocast.rules or target.name in _autocast.rules:
+        return target(*args, **kwargs)
+    # Where others have rules at this position, it stays on for what they have to say, and for an operator's parts.
+    with below("autocast"):
+        return target(*args, **kwargs)
 
 
 def _writes(name: str) -> bool:

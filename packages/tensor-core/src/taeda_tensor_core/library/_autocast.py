@@ -9,7 +9,8 @@ from taeda_tensor_core._C import Tensor
 from taeda_tensor_core.library._layers import Layer, below, split
 from taeda_tensor_core.library._table import Operator
 
-_rules: dict[str, _Rules] = {}
+#: By the operator's name.
+rules: dict[str, _Rules] = {}
 
 
 class _Rules(Layer):
@@ -36,10 +37,10 @@ class _Rules(Layer):
 
 def give(operator: Operator, kind: str, function: Callable) -> None:
     """Let `function` answer for an operator in blocks of autocast for a kind of device."""
-    rules = _rules.get(operator.name)
-    if rules is None:
-        rules = _rules[operator.name] = _Rules(operator)
-    rules.functions[kind] = function
+    found = rules.get(operator.name)
+    if found is None:
+        found = rules[operator.name] = _Rules(operator)
+    found.functions[kind] = function
 
 
 def casting(operator: Operator, dtype: Any) -> Callable:
