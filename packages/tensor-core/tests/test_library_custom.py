@@ -3,6 +3,8 @@
 import copy
 import itertools
 import pickle
+import subprocess
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -396,6 +398,30 @@ def test_what_operators_do_in_blocks_of_autocast():
     assert made.dtype is taeda.bfloat16
     with pytest.raises(ValueError, match="Unknown device type"):
         taeda.library.register_autocast("autocast_test::same", "nothing", taeda.float32)
+
+
+def test_rules_for_operators_that_autocast_casts_itself():
+    program = """
+import taeda_tensor_core as tc
+library = tc.library.Library("aten", "IMPL")
+library.impl("mm", lambda a, b: tc.mm(a, b) + 1, "AutocastCPU")
+library.impl("gru", lambda *arguments: None, "AutocastCUDA")
+x, steps, state = tc.ones(2, 2), tc.ones(4, 2, 3), tc.ones(1, 2, 5)
+weights = [tc.ones(15, 3), tc.ones(15, 5)]
+print(tc.mm(x, x).tolist())
+with tc.autocast("cpu", dtype=tc.bfloat16):
+    made = tc.mm(x, x)
+    print(made.tolist(), made.dtype, tc.addmm(x, x, x).dtype)
+    print(tc.ops.gru(steps, state, weights, False, 1, 0.0, False, False, False)[0].dtype)
+"""
+    # In a process of its own, since rules stay.
+    made = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    assert made.stdout.splitlines() == [
+        "[[2.0, 2.0], [2.0, 2.0]]",
+        "[[3.0, 3.0], [3.0, 3.0]] taeda.float32 taeda.bfloat16",
+        "taeda.bfloat16",
+    ]
 
 
 @pytest.mark.parametrize("devices", [None, "cpu"])

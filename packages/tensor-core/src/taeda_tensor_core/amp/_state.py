@@ -9,7 +9,7 @@ from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
 from taeda_tensor_core.amp import policies
 from taeda_tensor_core.library import _autocast
-from taeda_tensor_core.library._layers import POSITIONS, Layer, below, split
+from taeda_tensor_core.library._layers import POSITIONS, Layer, split
 from taeda_tensor_core.library._table import Operator, operators
 
 _POSITION = POSITIONS["autocast"]
@@ -188,16 +188,19 @@ class _Casting(Layer):
             def change(arguments: tuple) -> tuple:
                 return tuple([_each(a, one) for a in arguments])
 
-        return lambda *arguments: _call(target, change(arguments))
+        def cast(*arguments: Any) -> Any:
+            args, kwargs = split(target, change(arguments))
+            return target(*args, **kwargs)
+
+        return _autocast.entry(target, cast)
 
 
-def _call(target: Operator, arguments: tuple) -> Any:
-    args, kwargs = split(target, arguments)
-    if not _autocast.rules or target.name in _autocast.rules:
-        return target(*args, **kwargs)
-    # Where others have rules at this position, it stays on for what they have to say, and for an operator's parts.
-    with below("autocast"):
-        return target(*args, **kwargs)
+_NAMED = policies.LOWER | policies.FLOAT32 | policies.WIDEST | {"pad"}
+
+
+def casts(operator: Operator) -> bool:
+    """Whether autocast has a policy for an operator."""
+    return operator.name.partition(".")[0] in _NAMED and not _writes(operator.name)
 
 
 def _writes(name: str) -> bool:
@@ -216,10 +219,4 @@ def _install() -> None:
         return
     with _lock:
         if _layer is None:
-            named = policies.LOWER | policies.FLOAT32 | policies.WIDEST | {"pad"}
-            chosen = [
-                each
-                for each in operators()
-                if each.name.partition(".")[0] in named and not _writes(each.name)
-            ]
-            _layer = _Casting("autocast", "autocast", chosen)
+            _layer = _Casting("autocast", "autocast", filter(casts, operators()))

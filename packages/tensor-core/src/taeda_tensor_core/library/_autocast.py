@@ -9,38 +9,60 @@ from taeda_tensor_core._C import Tensor
 from taeda_tensor_core.library._layers import Layer, below, split
 from taeda_tensor_core.library._table import Operator
 
-#: By the operator's name.
-rules: dict[str, _Rules] = {}
+#: What answers for an operator, by its name and by the kind of device that autocast is on for.
+_rules: dict[str, dict[str, Callable]] = {}
 
 
-class _Rules(Layer):
-    """One operator's functions, by the kind of device that autocast is on for."""
+class _Asked(Layer):
+    """Asks the rules of an operator that autocast itself does not cast.
+
+    All layers of autocast are one owner's, so that it is off for an operator's parts whoever has rules for another.
+    """
 
     def __init__(self, operator: Operator) -> None:
-        self.functions: dict[str, Callable] = {}
-        super().__init__(f"autocast of {operator.name}", "autocast", [operator])
+        super().__init__("autocast", "autocast", [operator])
 
     def _entry(self, target: Operator) -> Any:
-        from taeda_tensor_core.amp import _state
-
-        def call(*arguments: Any) -> Any:
+        def otherwise(*arguments: Any) -> Any:
             args, kwargs = split(target, arguments)
-            kinds = {each.device.type for each in _state._tensors(arguments)}
-            chosen = next((k for k in self.functions if k in kinds and _state.is_autocast_enabled(k)), None)
-            if chosen is None:
-                return target(*args, **kwargs)
-            with below("autocast"):
-                return self.functions[chosen](*args, **kwargs)
+            return target(*args, **kwargs)
 
-        return call
+        return entry(target, otherwise)
+
+
+def entry(operator: Operator, otherwise: Callable) -> Callable:
+    """What a layer of autocast does with a call: what the operator's rules say, if there are some for it."""
+
+    def call(*arguments: Any) -> Any:
+        function = _rule(operator, arguments)
+        if function is None:
+            return otherwise(*arguments)
+        args, kwargs = split(operator, arguments)
+        with below("autocast"):
+            return function(*args, **kwargs)
+
+    return call
+
+
+def _rule(operator: Operator, arguments: tuple) -> Callable | None:
+    functions = _rules.get(operator.name)
+    if functions is None:
+        return None
+    from taeda_tensor_core.amp import _state
+
+    kinds = {each.device.type for each in _state._tensors(arguments)}
+    return next((functions[k] for k in functions if k in kinds and _state.is_autocast_enabled(k)), None)
 
 
 def give(operator: Operator, kind: str, function: Callable) -> None:
     """Let `function` answer for an operator in blocks of autocast for a kind of device."""
-    found = rules.get(operator.name)
-    if found is None:
-        found = rules[operator.name] = _Rules(operator)
-    found.functions[kind] = function
+    from taeda_tensor_core.amp import _state
+
+    if operator.name not in _rules:
+        _rules[operator.name] = {}
+        if not _state.casts(operator):
+            _Asked(operator)
+    _rules[operator.name][kind] = function
 
 
 def casting(operator: Operator, dtype: Any) -> Callable:
