@@ -78,10 +78,12 @@ def lend(memory: Any) -> tuple[Any, tuple[Any, ...]]:
             return open_lent, (lease.owner, lease.handle, lease.byte)
         try:
             handle = tensor.backends.export_memory(data)
-        except NotImplementedError:
-            return _put_on, (memory.data.cpu(), str(data.device))
+        except NotImplementedError as error:  # such memory, of a device that shares other
+            _table.warn_of_copies(data.numel(), error)
+            return _put_on, (data.cpu(), str(data.device))
         number = _lent(data)
-        return open_lent, ((os.getpid(), number), handle, _loans[number].lease)
+        # A tensor of its own, whose end tells that the message is written.
+        return open_lent, ((os.getpid(), number), handle, _loans[number].lease.detach())
 
 
 def _lent(data: Any) -> int:
@@ -122,8 +124,12 @@ def _put_on(data: Any, device: str) -> Any:
 def _collect(most: int) -> None:
     """Let go of up to so many loans that nobody else holds."""
     for number in list(_loans)[:most]:
-        loan = _loans.pop(number)
-        if _table.is_alone(loan.lease.data_ptr()):
+        loan = _loans[number]
+        # First whether a message is being written here, then whether one is on its way or has been read.
+        being_sent = tensor.sharing.storage_facts(loan.lease)[2] > 1
+        ended = not being_sent and _table.is_alone(loan.lease.data_ptr())
+        del _loans[number]
+        if ended:
             del _numbers[_place(loan.data)]
         else:
             _loans[number] = loan  # at the end: all get their turn
