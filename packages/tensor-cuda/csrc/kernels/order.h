@@ -4,11 +4,12 @@
 // Note [Dealing out]
 // Lines that fit a block's shared memory are put in order there at once (OrderLines). Longer ones are cut into tiles,
 // and each digit of 8 bits takes three kernels: how often it occurs in each tile (OrderCounts), where those of a tile
-// begin among those of all tiles (OrderStarts), and a tile's elements, put in order among themselves, go there in runs
-// (OrderDeal). Nothing depends on which thread comes first.
+// begin among those of all tiles (StartsOfParts), and a tile's elements, put in order among themselves, go there in
+// runs (OrderDeal). Nothing depends on which thread comes first.
 #pragma once
 #include <type_traits>
 
+#include "kernels/before.h"
 #include "kernels/items.h"
 
 namespace taeda::cuda {
@@ -57,26 +58,10 @@ struct Keys {
   }
 };
 
-/// What the threads before a thread of a block have together.
-struct Before {
-  static constexpr int kThreads = 256, kGroup = 16;
-  uint32_t sums[kThreads], groups[kThreads / kGroup];
-  /// A phase between writing sums and asking for them.
-  TAEDA_HD void fold(int thread) {
-    if (thread >= kThreads / kGroup) return;
-    uint32_t sum = 0;
-    for (int j = 0; j < kGroup; ++j) {
-      const uint32_t next = sum + sums[thread * kGroup + j];
-      sums[thread * kGroup + j] = sum;
-      sum = next;
-    }
-    groups[thread] = sum;
-  }
-  TAEDA_HD uint32_t of(int thread) const {
-    uint32_t sum = sums[thread];
-    for (int g = 0; g < thread / kGroup; ++g) sum += groups[g];
-    return sum;
-  }
+/// How often something occurs.
+struct Occurrences {
+  TAEDA_HD static uint32_t start() { return 0; }
+  TAEDA_HD static uint32_t join(uint32_t a, uint32_t b) { return a + b; }
 };
 
 /// Keys and places in a block's shared memory.
@@ -94,7 +79,7 @@ struct OrderTile {
   K keys[slot(kElements)];
   uint32_t places[slot(kElements)];
   uint16_t counts[counter(kDigits * kThreads)];  // of each digit, those of all threads
-  Before before;
+  Before<Occurrences> before;
 
   /// One of the phases in which the first `count` elements are put in the order of a digit. Threads have neighbours.
   TAEDA_HD void arrange(int phase, int shift, int count, int thread, Own& own) {
@@ -113,7 +98,7 @@ struct OrderTile {
     } else if (phase == 1) {
       uint32_t sum = 0;
       for (int j = 0; j < kDigits; ++j) sum += counts[counter(thread * kDigits + j)];
-      before.sums[thread] = sum;
+      before.states[thread] = sum;
     } else if (phase == 2) {
       before.fold(thread);
     } else if (phase == 3) {
@@ -235,28 +220,6 @@ struct OrderCounts {
     else at<uint32_t>(deal.counts)[deal.place_of_count(of.line, thread, of.tile)] = shared.counts[thread];
   }
 };
-/// A block for each digit of each line.
-struct OrderStarts {
-  static constexpr int kThreads = Before::kThreads;
-  using Shared = Before;
-  struct Own {};
-  Deal deal;
-  TAEDA_HD int phases() const { return 3; }
-  TAEDA_HD void run(int phase, int64_t item, int thread, Shared& shared, Own&) const {
-    if (phase == 1) return shared.fold(thread);
-    uint32_t* const counts = at<uint32_t>(deal.counts) + item * deal.tiles;
-    const int64_t stretch = (deal.tiles + kThreads - 1) / kThreads, begin = thread * stretch;
-    const int64_t end = begin + stretch < deal.tiles ? begin + stretch : deal.tiles;
-    uint32_t sum = phase == 0 ? 0 : shared.of(thread);
-    for (int64_t i = begin; i < end; ++i) {
-      const uint32_t next = sum + counts[i];
-      if (phase == 2) counts[i] = sum;
-      sum = next;
-    }
-    if (phase == 0) shared.sums[thread] = sum;
-    else if (thread == kThreads - 1) at<uint32_t>(deal.totals)[item] = sum;
-  }
-};
 template <class K>
 struct OrderDeal {
   using Tile = OrderTile<K>;
@@ -264,7 +227,7 @@ struct OrderDeal {
   static constexpr int kThreads = Tile::kThreads, kTurns = kDigitBits / Tile::kBits;
   struct Shared {
     Tile tile;
-    Before lower;                   // digits, by all of the line
+    Before<Occurrences> lower;      // digits, by all of the line
     uint32_t starts[kDigitValues];  // first where they begin in the tile, then where the tile's go, less that
   };
   Deal deal;
@@ -280,7 +243,7 @@ struct OrderDeal {
         tile.places[Tile::slot(i)] =
             deal.keys ? at<const uint32_t>(deal.places)[begin + of.first + i] : uint32_t(of.first + i);
       }
-      shared.lower.sums[thread] = at<const uint32_t>(deal.totals)[of.line * kDigitValues + thread];
+      shared.lower.states[thread] = at<const uint32_t>(deal.totals)[of.line * kDigitValues + thread];
     } else if (rest < 0) {
       const int turn = (phase - 1) / Tile::kPhases;
       tile.arrange((phase - 1) % Tile::kPhases, deal.shift + turn * Tile::kBits, of.count, thread, own);

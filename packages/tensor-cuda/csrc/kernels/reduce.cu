@@ -32,7 +32,7 @@ TAEDA_FOLD(min_d, Extreme<double, false>)
   TAEDA_KERNEL(NAME##_each, ScanEach<__VA_ARGS__>)           \
   TAEDA_KERNEL(NAME##_block, ScanBlock<__VA_ARGS__, false>)  \
   TAEDA_KERNEL(NAME##_totals, ScanBlock<__VA_ARGS__, true>)  \
-  TAEDA_KERNEL(NAME##_parts, ScanParts<__VA_ARGS__>)
+  TAEDA_KERNEL(NAME##_parts, StartsOfParts<__VA_ARGS__>)
 
 TAEDA_SCAN(cumsum_i, Sum<int64_t>)
 TAEDA_SCAN(cumsum_d, Sum<double>)

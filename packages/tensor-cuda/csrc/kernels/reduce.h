@@ -2,6 +2,7 @@
 #pragma once
 #include "scalar/arith.h"
 
+#include "kernels/before.h"
 #include "kernels/elementwise.h"
 
 namespace taeda::cuda {
@@ -300,44 +301,20 @@ struct ScanEach {
     for (int64_t i = 0; i < scan.length; ++i) scan.put(line, i, state = Op::join(state, scan.get<Op>(line, i)));
   }
 };
-/// What the threads before a thread of a block have together, joined in order.
-template <class State>
-struct StatesBefore {
-  static constexpr int kThreads = 256, kGroup = 16;
-  State states[kThreads], groups[kThreads / kGroup];
-  /// A phase between writing states and asking for them.
-  template <class Op>
-  TAEDA_HD void fold(int thread) {
-    if (thread >= kThreads / kGroup) return;
-    State sum = Op::start();
-    for (int j = thread * kGroup; j < (thread + 1) * kGroup; ++j) {
-      const State next = Op::join(sum, states[j]);
-      states[j] = sum;
-      sum = next;
-    }
-    groups[thread] = sum;
-  }
-  template <class Op>
-  TAEDA_HD State of(int thread) const {
-    State sum = Op::start();
-    for (int g = 0; g < thread / kGroup; ++g) sum = Op::join(sum, groups[g]);
-    return Op::join(sum, states[thread]);
-  }
-};
 /// A block for each part of a line: threads fold a stretch each, and go through it again from what comes before it.
 /// With `Totals` it tells what the part comes to.
 template <class Op, bool Totals>
 struct ScanBlock {
   static constexpr int kThreads = 256;
   using State = decltype(Op::start());
-  using Shared = StatesBefore<State>;
+  using Shared = Before<Op>;
   struct Own {
     State stretch;
   };
   Scan scan;
   TAEDA_HD int phases() const { return 3; }
   TAEDA_HD void run(int phase, int64_t item, int thread, Shared& shared, Own& own) const {
-    if (phase == 1) return shared.template fold<Op>(thread);
+    if (phase == 1) return shared.fold(thread);
     const int64_t line = quotient(item, scan.parts), first = (item - line * scan.parts) * scan.part;
     const int64_t rest = scan.length - first, count = rest < scan.part ? rest : scan.part;
     const int64_t stretch = (count + kThreads - 1) / kThreads, begin = thread * stretch;
@@ -348,36 +325,13 @@ struct ScanBlock {
       for (int64_t i = first + begin; i < first + end; ++i) state = Op::join(state, scan.get<Op>(line, i));
       shared.states[thread] = own.stretch = state;
     } else if constexpr (Totals) {
-      if (thread == kThreads - 1) *partial = Op::join(shared.template of<Op>(thread), own.stretch);
+      if (thread == kThreads - 1) *partial = Op::join(shared.of(thread), own.stretch);
     } else {
-      State state = shared.template of<Op>(thread);
+      State state = shared.of(thread);
       if (partial) state = Op::join(*partial, state);
       for (int64_t i = first + begin; i < first + end; ++i)
         scan.put(line, i, state = Op::join(state, scan.get<Op>(line, i)));
     }
-  }
-};
-/// A block for each line: from what its parts come to, to what comes before them.
-template <class Op>
-struct ScanParts {
-  static constexpr int kThreads = 256;
-  using State = decltype(Op::start());
-  using Shared = StatesBefore<State>;
-  struct Own {};
-  Scan scan;
-  TAEDA_HD int phases() const { return 3; }
-  TAEDA_HD void run(int phase, int64_t line, int thread, Shared& shared, Own&) const {
-    if (phase == 1) return shared.template fold<Op>(thread);
-    State* const parts = at<State>(scan.partial) + line * scan.parts;
-    const int64_t stretch = (scan.parts + kThreads - 1) / kThreads, begin = thread * stretch;
-    const int64_t end = begin + stretch < scan.parts ? begin + stretch : scan.parts;
-    State state = phase == 0 ? Op::start() : shared.template of<Op>(thread);
-    for (int64_t k = begin; k < end; ++k) {
-      const State next = Op::join(state, parts[k]);
-      if (phase == 2) parts[k] = state;
-      state = next;
-    }
-    if (phase == 0) shared.states[thread] = state;
   }
 };
 

@@ -50,7 +50,7 @@ void order_lines(const Call& call, const Keys& keys, int bits, int64_t count, in
     deal.order = deal.shift + kDigitBits >= bits ? order : 0;
     deal.to_keys = deal.order ? 0 : to[0].address(), deal.to_places = deal.order ? 0 : to[1].address();
     call.launch(OrderCounts<K>{deal}, lines * tiles);
-    call.launch(OrderStarts{deal}, lines * kDigitValues);
+    call.launch(StartsOfParts<Occurrences>{deal.counts, deal.totals, tiles}, lines * kDigitValues);
     call.launch(OrderDeal<K>{deal}, lines * tiles);
   }
 }

@@ -131,7 +131,7 @@ void scan_lines(const Call& call, Scan s, int64_t lines) {
     partial = call.empty({lines * s.parts * int64_t(sizeof(decltype(Op::start())))}, TAEDA_UINT8);
     s.partial = partial.address();
     call.launch(ScanBlock<Op, true>{s}, lines * s.parts);
-    call.launch(ScanParts<Op>{s}, lines);
+    call.launch(StartsOfParts<Op>{s.partial, 0, s.parts}, lines);
   }
   call.launch(ScanBlock<Op, false>{s}, lines * s.parts);
 }
