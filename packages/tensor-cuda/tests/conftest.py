@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from taeda_tensor_cuda.simulated import Machine
+
+sys.path.insert(0, str(Path(__file__).parent))  # where tests find what runs their programs
 
 if find_spec("taeda_tensor_cuda") is None:
     collect_ignore_glob = ["test_*.py"]

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import os
-import subprocess
-import sys
-import textwrap
 
+import device_programs as programs
 import pytest
 
 from taeda_tensor_cuda.simulated import DriverError, Machine
@@ -298,11 +295,7 @@ def say(f):
 
 
 def run(program: str, driver: str = "simulated") -> list[str]:
-    environment = {**os.environ, "TAEDA_CUDA_DRIVER": driver}
-    command = [sys.executable, "-W", "error", "-c", HEAD + textwrap.dedent(program)]
-    made = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    assert made.returncode == 0, made.stderr
-    return made.stdout.splitlines()
+    return programs.run(program, HEAD, driver).splitlines()
 
 
 def test_tensors_of_the_recording_are_filled_anew_by_each_run() -> None:

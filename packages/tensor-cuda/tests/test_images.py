@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import textwrap
-
+import device_programs as programs
 import pytest
 
 HEAD = """
@@ -35,12 +31,7 @@ def lying(t, last):
 
 
 def run(program: str, seed: int = 1, **environment: str) -> None:
-    print(f"seed {seed}")
-    text = HEAD.replace("SEED", str(seed)) + textwrap.dedent(program) + "\nassert tried > 3, tried\n"
-    given = {**os.environ, "TAEDA_CUDA_DRIVER": "simulated", **environment}
-    command = [sys.executable, "-W", "error", "-c", text]
-    made = subprocess.run(command, capture_output=True, text=True, env=given, check=False)
-    assert made.returncode == 0, made.stderr
+    programs.check(program, HEAD, 4, seed, **environment)
 
 
 CONVOLUTIONS = """

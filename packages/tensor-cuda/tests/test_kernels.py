@@ -6,21 +6,14 @@ Each program is a process of its own, as a device is loaded once.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
+import device_programs as programs
 import pytest
 
 
 def run(program: str, **more: str) -> str:
-    environment = {**os.environ, "TAEDA_CUDA_DRIVER": "simulated", "OMP_NUM_THREADS": "1", **more}
-    command = [sys.executable, "-W", "error", "-c", textwrap.dedent(program)]
-    made = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    assert made.returncode == 0, made.stderr
-    return made.stdout
+    return programs.run(program, OMP_NUM_THREADS="1", **more)
 
 
 def test_the_device_conforms(tmp_path: Path) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import textwrap
+import device_programs as programs
 
 HEAD = """
 import numpy as np
@@ -25,12 +22,7 @@ def on(array):
 
 
 def run(program: str, least: int, seed: int = 1) -> None:
-    print(f"seed {seed}")
-    text = HEAD.replace("SEED", str(seed)) + textwrap.dedent(program) + f"\nassert tried >= {least}, tried\n"
-    given = {**os.environ, "TAEDA_CUDA_DRIVER": "simulated"}
-    command = [sys.executable, "-W", "error", "-c", text]
-    made = subprocess.run(command, capture_output=True, text=True, env=given, check=False)
-    assert made.returncode == 0, made.stderr
+    programs.check(program, HEAD, least, seed)
 
 
 def test_sorting_is_stable_in_every_dtype_and_for_lines_of_any_length() -> None:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import textwrap
-
+import device_programs as programs
 import pytest
 
 HEAD = """
@@ -33,11 +29,7 @@ def layouts(sizes, dtype):
 
 
 def run(program: str, **environment: str) -> list[str]:
-    given = {**os.environ, "TAEDA_CUDA_DRIVER": "simulated", **environment}
-    command = [sys.executable, "-W", "error", "-c", HEAD + textwrap.dedent(program)]
-    made = subprocess.run(command, capture_output=True, text=True, env=given, check=False)
-    assert made.returncode == 0, made.stderr
-    return made.stdout.splitlines()
+    return programs.run(program, HEAD, **environment).splitlines()
 
 
 @pytest.mark.parametrize("libraries", ["", "none"])

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import textwrap
+import device_programs as programs
 
 HEAD = """
 import itertools
@@ -34,12 +31,7 @@ def rows(dtype):
 
 
 def run(program: str, seed: int = 1) -> None:
-    print(f"seed {seed}")
-    text = HEAD.replace("SEED", str(seed)) + textwrap.dedent(program) + "\nassert tried > 100, tried\n"
-    given = {**os.environ, "TAEDA_CUDA_DRIVER": "simulated"}
-    command = [sys.executable, "-W", "error", "-c", text]
-    made = subprocess.run(command, capture_output=True, text=True, env=given, check=False)
-    assert made.returncode == 0, made.stderr
+    programs.check(program, HEAD, 101, seed)
 
 
 def test_softmax_and_its_gradient_along_every_dimension() -> None:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import textwrap
-
+import device_programs as programs
 import pytest
 
 HEAD = "import pickle, sys, taeda_tensor_core as tc, taeda_tensor_cuda as cuda\n"
@@ -35,11 +31,7 @@ def end():
 
 
 def run(program: str) -> list[str]:
-    environment = {**os.environ, "TAEDA_CUDA_DRIVER": "simulated:2:64", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-W", "error", "-c", HEAD + textwrap.dedent(program)]
-    made = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=120)
-    assert made.returncode == 0, made.stderr
-    return made.stdout.splitlines()
+    return programs.run(program, HEAD, "simulated:2:64", OMP_NUM_THREADS="1").splitlines()
 
 
 @pytest.mark.parametrize("device", ["cuda:0", "cuda:1"])

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import textwrap
-
+import device_programs as programs
 import pytest
 
 HEAD = """
@@ -50,11 +46,7 @@ d = dict(dtype=tc.float64)
 
 def run(program: str, seed: int = 1) -> None:
     print(f"seed {seed}")
-    text = HEAD.replace("SEED", str(seed)) + textwrap.dedent(program)
-    environment = {**os.environ, "TAEDA_CUDA_DRIVER": "simulated"}
-    command = [sys.executable, "-W", "error", "-c", text]
-    made = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    assert made.returncode == 0, made.stderr
+    programs.run(program, HEAD.replace("SEED", str(seed)))
 
 
 @pytest.mark.parametrize("reduction", [0, 1, 2])
