@@ -162,13 +162,31 @@ class Saved:
         held = VALUES[self.type][0] if self.type in VALUES else t.CXX[self.type].removeprefix("::")
         return [f"{held} {self.name}_;"]
 
+    @property
+    def shared(self) -> bool:
+        """Whether several formulas read it: it is unpacked once for all, as hooks that pack must see it asked for."""
+        return self.kind in ("tensor", "list") and len(self.formulas) > 1
+
+    @property
+    def _unpacked(self) -> str:
+        if self.kind == "tensor":
+            return f'{self.name}_.unpack(this, "{self.name}")'
+        return f'unpack({self.name}_, this, "{self.name}")'
+
+    def before(self, condition: str) -> str:
+        """The statement ahead of all formulas that unpacks what several read, where one of them is run."""
+        held = "Tensor" if self.kind == "tensor" else "std::vector<Tensor>"
+        return f"const {held} {self.name}_once_ = {condition} ? {self._unpacked} : {held}();"
+
     def local(self, steps: bool) -> str:
         """The statement that gives the formula its name back; for a formula of several steps, halves in float32."""
-        if self.kind == "tensor":
-            unpacked = f'{self.name}_.unpack(this, "{self.name}")'
-            return f"const Tensor {self.name} = {f'in_float32({unpacked})' if steps else unpacked};"
-        if self.kind == "list":
-            return f'const std::vector<Tensor> {self.name} = unpack({self.name}_, this, "{self.name}");'
+        if self.kind == "tensor" and steps:
+            return f"const Tensor {self.name} = in_float32({f'{self.name}_once_' if self.shared else self._unpacked});"
+        if self.shared:
+            return f"const auto& {self.name} = {self.name}_once_;"
+        if self.kind in ("tensor", "list"):
+            held = "Tensor" if self.kind == "tensor" else "std::vector<Tensor>"
+            return f"const {held} {self.name} = {self._unpacked};"
         if self.kind == "value":
             return (
                 VALUES[self.type][1].format(n=self.name)
@@ -317,6 +335,10 @@ class NodeWriter:
             text += "    if (none_defined(grads_, output_count)) return;\n"
         if any(f.uses("grads") for f in self.d.formulas):
             text += "    const TensorList grads(grads_, output_count);\n"
+        for s, _ in self.saved:
+            if s.shared:
+                targets = [x for i in s.formulas for x in self.d.formulas[i].targets]
+                text += f"    {s.before(' || '.join(map(self.wanted, dict.fromkeys(targets))))}\n"
         for formula in self.d.formulas:
             text += self._apply_formula(formula)
         return text + "  }\n"

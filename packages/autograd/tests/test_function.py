@@ -223,6 +223,25 @@ def test_missing_gradients(x, materialize):
     assert seen == [[[0.0]] if materialize else None]
 
 
+def test_missing_gradients_of_integers_are_zeros_too(x):
+    class Largest(Function):
+        @staticmethod
+        def forward(ctx, t):
+            values, places = t.max(0)
+            ctx.mark_non_differentiable(places)
+            ctx.save_for_backward(places)
+            return values, places
+
+        @staticmethod
+        def backward(ctx, g, g_places):
+            seen.append((g_places.dtype, g_places.tolist()))
+            return taeda.zeros(2).index_fill(0, ctx.saved_tensors[0].reshape(1), float(g))
+
+    seen = []
+    Largest.apply(x)[0].backward()
+    assert seen == [(taeda.int64, 0)] and x.grad.tolist() == [0, 1]
+
+
 def test_output_that_is_an_input_gets_a_history_of_its_own(x):
     class Same(Function):
         @staticmethod

@@ -258,6 +258,16 @@ def test_backward_hooks_see_and_replace_gradients():
     assert x.grad.tolist()[0] == pytest.approx([10 * g for g in expected])
 
 
+def test_backward_hooks_see_zeros_for_inputs_that_need_no_gradient():
+    seen = []
+    mean_square, likelihood = nn.MSELoss(), nn.NLLLoss()
+    for loss in (mean_square, likelihood):
+        loss.register_full_backward_hook(lambda m, gi, go: seen.append([g.tolist() for g in gi]))
+    mean_square(tt.ones(2).requires_grad_(True), tt.zeros(2)).backward()
+    likelihood(tt.zeros(2, 2).requires_grad_(True), tt.tensor([0, 1])).backward()
+    assert seen == [[[1.0, 1.0], [0.0, 0.0]], [[[-0.5, 0.0], [0.0, -0.5]], [0, 0]]]
+
+
 def test_exceptions_name_the_module():
     net = nn.Sequential()
     net.body = nn.ModuleList([Net(), Net()])

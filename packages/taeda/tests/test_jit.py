@@ -263,9 +263,11 @@ class Nested(nn.Module):
 
 
 def test_functions_become_graphs_by_running_them():
-    made = make_fx(lambda x, n: taeda.relu(x) + n if n.sum() > 0 else x)(taeda.ones(2), taeda.ones(2))
+    made = make_fx(lambda x, n: taeda.relu(x) + n if n.shape[0] > 1 else x)(taeda.ones(2), taeda.ones(2))
     assert {"x_1", "n_1", "relu", "add", "output"} <= {node.name for node in made.graph.nodes}
     assert taeda.equal(made(taeda.ones(2), -taeda.ones(2)), taeda.zeros(2))
+    with pytest.raises(RuntimeError, match="trying to get value out of a tracing tensor"):
+        make_fx(lambda x: taeda.relu(x) if x.sum() > 0 else x)(taeda.ones(2))
 
 
 class Kinds(nn.Module):

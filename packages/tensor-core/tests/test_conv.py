@@ -83,6 +83,30 @@ def test_conv2d_and_gradients(case, dtype, channels_last):
         close(value, want, dtype)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("channels", [1, 3, 4, 8, 15])
+def test_strided_1x1_convolutions_of_few_channels(channels, threads):
+    # A routine of oneDNN's wrote behind its room here (onednn/conv.cpp, Note [Strided 1x1 convolutions ...]): into
+    # other threads' numbers, and what else lies on the heap.
+    rng = np.random.default_rng(15)
+    x, grad = rng.standard_normal((2, channels, 64, 64)), rng.standard_normal((2, 20, 32, 32))
+    weight = taeda.zeros(20, channels, 1, 1)
+    images = taeda.from_numpy(x.astype("float32")).contiguous(memory_format=taeda.channels_last)
+    expected = np.einsum("nohw,nchw->oc", grad, x[:, :, ::2, ::2])[:, :, None, None]
+    neighbours = [taeda.full((size,), 7.0) for size in range(64, 20_000, 500)]
+    before = taeda.get_num_threads()
+    taeda.set_num_threads(threads)
+    try:
+        for _ in range(20):
+            got = taeda.ops.conv2d_backward(
+                taeda.from_numpy(grad.astype("float32")), images, weight, [2], [0], [1], 1, 2
+            )
+            close(got[1], expected)
+    finally:
+        taeda.set_num_threads(before)
+    assert all(bool((values == 7.0).all()) for values in neighbours)
+
+
 def test_only_the_gradients_asked_for():
     x, weight, grad = taeda.ones(1, 2, 4, 4), taeda.ones(3, 2, 3, 3), taeda.ones(1, 3, 2, 2)
     for mask in range(8):

@@ -244,7 +244,7 @@ void Call::attach_outputs() {
     if (!is_tensor(outputs[i])) continue;
     Tensor t = tensor_of(outputs[i]);
     OutputInfo& info = node->outputs[i];
-    info = OutputInfo{Shape(t.sizes()), t.dtype(), t.device(), is_differentiable(t.dtype())};
+    info = OutputInfo{Shape(t.sizes()), t.dtype(), t.device(), true};
     if (among(constant, outputs[i])) continue;
     if (among(dirty, outputs[i])) {
       check(!t.is_view() || outputs.size() == 1, ErrorKind::Runtime, node->name(),

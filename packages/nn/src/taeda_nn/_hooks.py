@@ -338,13 +338,10 @@ def _identity(on_backward: Callable[[tuple], tuple], values: list[Tensor]) -> tu
             @staticmethod
             def forward(ctx: Any, hook: Callable[[tuple], tuple], *inputs: Tensor) -> Any:
                 ctx.hook = hook
-                fixed = [x for x in inputs if not x.is_floating_point() and not x.is_complex()]
                 outputs = tuple(x.view_as(x) for x in inputs)
-                if fixed:
-                    keep = {id(x) for x in fixed}
-                    ctx.mark_non_differentiable(
-                        *(y for x, y in zip(inputs, outputs, strict=True) if id(x) in keep)
-                    )
+                # What needs no gradient has none afterwards either: layers would compute one for the hook alone.
+                fixed = (y for x, y in zip(inputs, outputs, strict=True) if not x.requires_grad)
+                ctx.mark_non_differentiable(*fixed)
                 return outputs
 
             @staticmethod

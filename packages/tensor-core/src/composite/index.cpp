@@ -151,18 +151,15 @@ Tensor scatter_value_combined(const Tensor& self, int64_t dim, const Tensor& ind
   return scatter_combined(self, dim, index, ops::expand(same, index.sizes()), reduce);
 }
 
-/// Which of `size` elements comes where after element i is repeated repeats[i] times.
-static Tensor repeated_places(const Tensor& repeats, int64_t size, std::optional<int64_t> output_size) {
-  if (!is_integral(repeats.dtype()) || repeats.dim() > 1 || (repeats.numel() != 1 && repeats.numel() != size))
-      [[unlikely]]
-    fail(ErrorKind::Runtime, "repeat_interleave: argument 'repeats' must be integers, one or one for each of the ",
-         size, " elements, got ", describe(repeats));
+Tensor repeat_interleave_counts(const Tensor& repeats, std::optional<int64_t> output_size) {
+  if (!is_integral(repeats.dtype()) || repeats.dim() != 1) [[unlikely]]
+    fail(ErrorKind::Runtime, "repeat_interleave: argument 'repeats' alone must be 1-dimensional integers, got ",
+         describe(repeats));
   if (repeats.device().backend == kMeta && output_size)
     return taeda::empty(Shape{*output_size}, DType::Int64, repeats.device());
-  const Tensor counts =
-      on_host(ops::expand(ops::reshape(ops::to_dtype(repeats, DType::Int64), Shape{-1}), Shape{size}));
+  const Tensor counts = on_host(ops::to_dtype(repeats, DType::Int64));
   Count sum = 0;
-  for (int64_t i = 0; i < size; ++i) {
+  for (int64_t i = 0; i < counts.numel(); ++i) {
     const int64_t n = counts.data<int64_t>()[i];
     check(n >= 0, ErrorKind::Runtime, "repeat_interleave: argument 'repeats' must not be negative, found ", n, " at ",
           i);
@@ -173,20 +170,20 @@ static Tensor repeated_places(const Tensor& repeats, int64_t size, std::optional
         output_size.value_or(0), ", expected ", total);
   const Tensor index = empty(Shape{total}, DType::Int64);
   int64_t* place = index.data<int64_t>();
-  for (int64_t i = 0; i < size; ++i) place = std::fill_n(place, counts.data<int64_t>()[i], i);
-  return index;
+  for (int64_t i = 0; i < counts.numel(); ++i) place = std::fill_n(place, counts.data<int64_t>()[i], i);
+  return ops::to_device(index, repeats.device());
 }
 
 Tensor repeat_interleave_Tensor(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim,
                                 std::optional<int64_t> output_size) {
   const Tensor from = dim && self.dim() ? self : ops::reshape(self, Shape{-1});
-  const int64_t d = wrap_dim(dim.value_or(0), from.dim(), "repeat_interleave");
-  return ops::index_select(from, d, ops::to_device(repeated_places(repeats, from.size(d), output_size), self.device()));
-}
-Tensor repeat_interleave_counts(const Tensor& repeats, std::optional<int64_t> output_size) {
-  check(repeats.dim() == 1, ErrorKind::Runtime, "repeat_interleave: argument 'repeats' alone must be 1-dimensional, ",
-        "got shape ", shape_text(repeats.sizes()));
-  return ops::to_device(repeated_places(repeats, repeats.numel(), output_size), repeats.device());
+  const int64_t d = wrap_dim(dim.value_or(0), from.dim(), "repeat_interleave"), size = from.size(d);
+  if (!is_integral(repeats.dtype()) || repeats.dim() > 1 || (repeats.numel() != 1 && repeats.numel() != size))
+      [[unlikely]]
+    fail(ErrorKind::Runtime, "repeat_interleave: argument 'repeats' must be integers, one or one for each of the ",
+         size, " elements, got ", describe(repeats));
+  const Tensor each = ops::expand(ops::reshape(repeats, Shape{-1}), Shape{size});
+  return ops::index_select(from, d, ops::to_device(ops::repeat_interleave_counts(each, output_size), self.device()));
 }
 
 Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int64_t> dim,

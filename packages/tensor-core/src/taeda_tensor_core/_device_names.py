@@ -36,7 +36,7 @@ _NOTHING = frozenset({
 #: What a vendor's libraries tell or do, which no backend hands on.
 _REFUSED = frozenset({
     "caching_allocator_alloc", "caching_allocator_delete", "change_current_allocator", "clock_rate", "check_error",
-    "current_blas_handle", "current_solver_handle", "device_memory_used", "get_stream_from_external",
+    "cudart", "current_blas_handle", "current_solver_handle", "device_memory_used", "get_stream_from_external",
     "list_gpu_processes", "make_graphed_callables", "memory_usage", "power_draw", "temperature", "use_mem_pool",
     "utilization", "_dump_snapshot",
 })  # fmt: skip
@@ -67,6 +67,17 @@ class _Graph:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError("graphs of a device's work are not recorded; call the functions themselves")
+
+
+class _CudaError(RuntimeError):
+    """A number that NVIDIA's runtime answered."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"CUDA error {code}")
+        self.code = code
+
+
+_CudaError.__name__ = _CudaError.__qualname__ = "CudaError"
 
 
 def _refused(module: Any, name: str) -> Any:
@@ -137,6 +148,8 @@ def _value(module: Any, name: str) -> Any:
         return getattr(own, name)
     if name in legacy_types.NAMES.values():
         return legacy_types.legacy_type(name, kind)
+    if name == "CudaError" and kind == "cuda":
+        return _CudaError
     if name.endswith("Storage") or name == "AcceleratorError":
         return getattr(_package(), name, _MISSING)
     if name in _CONSTANTS:

@@ -52,6 +52,18 @@ __all__ = [
 # A program that reads this module means to answer.
 _C._arm_overrides()
 
+#: Methods, and functions beside them, that ask about a tensor itself and not for its elements.
+QUESTIONS = frozenset({
+    "dim", "size", "numel", "nelement", "ndimension", "stride", "storage_offset", "element_size", "is_contiguous",
+    "is_floating_point", "is_complex", "is_signed", "is_conj", "is_neg", "is_inference", "is_shared", "is_pinned",
+    "is_same_size", "is_coalesced", "is_storage", "is_tensor", "get_device", "type", "result_type", "can_cast",
+    "promote_types", "__len__", "__hash__",
+})  # fmt: skip
+#: Methods, and functions beside them, that give elements, or an answer that hangs on them, as Python's values.
+READS = frozenset({
+    "item", "tolist", "numpy", "__array__", "__bool__", "__int__", "__float__", "__complex__", "__index__",
+    "__contains__", "is_nonzero", "equal", "allclose",
+})  # fmt: skip
 #: Whether one of the arguments in a sequence answers, or a mode is in force on this thread.
 has_torch_function = _C._has_torch_function
 #: The same of one argument.

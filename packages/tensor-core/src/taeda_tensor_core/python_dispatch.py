@@ -126,15 +126,18 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 #: Operators that PyTorch knows as one, and what they change.
 _COPIES = {"cast": "dtype", "to_device": "device"}
-#: Composites that are met whole: what makes tensors and what has no gradient. What wraps tensors of a device has no
-#: memory there to be copied.
+#: Composites that are met whole: what makes tensors, and what has no gradient and decides by elements. What wraps
+#: tensors of a device has no memory there to be copied.
 _MAKER_NAMES = (
     "arange empty empty_like empty_strided eye full full_like linspace logspace new_empty new_full new_ones "
     "new_zeros ones ones_like rand rand_like randint randint.low randint_like randint_like.low randn randn_like "
     "randperm scalar_tensor tril_indices triu_indices zeros zeros_like"
 )
 _MAKERS = frozenset(_MAKER_NAMES.split())
-_WHOLE = _MAKERS | {"allclose", "copy_", "count_nonzero", "equal", "to_device", "zero_"}
+_WHOLE = _MAKERS | {
+    "allclose", "copy_", "count_nonzero", "equal", "histogramdd", "histogramdd.edges", "one_hot",
+    "repeat_interleave.counts", "to_device", "zero_",
+}  # fmt: skip
 
 
 class _Dispatch(Layer):

@@ -23,15 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["Followed", "follow"]
 
 #: Questions about a tensor whose answers are no numbers in it; guards keep what they depend on.
-_QUESTIONS = frozenset({
-    "dim", "ndimension", "size", "numel", "nelement", "element_size", "itemsize", "is_contiguous", "stride",
-    "storage_offset", "get_device", "type", "is_floating_point", "is_complex", "is_signed", "is_same_size",
-    "__len__", "__hash__", "is_tensor", "is_nested", "is_sparse", "ndim", "shape", "dtype", "device", "layout",
-    "requires_grad", "is_leaf", "grad_fn", "names", "result_type", "can_cast", "promote_types", "broadcast_shapes",
-    "is_inference", "is_conj", "is_neg", "is_storage", "is_shared", "is_pinned", "__class__", "nbytes",
-    "is_quantized", "is_coalesced", "_version", "output_nr", "is_cpu", "is_cuda", "is_meta", "is_mps", "is_xpu",
-    "is_mkldnn", "is_sparse_csr",
-})  # fmt: skip
+_QUESTIONS = tensor.overrides.QUESTIONS | {
+    "itemsize", "is_nested", "is_sparse", "ndim", "shape", "dtype", "device", "layout", "requires_grad", "is_leaf",
+    "grad_fn", "names", "broadcast_shapes", "__class__", "nbytes", "is_quantized", "_version", "output_nr", "is_cpu",
+    "is_cuda", "is_meta", "is_mps", "is_xpu", "is_mkldnn", "is_sparse_csr",
+}  # fmt: skip
 #: Their results' sizes depend on numbers.
 _SIZED_BY_NUMBERS = frozenset({
     "nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "bincount", "flatnonzero",

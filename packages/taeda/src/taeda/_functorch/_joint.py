@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from taeda.fx._operators_record import OperatorRecording
+from taeda.fx._operators_record import OperatorRecording, following_branches
 from taeda.fx.graph import Graph
 from taeda.fx.graph_module import GraphModule
 from taeda.fx.node import Node
@@ -96,7 +96,7 @@ class JointFunction:
                 inputs.append(copies[place])
                 recording.input(f"primals_{len(inputs)}", copies[place])
         args, kwargs = _pytree.tree_unflatten(copies, spec)
-        with recording:
+        with following_branches(recording):
             outputs, out_spec = _pytree.tree_flatten(self._function(*args, **kwargs))
         last = next(iter(reversed(list(recording.graph.nodes))), None)
         wanted = [i for i, out in enumerate(outputs) if isinstance(out, tensor.Tensor) and out.requires_grad]
@@ -112,7 +112,7 @@ def _gradients(recording: OperatorRecording, outputs: list[Any], inputs: list[An
     tangents = [tensor.ones_like(out).detach() for out in outputs]
     for number, tangent in enumerate(tangents, 1):
         recording.input(f"tangents_{number}", tangent)
-    with recording:
+    with following_branches(recording):
         return list(autograd.grad(outputs, inputs, tangents, allow_unused=True))
 
 

@@ -49,14 +49,11 @@ class DataDependentOutputException(_OfFunction):
     """the result hangs on elements, which a fake tensor does not have"""
 
 
-#: Ask for elements; answered where they are known, for a tensor made of numbers under the mode.
-_READS = frozenset({
-    "item", "tolist", "numpy", "__array__", "__bool__", "__int__", "__float__", "__complex__", "__index__",
-    "__contains__", "is_nonzero", "equal", "allclose",
-})  # fmt: skip
+#: What a real tensor answers as always: its memory, its text, its mark.
+_OF_REAL_ONES = frozenset({"data_ptr", "untyped_storage", "requires_grad_", "__repr__", "__str__", "__format__"})
 _DYNAMIC = frozenset({
-    "nonzero", "argwhere", "unique", "unique_consecutive", "_unique2", "masked_select", "bincount",
-    "repeat_interleave", "__getitem__",
+    "nonzero", "argwhere", "where", "unique", "unique_consecutive", "unique_dim", "unique_dim_consecutive", "_unique2",
+    "unique_all", "unique_consecutive_all", "masked_select", "bincount", "repeat_interleave", "__getitem__",
 })  # fmt: skip
 #: Make tensors of Python's numbers, whose elements stay known.
 _OF_NUMBERS = frozenset({"tensor", "as_tensor", "scalar_tensor", "from_numpy"})
@@ -134,7 +131,7 @@ class FakeTensorConverter:
     def from_real_tensor(self, fake_mode: FakeTensorMode, t: Any, **_: Any) -> FakeTensor:
         """The fake tensor of `t`, a leaf."""
         if t not in self._made:
-            with _overrides.DisableTorchFunctionSubclass(), tensor.no_grad():
+            with _overrides.DisableTorchFunction(), tensor.no_grad():
                 like = tensor.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
                 fake = FakeTensor._over(like, fake_mode, t.device).requires_grad_(t.requires_grad)
                 fake._is_param = isinstance(t, nn.Parameter)
@@ -205,7 +202,11 @@ class FakeTensorMode(_overrides.TorchFunctionMode):
         if name in ("__get__", "__set__"):
             return self._attribute(name, func.__self__.__name__, func, args)
         given = [x for x in tree_iter((args, kwargs)) if isinstance(x, tensor.Tensor)]
-        if name in _READS:
+        if name in _overrides.QUESTIONS and not (name == "type" and len(args) + len(kwargs) > 1):
+            return self._question(name, func, args, kwargs)
+        if name in _OF_REAL_ONES and given and not any(isinstance(x, FakeTensor) for x in given):
+            return func(*args, **kwargs)
+        if name in _overrides.READS:
             return self._read(func, args, kwargs)
         if name in _OF_NUMBERS and not given:
             return self._of_numbers(func, args, kwargs)
@@ -260,8 +261,18 @@ class FakeTensorMode(_overrides.TorchFunctionMode):
             return self._fake(found, owner.fake_device)
         return found
 
+    def _question(self, name: str, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """What is asked about a tensor itself, which real ones answer as well."""
+        owner = args[0] if args and isinstance(args[0], FakeTensor) else None
+        if owner is not None and name == "get_device":
+            return -1 if owner.fake_device.index is None else owner.fake_device.index
+        if owner is not None and name == "type" and owner.fake_device.type not in ("cpu", "meta"):
+            kind, _, last = func(*args).rpartition(".")
+            return f"{kind}.{owner.fake_device.type}.{last}"
+        return func(*args, **kwargs)
+
     def _read(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """What asks for elements."""
+        """What asks for elements; answered where they are known, for a tensor made of numbers under the mode."""
         fakes = [x for x in tree_iter((args, kwargs)) if isinstance(x, FakeTensor)]
         if any(x.constant is None for x in fakes):
             raise DataDependentOutputException(func)

@@ -143,6 +143,19 @@ class OperatorRecording(TorchDispatchMode):  # type: ignore[misc]
         """The node of a tensor."""
         return self._nodes.get(id(value)) or self._by_memory.get(_place(value))
 
+    def hangs_on_inputs(self, value: Any) -> bool:
+        """Whether a tensor is an input, computed from one, or drawn: its elements are others in the next call."""
+        ahead, seen = [self.node_of(value)], set()
+        while ahead:
+            node = ahead.pop()
+            if node is None or node in seen:
+                continue
+            if node.op == "placeholder" or _draws(node.target):
+                return True
+            seen.add(node)
+            ahead += node.all_input_nodes
+        return False
+
     def _arg(self, value: Any) -> Any:
         if isinstance(value, tensor.Tensor):
             found = self._nodes.get(id(value)) or self._by_memory.get(_place(value))
@@ -180,8 +193,36 @@ class OperatorRecording(TorchDispatchMode):  # type: ignore[misc]
         return GraphModule(self.holder, self.graph, name)
 
 
-class _Branches(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]
-    """Hands `cond` and `while_loop` of graph modules to a recording, which would see the operators of one call."""
+#: What asks for elements but the memory itself, which a recording knows again.
+_READS = tensor.overrides.READS - {"numpy", "__array__"}
+#: What reads some of its arguments on the way to its operators: their places, and names.
+_READ_WITHIN: dict[str, tuple[tuple[int, str], ...]] = {
+    "ctc_loss": ((2, "input_lengths"), (3, "target_lengths")),
+    "segment_reduce": ((2, "lengths"), (4, "offsets")),
+    "tensor_split": ((1, "indices_or_sections"), (1, "tensor_indices_or_sections")),
+}
+
+
+def _read_by(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """The arguments of a function whose elements it decides by."""
+    if name in _READS:
+        return list(args)
+    places = _READ_WITHIN.get(name, ())
+    return [args[place] for place, _ in places if place < len(args)] + [kwargs.get(key) for _, key in places]
+
+
+def _draws(target: Any) -> bool:
+    """Whether an operator draws random numbers."""
+    arguments = getattr(getattr(target, "operator", None), "arguments", ())
+    return any(argument.name == "generator" for argument in arguments)
+
+
+class _Functions(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]
+    """What a recording must know of functions, which it would see as the operators of one call.
+
+    `cond` and `while_loop` of graph modules are handed to it. A question for elements that are others in the next call
+    is refused: the graph would keep the answer.
+    """
 
     def __init__(self, recording: OperatorRecording) -> None:
         super().__init__()
@@ -194,13 +235,25 @@ class _Branches(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name-
             return self._recording.cond(args[0], (args[1], args[2]), args[3])
         if func is tensor.while_loop and isinstance(args[0], GraphModule):
             return self._recording.while_loop((args[0], args[1]), *args[2:])
+        if not self._recording.paused:
+            for value in _read_by(func.__name__, args, kwargs or {}):
+                if isinstance(value, tensor.Tensor) and self._recording.hangs_on_inputs(value):
+                    raise RuntimeError(
+                        f"{func.__name__}: It appears that you're trying to get value out of a tracing tensor: the "
+                        f"graph would keep the elements that this tensor of shape {tuple(value.shape)} has in this "
+                        "one call. Compute with tensors (taeda.where, taeda.cond), or record where nothing is read"
+                    )
         return func(*args, **(kwargs or {}))
 
 
 @contextmanager
 def following_branches(recording: OperatorRecording) -> Iterator[None]:
-    """Context in which a recording keeps operators, and both graph modules of each `cond` and `while_loop`."""
-    with recording, _Branches(recording):
+    """Context in which a recording keeps operators, and both graph modules of each `cond` and `while_loop`.
+
+    Raises (calls in it):
+        RuntimeError: Elements that hang on inputs, or are drawn, are asked for.
+    """
+    with recording, _Functions(recording):
         yield
 
 
@@ -228,6 +281,9 @@ def recorded(
         function: The function.
         args: Its arguments; tensors in them are the inputs of the graph, with the other leaves.
         decompositions: Functions that stand for operators, by overload.
+
+    Raises:
+        RuntimeError: The function asks for elements that hang on its arguments.
     """
     recording = OperatorRecording(decompositions)
     names = _names(getattr(function, "forward", function), args, {})
@@ -235,7 +291,7 @@ def recorded(
     flat = all(map(_pytree.tree_is_leaf, args))
     for number, leaf in enumerate(given):
         recording.input(f"{names[number] if flat else f'arg{number}'}_1", leaf)
-    with recording:
+    with following_branches(recording):
         result = function(*args)
     leaves, out_spec = _pytree.tree_flatten(result)
     plain = flat and (_pytree.tree_is_leaf(result) or type(result) in (list, tuple))

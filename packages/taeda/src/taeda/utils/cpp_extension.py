@@ -31,6 +31,7 @@ _NO_TOOLKIT = (
     "extensions are compiled for the cpu and CUDA; "
     "kernels of other devices go through taeda.library and taeda/abi.h"
 )
+IS_WINDOWS, IS_LINUX, IS_MACOS = (sys.platform == name for name in ("win32", "linux", "darwin"))
 #: The folder of NVIDIA's toolkit, if there is one.
 CUDA_HOME = _cuda_toolkit.home()
 #: Homes of other toolkits: none.

@@ -96,6 +96,16 @@ bool is_fast(const Description& pd) {
   return std::string_view(pd.impl_info_str()).find("ref") == std::string_view::npos;
 }
 
+/// Note [Strided 1x1 convolutions of few channels]
+/// For gradients of weights oneDNN's "jit_1x1" copies every stride-th pixel together, into room for the channels that
+/// there are, but at distances of a whole vector of them: with fewer channels it writes behind that room, and threads
+/// into each other's (found in 2023.2 with 1 to 15 channels and 28 x 28 pixels or more). The next routine is taken.
+bool writes_behind_its_room(const ConvPlan& s, const dnnl::convolution_backward_weights::primitive_desc& pd) {
+  constexpr int64_t vector = 16;
+  return s.c / s.groups < vector && std::max({s.sd, s.sh, s.sw}) > 1 && s.kernel() == 1 &&
+         std::string_view(pd.impl_info_str()).find("1x1") != std::string_view::npos;
+}
+
 std::shared_ptr<const Plan> make_plan(const Key& key) {
   std::optional<cpu::OneThread> alone;
   if (key.threads == 1) alone.emplace();
@@ -125,9 +135,11 @@ std::shared_ptr<const Plan> make_plan(const Key& key) {
     plan->fast = is_fast(pd);
     plan->primitive = dnnl::convolution_backward_data(pd);
   } else {
-    const dnnl::convolution_backward_weights::primitive_desc pd(engine(), algorithm, d.x, d.weights, d.bias, d.y,
-                                                                d.strides, d.dilates, d.padding_low, d.padding_high,
-                                                                forward, attributes());
+    dnnl::convolution_backward_weights::primitive_desc pd(engine(), algorithm, d.x, d.weights, d.bias, d.y, d.strides,
+                                                          d.dilates, d.padding_low, d.padding_high, forward,
+                                                          attributes());
+    while (writes_behind_its_room(key.shape, pd) && pd.next_impl()) {
+    }
     plan->weights = pd.diff_weights_desc();
     plan->scratch = pd.scratchpad_desc();
     plan->fast = is_fast(pd);

@@ -81,6 +81,10 @@ _FORMS = {
     "linalg_matrix_norm.name": "linalg_matrix_norm.str_ord",
     "linalg_norm.name": "linalg_norm.ord_str",
     "normal.Tensor": "normal.Tensor_Tensor",
+    "polygamma.method": "polygamma",
+    "polygamma_.method": "polygamma_",
+    "repeat_interleave.Tensor": "repeat_interleave.self_Tensor",
+    "repeat_interleave.counts": "repeat_interleave.Tensor",
     "scatter.combined": "scatter.reduce",
     "scatter.value_combined": "scatter.value_reduce",
     "scatter_.combined": "scatter_.reduce",
@@ -239,6 +243,8 @@ def _rules() -> dict[str, Callable[..., Call]]:
         "any": _reduced("dims", "dim"),
         "all": _reduced("dims", "dim"),
         "var": _corrected,
+        # The other order, which names leave open.
+        "polygamma.method": lambda overload, args, kwargs: (overload, (), {"n": args[1], "self": args[0]}),
         "sort": _sorted,
         "squeeze.dims": _squeezed,
     }

@@ -201,6 +201,8 @@ _OTHER_OVERLOADS = {
     "linalg_norm.ord_str": "name",
     "normal.Tensor_Tensor": "Tensor",
     "normal.Tensor_float": "Tensor",
+    "repeat_interleave.Tensor": "counts",
+    "repeat_interleave.self_Tensor": "Tensor",
     "normal.float_Tensor": "Tensor",
     "scatter.reduce": "combined",
     "scatter.value_reduce": "value_combined",

@@ -22,10 +22,7 @@ _ITSELF = frozenset({
     "_has_compatible_shallow_copy_type", "__hash__",
 })  # fmt: skip
 # What reads elements.
-_READING = frozenset({
-    "item", "tolist", "numpy", "__bool__", "__float__", "__int__", "__index__", "__complex__", "__contains__",
-    "__format__", "__iter__", "allclose", "equal", "is_nonzero", "__array__",
-})  # fmt: skip
+_READING = torch.overrides.READS | {"__format__", "__iter__"}
 _may_mix = [False]
 
 
