@@ -36,8 +36,8 @@ OF_VALUES = {
 # Of which meta tensors do not say shapes, for want of elements.
 WITHOUT_SHAPES = frozenset({
     "allclose", "argwhere", "bincount", "ctc_loss", "equal", "histogram", "histogramdd", "masked_select", "nonzero",
-    "one_hot", "repeat_interleave", "tensor_split", "unique", "unique_all", "unique_consecutive", "unique_consecutive_all", "unique_dim",
-    "unique_dim_consecutive", "where",
+    "one_hot", "repeat_interleave", "tensor_split", "unique", "unique_all", "unique_consecutive",
+    "unique_consecutive_all", "unique_dim", "unique_dim_consecutive", "where",
 })  # fmt: skip
 
 FAMILIES: dict[str, list[OpRecord]] = {}
@@ -51,7 +51,10 @@ class Call:
 
     def __init__(self, record: OpRecord, sample: Sample) -> None:
         self._function = function_of(record)
-        given = [to_tensors(value) for value in sample.args], {k: to_tensors(v) for k, v in sample.kwargs.items()}
+        given = (
+            [to_tensors(value) for value in sample.args],
+            {k: to_tensors(v) for k, v in sample.kwargs.items()},
+        )
         self._leaves, self._spec = tree_flatten(given)
         self._places = [i for i, leaf in enumerate(self._leaves) if isinstance(leaf, taeda.Tensor)]
 
@@ -119,7 +122,9 @@ def test_what_is_saved_is_asked_for_once(family: str) -> None:
                 tensors = call.tensors
                 if not places or not all(t.is_floating_point() or t.is_complex() for t in tensors):
                     continue
-                constant = {i for i, value in enumerate(sample.args) if isinstance(value, np.ndarray)} - places
+                constant = {
+                    i for i, value in enumerate(sample.args) if isinstance(value, np.ndarray)
+                } - places
                 for i, tensor in enumerate(tensors):
                     tensor.requires_grad_(i not in constant)
                 counts: list[int] = []

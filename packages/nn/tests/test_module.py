@@ -268,6 +268,21 @@ def test_backward_hooks_see_zeros_for_inputs_that_need_no_gradient():
     assert seen == [[[1.0, 1.0], [0.0, 0.0]], [[[-0.5, 0.0], [0.0, -0.5]], [0, 0]]]
 
 
+def test_backward_hooks_see_none_for_outputs_that_got_no_gradient():
+    class Two(nn.Module):
+        def forward(self, a, b):
+            return a * 2, b * 3, a > 0
+
+    seen = []
+    two = Two()
+    two.register_full_backward_pre_hook(
+        lambda m, go: seen.append([None if g is None else g.tolist() for g in go])
+    )
+    two.register_full_backward_hook(lambda m, gi, go: seen.append([g.tolist() for g in gi]))
+    two(tt.ones(2).requires_grad_(True), tt.ones(2).requires_grad_(True))[1].sum().backward()
+    assert seen == [[None, [1.0, 1.0], None], [[0.0, 0.0], [3.0, 3.0]]]
+
+
 def test_exceptions_name_the_module():
     net = nn.Sequential()
     net.body = nn.ModuleList([Net(), Net()])

@@ -261,7 +261,7 @@ class _AroundBackward:
         if not tensor.is_grad_enabled() or not any(args[i].requires_grad for i in at):
             return args
         self.tensor_at = at
-        passed = _identity(self._at_input, [args[i] for i in at])
+        passed = _identity(self._at_input, [args[i] for i in at], zeros=True)
         wrapped = list(args)
         for i, value in zip(at, passed, strict=True):
             wrapped[i] = value
@@ -273,7 +273,8 @@ class _AroundBackward:
         if not any(values[i].requires_grad for i in at):
             return result
         total = len(values)
-        passed = _identity(lambda grads: self._at_output(grads, at, total), [values[i] for i in at])
+        given = [values[i] for i in at]
+        passed = _identity(lambda grads: self._at_output(grads, at, total), given, zeros=False)
         if not isinstance(result, (tuple, list)):
             return passed[0]
         wrapped = list(result)
@@ -329,15 +330,16 @@ class _AroundBackward:
 _identity_function: Any = None
 
 
-def _identity(on_backward: Callable[[tuple], tuple], values: list[Tensor]) -> tuple:
-    """Passes ``values`` on; their gradients pass through ``on_backward``."""
+def _identity(on_backward: Callable[[tuple], tuple], values: list[Tensor], zeros: bool) -> tuple:
+    """Passes ``values`` on; their gradients pass through ``on_backward``: with ``zeros`` for None where none came."""
     global _identity_function
     if _identity_function is None:
 
         class Identity(autograd.Function):
             @staticmethod
-            def forward(ctx: Any, hook: Callable[[tuple], tuple], *inputs: Tensor) -> Any:
+            def forward(ctx: Any, hook: Callable[[tuple], tuple], zeros: bool, *inputs: Tensor) -> Any:
                 ctx.hook = hook
+                ctx.set_materialize_grads(zeros)
                 outputs = tuple(x.view_as(x) for x in inputs)
                 # What needs no gradient has none afterwards either: layers would compute one for the hook alone.
                 fixed = (y for x, y in zip(inputs, outputs, strict=True) if not x.requires_grad)
@@ -346,7 +348,7 @@ def _identity(on_backward: Callable[[tuple], tuple], values: list[Tensor]) -> tu
 
             @staticmethod
             def backward(ctx: Any, *grads: Tensor) -> Any:
-                return (None, *ctx.hook(grads))
+                return (None, None, *ctx.hook(grads))
 
         _identity_function = Identity
-    return _identity_function.apply(on_backward, *values)
+    return _identity_function.apply(on_backward, zeros, *values)

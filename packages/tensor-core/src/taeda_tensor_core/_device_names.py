@@ -36,7 +36,7 @@ _NOTHING = frozenset({
 #: What a vendor's libraries tell or do, which no backend hands on.
 _REFUSED = frozenset({
     "caching_allocator_alloc", "caching_allocator_delete", "change_current_allocator", "clock_rate", "check_error",
-    "cudart", "current_blas_handle", "current_solver_handle", "device_memory_used", "get_stream_from_external",
+    "current_blas_handle", "current_solver_handle", "device_memory_used", "get_stream_from_external",
     "list_gpu_processes", "make_graphed_callables", "memory_usage", "power_draw", "temperature", "use_mem_pool",
     "utilization", "_dump_snapshot",
 })  # fmt: skip
@@ -69,15 +69,14 @@ class _Graph:
         raise NotImplementedError("graphs of a device's work are not recorded; call the functions themselves")
 
 
-class _CudaError(RuntimeError):
-    """A number that NVIDIA's runtime answered."""
+def _error_class(name: str, kind: str) -> type:
+    """The error of a number that a vendor's runtime answered."""
 
-    def __init__(self, code: int) -> None:
-        super().__init__(f"CUDA error {code}")
+    def __init__(self: Any, code: int) -> None:
+        RuntimeError.__init__(self, f"{kind} error {code}")
         self.code = code
 
-
-_CudaError.__name__ = _CudaError.__qualname__ = "CudaError"
+    return type(name, (RuntimeError,), {"__init__": __init__, "__doc__": "A number that the runtime answered."})
 
 
 def _refused(module: Any, name: str) -> Any:
@@ -148,8 +147,8 @@ def _value(module: Any, name: str) -> Any:
         return getattr(own, name)
     if name in legacy_types.NAMES.values():
         return legacy_types.legacy_type(name, kind)
-    if name == "CudaError" and kind == "cuda":
-        return _CudaError
+    if name == f"{kind.capitalize()}Error":
+        return _error_class(name, kind)
     if name.endswith("Storage") or name == "AcceleratorError":
         return getattr(_package(), name, _MISSING)
     if name in _CONSTANTS:
@@ -176,7 +175,7 @@ def _value(module: Any, name: str) -> Any:
         )
     if name in _NOTHING:
         return _named(name, lambda *args, **kwargs: None, "Nothing is counted or set.")
-    if name in _REFUSED:
+    if name in _REFUSED or name == f"{kind}rt":  # the runtime itself
         return _named(name, _refused(module, name), "Raises NotImplementedError.")
     if name.endswith(_REFUSED_CLASSES):
         return _refused_class(module, name)

@@ -50,7 +50,9 @@ class DataDependentOutputException(_OfFunction):
 
 
 #: What a real tensor answers as always: its memory, its text, its mark.
-_OF_REAL_ONES = frozenset({"data_ptr", "untyped_storage", "requires_grad_", "__repr__", "__str__", "__format__"})
+_OF_REAL_ONES = frozenset(
+    {"data_ptr", "untyped_storage", "requires_grad_", "__repr__", "__str__", "__format__"}
+)
 _DYNAMIC = frozenset({
     "nonzero", "argwhere", "where", "unique", "unique_consecutive", "unique_dim", "unique_dim_consecutive", "_unique2",
     "unique_all", "unique_consecutive_all", "masked_select", "bincount", "repeat_interleave", "__getitem__",

@@ -15,11 +15,11 @@ Tensor = tensor.Tensor
 
 def _folded(whole: Any) -> Any:
     """The batch and the first dimension as one."""
-    return whole.reshape(-1, *whole.shape[2:])
+    return whole.flatten(0, 1)
 
 
 def _unfolded(level: Batching, made: Any) -> Any:
-    return changed(made, lambda t: t.reshape(level.size, -1 if level.size else 0, *t.shape[1:]))
+    return changed(made, lambda t: t.unflatten(0, (level.size, t.shape[0] // max(level.size, 1))))
 
 
 # Operators whose first dimension is a batch of their own: both are made one. Some take an example without it.
@@ -73,7 +73,7 @@ def _convolution(
         made = op(input, kernels, biases, *options, 1)
     else:
         whole = level.expanded(input).transpose(0, 1)
-        planes = whole.reshape(whole.shape[0], -1, *whole.shape[3:])
+        planes = whole.flatten(1, 2)
         made = op(planes, kernels, biases, *options, count * groups)
     return made.reshape(made.shape[0], count, size, *made.shape[2:]).transpose(0, 1)
 
@@ -146,7 +146,7 @@ def _batch_norm(
                 "track_running_stats=False, or taeda.func.replace_all_batch_norm_modules_"
             )
     whole = level.expanded(input).transpose(0, 1)
-    planes = whole.reshape(whole.shape[0], -1, *whole.shape[3:])
+    planes = whole.flatten(1, 2)
     statistics = [None if t is None else level.expanded(t).reshape(-1) for t in (mean, var)]
     made, save_mean, save_invstd = op(planes, None, None, *statistics, training, momentum, eps)
     made = made.reshape(whole.shape).transpose(0, 1)
