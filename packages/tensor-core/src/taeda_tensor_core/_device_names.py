@@ -76,7 +76,9 @@ def _error_class(name: str, kind: str) -> type:
         RuntimeError.__init__(self, f"{kind} error {code}")
         self.code = code
 
-    return type(name, (RuntimeError,), {"__init__": __init__, "__doc__": "A number that the runtime answered."})
+    return type(
+        name, (RuntimeError,), {"__init__": __init__, "__doc__": "A number that the runtime answered."}
+    )
 
 
 def _refused(module: Any, name: str) -> Any:
