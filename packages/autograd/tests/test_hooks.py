@@ -214,6 +214,15 @@ def test_what_a_hook_returns_is_checked(place, hook, error, words, x):
     assert x.grad is None and (x * 1).requires_grad
 
 
+def test_post_accumulate_hooks_may_give_their_tensor_back(make):
+    x = make(2)
+    before = x.tolist()
+    x.register_post_accumulate_grad_hook(lambda leaf: leaf.data.add_(leaf.grad, alpha=-1) is leaf or leaf)
+    x.register_post_accumulate_grad_hook(lambda leaf: leaf.sub_(1))
+    x.sum().backward()
+    assert x.tolist() == [value - 2 for value in before]
+
+
 def test_post_accumulate_hooks_give_nothing_back(x):
     x.register_post_accumulate_grad_hook(lambda leaf: 5)
     with pytest.raises(RuntimeError, match="hooks should return None, found int"):

@@ -175,14 +175,45 @@ def test_operators_of_ones_own_may_give_their_arguments_to_numpy():
 
 
 def test_versions_compare_by_their_numbers():
-    from taeda.torch_version import TorchVersion, Version
+    from taeda.torch_version import InvalidVersion, TorchVersion, Version
 
     assert (
         Version("2.9") < Version("2.10.1") and Version("1.0") == Version("1") and Version("1.2.3").micro == 3
     )
     assert TorchVersion("2.1") < "2.10"
-    with pytest.raises(ValueError, match="no version"):
-        Version("none")
+    for wrong in ("none", "", "1..2", "1.0+", "1.0.dev1.dev2"):
+        with pytest.raises(InvalidVersion, match="no version"):
+            Version(wrong)
+
+
+def test_versions_know_their_parts():
+    from taeda.torch_version import Version
+
+    whole = Version("v1!2.0-alpha.3-4.DEV5+Cu-11_8")
+    assert str(whole) == "1!2.0a3.post4.dev5+cu.11.8" and whole.public == "1!2.0a3.post4.dev5"
+    assert (whole.epoch, whole.release, whole.pre, whole.post, whole.dev, whole.local) == (
+        1, (2, 0), ("a", 3), 4, 5, "cu.11.8",
+    )  # fmt: skip
+    assert (
+        whole.base_version == "1!2.0" and whole.is_prerelease and whole.is_postrelease and whole.is_devrelease
+    )
+    # The order of PEP 440.
+    ordered = [
+        "1.0.dev1",
+        "1.0a1.dev1",
+        "1.0a1",
+        "1.0b2",
+        "1.0rc1",
+        "1.0",
+        "1.0+a",
+        "1.0+5",
+        "1.0.post1",
+        "1.1",
+        "1!0",
+    ]
+    made = [Version(text) for text in ordered]
+    assert sorted(reversed(made)) == made and len(set(made)) == len(made)
+    assert Version("1.0.0") == Version("1") and hash(Version("1.0.0")) == hash(Version("1"))
 
 
 def test_decompositions_are_kept_by_operator():

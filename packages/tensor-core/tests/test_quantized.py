@@ -24,6 +24,7 @@ def test_codes_are_the_nearest_ones() -> None:
     assert (q.q_scale(), q.q_zero_point()) == (0.5, 10)
     assert q.dtype is tc.quint8
     assert q.is_quantized
+    assert not (q.is_floating_point() or q.is_complex() or q.is_conj() or q.is_neg() or q.is_inference())
     assert q.qscheme() is tc.per_tensor_affine
     assert not _x().is_quantized
 

@@ -80,7 +80,8 @@ PyObject* register_leaf_hook(PyObject*, PyObject* const* args, Py_ssize_t count)
           Gil gil;
           const Object given = own(wrap(leaf));
           const Object result = own(not_unwound([&] { return PyObject_CallOneArg(call.get(), given.get()); }));
-          check(result.get() == Py_None, ErrorKind::Runtime,
+          // Methods in place give the tensor itself.
+          check(result.get() == Py_None || result.get() == given.get(), ErrorKind::Runtime,
                 "register_post_accumulate_grad_hook: hooks should return None, found ", Py_TYPE(result.get())->tp_name);
         },
         args[1]);

@@ -171,6 +171,8 @@ FACTS_OUTSIDE_GRAPHS: dict[str, Any] = {
 FACTS_OF_CODES: dict[str, Any] = FACTS_OUTSIDE_GRAPHS | {
     "is_sparse": lambda x: False,
     "is_nested": lambda x: False,
-    "is_floating_point": lambda x: False,
-    "is_complex": lambda x: False,
 }
+#: Their answers to questions that are methods.
+ANSWERS_OF_CODES: dict[str, Any] = dict.fromkeys(
+    ("is_floating_point", "is_complex", "is_conj", "is_neg", "is_inference"), lambda x: False
+)

@@ -182,35 +182,39 @@ def _undefined(name: str, args: Any) -> NotImplementedError:
     return NotImplementedError(f"{name}: not implemented for {kind}; convert with .to(taeda.int8) first")
 
 
-_ATTRIBUTES = _info.FACTS_OF_CODES | {
-    "shape": lambda x: _C.Size(x._sizes),
-    "dtype": lambda x: x._type,
-    "device": lambda x: x.packed.device,
-    "ndim": lambda x: len(x._sizes),
-    "nbytes": lambda x: x.packed.nbytes,
-    "itemsize": lambda x: x._type.itemsize,
-    "is_cpu": lambda x: x.packed.is_cpu,
-    "is_meta": lambda x: x.packed.is_meta,
-    "layout": lambda x: _info.strided,
-    "is_quantized": lambda x: False,
-    "is_signed": lambda x: x._type.is_signed,
-    "dim": lambda x: len(x._sizes),
-    "ndimension": lambda x: len(x._sizes),
-    "numel": lambda x: _C.Size(x._sizes).numel(),
-    "nelement": lambda x: _C.Size(x._sizes).numel(),
-    "element_size": lambda x: x._type.itemsize,
-    "is_contiguous": lambda x, **_: True,
-    "tolist": lambda x: _numbers(x).tolist(),
-    "item": lambda x: _numbers(x).item(),
-    "__int__": lambda x: int(_numbers(x)),
-    "__float__": lambda x: float(_numbers(x)),
-    "clone": lambda x, **_: _with(x, x.packed.clone()),
-    "detach": lambda x: x,
-    "contiguous": lambda x, **_: x,
-    "cpu": lambda x: _with(x, x.packed.cpu()),
-    "int_repr": lambda x: _numbers(x),
-    "is_tensor": lambda x: True,
-}
+_ATTRIBUTES = (
+    _info.FACTS_OF_CODES
+    | _info.ANSWERS_OF_CODES
+    | {
+        "shape": lambda x: _C.Size(x._sizes),
+        "dtype": lambda x: x._type,
+        "device": lambda x: x.packed.device,
+        "ndim": lambda x: len(x._sizes),
+        "nbytes": lambda x: x.packed.nbytes,
+        "itemsize": lambda x: x._type.itemsize,
+        "is_cpu": lambda x: x.packed.is_cpu,
+        "is_meta": lambda x: x.packed.is_meta,
+        "layout": lambda x: _info.strided,
+        "is_quantized": lambda x: False,
+        "is_signed": lambda x: x._type.is_signed,
+        "dim": lambda x: len(x._sizes),
+        "ndimension": lambda x: len(x._sizes),
+        "numel": lambda x: _C.Size(x._sizes).numel(),
+        "nelement": lambda x: _C.Size(x._sizes).numel(),
+        "element_size": lambda x: x._type.itemsize,
+        "is_contiguous": lambda x, **_: True,
+        "tolist": lambda x: _numbers(x).tolist(),
+        "item": lambda x: _numbers(x).item(),
+        "__int__": lambda x: int(_numbers(x)),
+        "__float__": lambda x: float(_numbers(x)),
+        "clone": lambda x, **_: _with(x, x.packed.clone()),
+        "detach": lambda x: x,
+        "contiguous": lambda x, **_: x,
+        "cpu": lambda x: _with(x, x.packed.cpu()),
+        "int_repr": lambda x: _numbers(x),
+        "is_tensor": lambda x: True,
+    }
+)
 _table.update(_ATTRIBUTES)
 for _name, _type in {"float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16",
                      "int": "int32", "long": "int64", "short": "int16", "char": "int8", "byte": "uint8",

@@ -46,7 +46,7 @@ _ATTRIBUTES = _info.FACTS_OF_CODES | {
     "layout": lambda x: _info.strided,
     "is_quantized": lambda x: True,
 }
-for _name, _ask in _ATTRIBUTES.items():
+for _name, _ask in (_ATTRIBUTES | _info.ANSWERS_OF_CODES).items():
     _fact(_name, _ask)
 for _name in ("size", "stride", "dim", "ndimension", "numel", "nelement", "element_size", "is_contiguous",
               "storage_offset", "data_ptr", "untyped_storage", "get_device"):  # fmt: skip

@@ -428,13 +428,14 @@ def mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
     """The product of two matrices, of which one or both are sparse; both give a sparse one.
 
     ``reduce`` says what becomes of the products that meet in an element where ``mat1`` is sparse and ``mat2`` is not:
-    their 'sum', 'mean', 'amax' or 'amin', zero where there are none.
+    their 'sum', 'mean', 'amax' or 'amin' ('max' and 'min' are the same), zero where there are none.
 
     Raises:
         RuntimeError: shapes or dtypes that do not fit.
         ValueError: another ``reduce``.
         NotImplementedError: a ``reduce`` other than 'sum' of other matrices.
     """
+    reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
     if reduce not in ("sum", "mean", "amax", "amin"):
         raise ValueError(f"mm: argument 'reduce' is {reduce!r}, expected 'sum', 'mean', 'amax' or 'amin'")
     if reduce != "sum" and (not isinstance(mat1, SparseTensor) or isinstance(mat2, SparseTensor)):
