@@ -14,6 +14,7 @@ import argparse
 import fnmatch
 import json
 import math
+import re
 import subprocess
 import sys
 import tempfile
@@ -144,7 +145,12 @@ def table(examples: list[dict[str, Any]], findings: list[Finding]) -> str:
     for f in listed:
         by_reason.setdefault(str(reason_for(f.name)), []).append(f.name)
     lines += [f"| {len(names)} | {', '.join(names)} | {why} |" for why, names in sorted(by_reason.items())]
-    lines += [f"| 1 | {f.name} | none: {f.kind}: {f.text[:120]} |".replace("\n", " ") for f in rest]
+    # Without the path of a file, which is one machine's.
+    texts = [re.sub(r" \(/[^)]*\)?", "", f.text)[:120] for f in rest]
+    lines += [
+        f"| 1 | {f.name} | none: {f.kind}: {text} |".replace("\n", " ")
+        for f, text in zip(rest, texts, strict=True)
+    ]
     return "\n".join(lines) + "\n"
 
 

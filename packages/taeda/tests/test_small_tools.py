@@ -212,7 +212,8 @@ def test_versions_know_their_parts():
         "1!0",
     ]
     made = [Version(text) for text in ordered]
-    assert sorted(reversed(made)) == made and len(set(made)) == len(made)
+    backwards = made[::-1]
+    assert sorted(backwards) == made and len(set(made)) == len(made)
     assert Version("1.0.0") == Version("1") and hash(Version("1.0.0")) == hash(Version("1"))
 
 
