@@ -96,6 +96,13 @@ _FORMS = {
     "where.condition": "where",
 }
 
+#: The other way: the end of our name of a form, by PyTorch's operator and overload.
+OWN_FORMS = {
+    theirs: ours.partition(".")[2]
+    for ours, theirs in _FORMS.items()
+    if "." in ours and "." in theirs and "_." not in theirs
+}
+
 
 def aten_name(name: str) -> tuple[str, str, str]:
     """Package, name and overload of an operator as PyTorch has them.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from taeda_tensor_core import _C
-from taeda_tensor_core.library._aten_forms import aten_name
+from taeda_tensor_core.library._aten_forms import OWN_FORMS, aten_name
 
 
 class Argument(NamedTuple):
@@ -187,29 +187,13 @@ _OVERLOAD_NAMES = (
     "tensors to tol_tensor two using_ints value value_reduce values values_stable vec x x_scalar"
 )
 _OVERLOADS = frozenset(_OVERLOAD_NAMES.split())
-#: Where an operator of ours has another name for what is one of PyTorch's overloads.
-_OTHER_OVERLOADS = {
-    "ctc_loss.IntList": "lists",
+#: Where an operator of ours has another name for what is one of PyTorch's overloads, or serves several of them.
+_OTHER_OVERLOADS = OWN_FORMS | {
     "div.Scalar_mode": "mode",
-    "div.Tensor_mode": "mode",
-    "dsplit.array": "indices",
-    "histogram.bins_tensor": "edges",
-    "histogramdd.TensorList_bins": "edges",
-    "hsplit.array": "indices",
-    "linalg_cond.p_str": "name",
-    "linalg_matrix_norm.str_ord": "name",
-    "linalg_norm.ord_str": "name",
-    "normal.Tensor_Tensor": "Tensor",
     "normal.Tensor_float": "Tensor",
-    "repeat_interleave.Tensor": "counts",
-    "repeat_interleave.self_Tensor": "Tensor",
     "normal.float_Tensor": "Tensor",
-    "scatter.reduce": "combined",
-    "scatter.value_reduce": "value_combined",
     "squeeze.dim": "dims",
     "squeeze_copy.dim": "dims",
-    "tensor_split.tensor_indices_or_sections": "Tensor",
-    "vsplit.array": "indices",
 }
 #: Those of them that are told apart from the others of that operator.
 _OWN_OVERLOADS = frozenset({"squeeze.dim", "squeeze_copy.dim"})
