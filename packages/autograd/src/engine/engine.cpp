@@ -179,12 +179,9 @@ Tensor* Run::buffer_of(const Ref<Node>& node) {
   if (owner == this) return n->incoming;
   if (!elsewhere_.empty())
     if (auto found = elsewhere_.find(n); found != elsewhere_.end()) return found->second.data();
+  push(node);  // before the node is claimed: without memory for it, nobody's run owns the node afterwards
   void* nobody = nullptr;
-  if (n->owner.compare_exchange_strong(nobody, this, std::memory_order_acquire)) {
-    push(node);
-    return n->incoming;
-  }
-  push(node);
+  if (n->owner.compare_exchange_strong(nobody, this, std::memory_order_acquire)) return n->incoming;
   return elsewhere_.emplace(n, std::vector<Tensor>(n->output_count)).first->second.data();
 }
 

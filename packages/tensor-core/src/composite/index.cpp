@@ -189,7 +189,15 @@ Tensor repeat_interleave_Tensor(const Tensor& self, const Tensor& repeats, std::
 Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int64_t> dim,
                          std::optional<int64_t> output_size) {
   check(repeats >= 0, ErrorKind::Runtime, "repeat_interleave: argument 'repeats' must not be negative, got ", repeats);
-  return repeat_interleave_Tensor(self, ops::full(Shape{1}, repeats, DType::Int64), dim, output_size);
+  const Tensor from = dim && self.dim() ? self : ops::reshape(self, Shape{-1});
+  const int64_t d = wrap_dim(dim.value_or(0), from.dim(), "repeat_interleave");
+  const int64_t total = (Count(from.size(d)) * repeats).of("repeat_interleave", "what argument 'repeats' adds up to");
+  check(!output_size || *output_size == total, ErrorKind::Runtime, "repeat_interleave: argument 'output_size' is ",
+        output_size.value_or(0), ", expected ", total);
+  Shape apart(from.sizes()), whole(from.sizes());
+  apart.insert(d + 1, repeats);
+  whole[d] = total;
+  return ops::reshape(ops::clone(ops::expand(ops::unsqueeze(from, d + 1), apart), "contiguous_format"), whole);
 }
 
 }  // namespace taeda::impl

@@ -1,5 +1,6 @@
 // Places of elements: writing to numbered places, combining slices, membership, coordinates.
 #include <algorithm>
+#include <cmath>
 
 #include "infer/index.h"
 #include "taeda/ops/arith.h"
@@ -70,9 +71,12 @@ Tensor isin(const Tensor& elements, const Tensor& test_elements, bool assume_uni
   const DType common = result_type(both), dtype = common == DType::Bool ? DType::UInt8 : common;
   const Device device = elements.is_wrapped_number() ? test_elements.device() : elements.device();
   const Tensor sought = ops::contiguous(ops::to_device(ops::to_dtype(elements, dtype), device));
+  const Tensor tests = ops::reshape(ops::to_device(ops::to_dtype(test_elements, dtype), device), Shape{-1});
   Tensor found = ops::zeros(sought.sizes(), DType::Bool, device);
-  if (test_elements.numel()) {
-    const Tensor tests = ops::reshape(ops::to_device(ops::to_dtype(test_elements, dtype), device), Shape{-1});
+  // A comparison with each takes no memory beside the result's; a search takes eight bytes for each of `elements`.
+  if (double(tests.numel()) < 10 * std::pow(double(sought.numel()), 0.145)) {
+    for (int64_t i = 0; i < tests.numel(); ++i) ops::logical_or_(found, ops::eq(sought, ops::select(tests, 0, i)));
+  } else if (tests.numel()) {
     const Tensor ordered = std::get<0>(ops::sort(tests, 0, false, false));
     const Tensor places = ops::clamp_max(ops::searchsorted(ordered, sought, false), Tensor(tests.numel() - 1));
     const Tensor indices[] = {places};

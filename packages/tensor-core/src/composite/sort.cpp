@@ -70,45 +70,6 @@ Tensor argsort(const Tensor& self, int64_t dim, bool descending, bool stable) {
 }
 Tensor msort(const Tensor& self) { return std::get<0>(ops::sort(self, 0, false, true)); }
 
-std::tuple<Tensor, Tensor> kthvalue(const Tensor& self, int64_t k, int64_t dim, bool keepdim) {
-  const int64_t d = wrap_dim(dim, self.dim(), "kthvalue");
-  const int64_t size = self.dim() ? self.size(d) : 1;
-  check(k >= 1 && k <= size, ErrorKind::Runtime, "kthvalue: argument 'k' is ", k, ", expected 1 to ", size,
-        ", the size of dimension ", d);
-  const auto [values, indices] = ops::sort(self, d, false, true);
-  if (self.dim() == 0) return {values, indices};
-  const auto pick = [&](const Tensor& sorted) {
-    const Tensor one = ops::select(sorted, d, k - 1);
-    return keepdim ? ops::unsqueeze(one, d) : one;
-  };
-  // The value is gathered from `self`, so that its gradient goes to one place only.
-  const Tensor places = ops::unsqueeze(ops::select(indices, d, k - 1), d);
-  const Tensor value = ops::gather(self, d, places);
-  return {keepdim ? value : ops::squeeze_dims(value, Shape{d}), pick(indices)};
-}
-
-std::tuple<Tensor, Tensor> median_dim(const Tensor& self, int64_t dim, bool keepdim) {
-  const int64_t d = wrap_dim(dim, self.dim(), "median");
-  const int64_t size = self.dim() ? self.size(d) : 1;
-  check(size > 0, ErrorKind::Index, "median: dimension ", d, " of shape ", shape_text(self.sizes()), " is empty");
-  if (!is_floating(self.dtype()) || self.dim() == 0) return kthvalue(self, (size + 1) / 2, d, keepdim);
-  // NaN is sorted behind all numbers, the first of a row before its others.
-  const Tensor order = std::get<1>(ops::sort(self, d, false, true));
-  const Tensor numbers = ops::sum(ops::logical_not(ops::isnan(self)), Shape{d}, true);
-  const Tensor rank = ops::where(ops::lt(numbers, Tensor(size)), numbers, Tensor((size - 1) / 2));
-  const Tensor places = ops::gather(order, d, rank), value = ops::gather(self, d, places);
-  if (keepdim) return {value, places};
-  return {ops::squeeze_dims(value, Shape{d}), ops::squeeze_dims(places, Shape{d})};
-}
-
-Tensor median(const Tensor& self) {
-  check(self.numel() > 0 || is_floating(self.dtype()), ErrorKind::Runtime, "median: argument 'self' is empty, and ",
-        name(self.dtype()), " has no NaN to give");
-  if (self.numel() == 0)
-    return ops::full(Shape{}, std::numeric_limits<double>::quiet_NaN(), self.dtype(), self.device());
-  return std::get<0>(median_dim(ops::reshape(self, Shape{-1}), 0, false));
-}
-
 namespace {
 
 /// A matrix with one row for each index along `dim`.

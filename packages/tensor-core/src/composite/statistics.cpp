@@ -20,58 +20,6 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-/// Size of a dimension, where a number has one of a single element.
-int64_t size_along(const Tensor& self, int64_t dim) { return self.dim() ? self.size(dim) : 1; }
-
-/// What was computed with the dimension kept.
-Tensor settled(const Tensor& kept, const Tensor& self, int64_t dim, bool keepdim) {
-  return keepdim || self.dim() == 0 ? kept : ops::squeeze_dims(kept, Shape{dim});
-}
-
-/// The elements at one place along `dim`, with that place.
-std::tuple<Tensor, Tensor> picked(const Tensor& self, const Tensor& places, int64_t dim, bool keepdim) {
-  return {settled(ops::gather(self, dim, places), self, dim, keepdim), settled(places, self, dim, keepdim)};
-}
-
-}  // namespace
-
-std::tuple<Tensor, Tensor> nanmedian_dim(const Tensor& self, int64_t dim, bool keepdim) {
-  const int64_t d = wrap_dim(dim, self.dim(), "nanmedian"), size = size_along(self, d);
-  check(size > 0, ErrorKind::Index, "nanmedian: dimension ", d, " of shape ", shape_text(self.sizes()), " is empty");
-  if (!is_floating(self.dtype()) || self.dim() == 0) return ops::kthvalue(self, (size + 1) / 2, d, keepdim);
-  const Tensor order = std::get<1>(ops::sort(self, d, false, true));  // NaN behind all numbers
-  const Tensor numbers = ops::sum(ops::logical_not(ops::isnan(self)), Shape{d}, true);
-  const Tensor rank = ops::floor_divide(ops::clamp_min(numbers, Tensor(1)) - Tensor(1), Tensor(2));
-  return picked(self, ops::gather(order, d, rank), d, keepdim);
-}
-Tensor nanmedian(const Tensor& self) {
-  check(self.numel() > 0 || is_floating(self.dtype()), ErrorKind::Runtime, "nanmedian: argument 'self' is empty, and ",
-        name(self.dtype()), " has no NaN to give");
-  if (self.numel() == 0) return ops::full(Shape{}, kNaN, self.dtype(), self.device());
-  return std::get<0>(nanmedian_dim(ops::reshape(self, Shape{-1}), 0, false));
-}
-
-std::tuple<Tensor, Tensor> mode(const Tensor& self, int64_t dim, bool keepdim) {
-  const int64_t d = wrap_dim(dim, self.dim(), "mode"), size = size_along(self, d);
-  check(size > 0, ErrorKind::Index, "mode: dimension ", d, " of shape ", shape_text(self.sizes()), " is empty");
-  if (self.dim() == 0) return {ops::clone(self), ops::zeros(Shape{}, DType::Int64, self.device())};
-  const auto [sorted, order] = ops::sort(ops::detach(self), d, false, true);
-  const Tensor places = ops::arange(Scalar(int64_t(0)), Scalar(size), Scalar(int64_t(1)), DType::Int64, self.device());
-  Shape along(size_t(self.dim()), 1);
-  along[size_t(d)] = size;
-  const Tensor place = ops::expand(ops::reshape(places, along), self.sizes());
-  // How far each element lies behind the start of its run of equal ones: furthest at the end of the longest run, which
-  // of several is met first where the value is least.
-  const Tensor goes_on = ops::eq(ops::narrow(sorted, d, 1, size - 1), ops::narrow(sorted, d, 0, size - 1));
-  const Tensor later = ops::narrow(place, d, 1, size - 1), first = ops::narrow(place, d, 0, 1);
-  const Tensor parts[] = {first, ops::where(goes_on, Tensor(0), later)};
-  const Tensor start = std::get<0>(ops::cummax(ops::cat(parts, d), d));
-  const Tensor end = ops::argmax(place - start, d, true);
-  return picked(self, ops::gather(order, d, end), d, keepdim);
-}
-
-namespace {
-
 /// Ranks between elements that a quantile asks for: as they are, or moved to an element.
 Tensor moved_ranks(const char* op, const Tensor& ranks, std::string_view interpolation) {
   if (interpolation == "lower") return ops::floor(ranks);
@@ -274,8 +222,8 @@ Shape gradient_dims(const Tensor& self, std::optional<IntSpan> dim, int64_t edge
   for (const int64_t d : dims) {
     check(!(seen >> d & 1), ErrorKind::Runtime, "gradient: argument 'dim' names dimension ", d, " twice");
     seen |= uint64_t(1) << d;
-    check(size_along(self, d) >= edge_order + 1, ErrorKind::Runtime, "gradient: dimension ", d, " of shape ",
-          shape_text(self.sizes()), " has fewer than edge_order + 1 = ", edge_order + 1, " samples");
+    check((self.dim() ? self.size(d) : 1) >= edge_order + 1, ErrorKind::Runtime, "gradient: dimension ", d,
+          " of shape ", shape_text(self.sizes()), " has fewer than edge_order + 1 = ", edge_order + 1, " samples");
   }
   return dims;
 }

@@ -2,6 +2,8 @@
 #include "taeda/ops/sort.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <memory>
 #include <new>
 #include <numeric>
@@ -283,6 +285,110 @@ void topk_kernel(const Tensor& values, const Tensor& indices, const Tensor& self
   });
 }
 
+/// Finds elements by their rank: the interval in which the key lies is narrowed by histograms until few are left in it.
+template <class T>
+class RankFinder {
+ public:
+  /// The place of the element of rank `rank` among n; of equal elements the first has the lowest rank.
+  int64_t operator()(const T* from, int64_t n, int64_t step, int64_t rank) {
+    if (step == 1) return find(n, rank, [from](int64_t i) { return order_key(from[i]); });
+    row_.resize(size_t(n));
+    in_blocks(n, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) row_[size_t(i)] = order_key(from[i * step]);
+    });
+    return find(n, rank, [this](int64_t i) { return row_[size_t(i)]; });
+  }
+
+ private:
+  using Key = KeyOf<T>;
+  static constexpr int64_t kFew = 128;
+  static constexpr int kWidest = 11;
+
+  /// Keys from `low` on, at most `span` above it.
+  struct Interval {
+    Key low, span;
+    bool has(Key key) const { return Key(key - low) <= span; }
+  };
+
+  template <class KeyAt>
+  int64_t find(int64_t n, int64_t rank, const KeyAt& key_at) {
+    Interval left = range_of(n, key_at);
+    int64_t count = n;
+    while (count > kFew && left.span > 0) {
+      const int width = n < 2048 ? 8 : kWidest, shift = std::max(0, int(std::bit_width(left.span)) - width);
+      std::fill_n(counts_.begin(), size_t(1) << width, 0);
+      in_blocks(n, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+          if (const Key key = key_at(i); left.has(key)) ++counts_[size_t(Key(key - left.low) >> shift)];
+      });
+      size_t digit = 0;
+      for (; rank >= counts_[digit]; ++digit) rank -= counts_[digit];
+      count = counts_[digit];
+      const Key passed = Key(Key(digit) << shift);
+      left = {Key(left.low + passed), std::min(Key((Key(1) << shift) - 1), Key(left.span - passed))};
+    }
+    return nth(n, rank, left.span ? among_few(n, rank, left, key_at) : left.low, key_at);
+  }
+  template <class KeyAt>
+  static Interval range_of(int64_t n, const KeyAt& key_at) {
+    Key low = key_at(0), high = low;
+    in_blocks(n, [&](int64_t begin, int64_t end) {
+      Key least = low, most = high;
+      for (int64_t i = begin; i < end; ++i) {
+        least = std::min(least, key_at(i));
+        most = std::max(most, key_at(i));
+      }
+      low = least;
+      high = most;
+    });
+    return {low, Key(high - low)};
+  }
+  /// The key of rank `rank` among those in the interval; `rank` is afterwards that among its equals.
+  template <class KeyAt>
+  Key among_few(int64_t n, int64_t& rank, Interval left, const KeyAt& key_at) {
+    few_.clear();
+    in_blocks(n, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        if (const Key key = key_at(i); left.has(key)) few_.push_back(key);
+    });
+    std::ranges::nth_element(few_, few_.begin() + rank);
+    const Key sought = few_[size_t(rank)];
+    rank -= std::ranges::count_if(few_, [sought](Key key) { return key < sought; });
+    return sought;
+  }
+  template <class KeyAt>
+  static int64_t nth(int64_t n, int64_t rank, Key sought, const KeyAt& key_at) {
+    Patience patience;
+    for (int64_t i = 0; i < n; ++i) {
+      patience();
+      if (key_at(i) == sought && rank-- == 0) return i;
+    }
+    return n - 1;  // not reached
+  }
+
+  std::vector<Key> row_, few_;
+  std::array<int64_t, size_t(1) << kWidest> counts_;
+};
+
+void rank_indices_kernel(const Tensor& out, const Tensor& self, const Tensor& rank, int64_t dim) {
+  const int64_t d = infer::axis_of(dim, self.dim());
+  const Rows rows(self, d), ranks(rank, d), places(out, d);
+  visit_ordered(self.dtype(), "rank_indices", [&]<class T>() {
+    const Unlocked unlocked(self.numel() > 8192);
+    parallel_for(rows.count, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, rows.length)),
+                 [&](int64_t begin, int64_t end) {
+                   RankFinder<T> finder;
+                   for (int64_t r = begin; r < end; ++r) {
+                     const int64_t sought = rank.data<int64_t>()[ranks.start(r)];
+                     check(sought >= 0 && sought < rows.length, ErrorKind::Index,
+                           "rank_indices: argument 'rank' holds ", sought, ", expected 0 to ", rows.length - 1);
+                     out.data<int64_t>()[places.start(r)] =
+                         finder(self.data<T>() + rows.start(r), rows.length, rows.step, sought);
+                   }
+                 });
+  });
+}
+
 /// The runs of equal items: where each begins first in memory, how long it is, and for each element the run's number.
 /// Each NaN is a value of its own, as NaN != NaN.
 template <class Key>
@@ -360,34 +466,38 @@ std::tuple<Tensor, Tensor, Tensor> unique_consecutive_kernel(const Tensor& self)
   return {values, inverse, counts};
 }
 
-Tensor bincount_kernel(const Tensor& self, const Tensor& weights, int64_t minlength) {
-  const Tensor index = ops::contiguous(ops::to_dtype(self, DType::Int64));
-  int64_t size = minlength;
-  in_blocks(index.numel(), [&](int64_t begin, int64_t end) {
+/// One bin's size for each number, or the sums of weights there.
+template <class T>
+Tensor counted(const T* numbers, int64_t n, const double* weights, int64_t bins) {
+  in_blocks(n, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t v = index.data<int64_t>()[i];
+      const int64_t v = int64_t(numbers[i]);
       check(v >= 0, ErrorKind::Runtime, "bincount: argument 'self' must hold non-negative integers, found ", v,
             " at position ", i);
-      size = std::max(size, (Count(v) + 1).of("bincount", "the number of bins up to ", v));
+      bins = std::max(bins, (Count(v) + 1).of("bincount", "the number of bins up to ", v));
     }
   });
-  const DType dtype = !weights.defined()                  ? DType::Int64
-                      : weights.dtype() == DType::Float32 ? DType::Float32
-                                                          : DType::Float64;
-  const Tensor sums = empty(Shape{size}, dtype == DType::Int64 ? DType::Int64 : DType::Float64);
+  const Tensor sums = empty(Shape{bins}, weights ? DType::Float64 : DType::Int64);
   std::memset(sums.bytes(), 0, size_t(sums.numel() * 8));
+  const Unlocked unlocked(n > 32768);
+  in_blocks(n, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (weights) sums.data<double>()[int64_t(numbers[i])] += weights[i];
+      else ++sums.data<int64_t>()[int64_t(numbers[i])];
+    }
+  });
+  return sums;
+}
+
+Tensor bincount_kernel(const Tensor& self, const Tensor& weights, int64_t minlength) {
+  const Tensor index = ops::contiguous(self.dtype() == DType::Bool ? ops::to_dtype(self, DType::UInt8) : self);
   const Tensor w = weights.defined() ? ops::contiguous(ops::to_dtype(weights, DType::Float64)) : Tensor();
-  {
-    const Unlocked unlocked(index.numel() > 32768);
-    in_blocks(index.numel(), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t v = index.data<int64_t>()[i];
-        if (w.defined()) sums.data<double>()[v] += w.data<double>()[i];
-        else ++sums.data<int64_t>()[v];
-      }
-    });
-  }
-  return ops::to_dtype(sums, dtype);
+  Tensor sums;
+  visit_ordered(index.dtype(), "bincount", [&]<class T>() {
+    if constexpr (std::is_integral_v<T>)
+      sums = counted(index.data<T>(), index.numel(), w.defined() ? w.data<double>() : nullptr, minlength);
+  });
+  return weights.defined() && weights.dtype() == DType::Float32 ? ops::to_dtype(sums, DType::Float32) : sums;
 }
 
 Tensor histc_kernel(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max) {
@@ -466,6 +576,7 @@ Tensor searchsorted_kernel(const Tensor& sorted_sequence, const Tensor& self, bo
 
 const bool registered = [] {
   kernel<op::bincount>(kCPU, bincount_kernel);
+  kernel<op::rank_indices>(kCPU, rank_indices_kernel);
   kernel<op::histc>(kCPU, histc_kernel);
   kernel<op::searchsorted>(kCPU, searchsorted_kernel);
   kernel<op::sort>(kCPU, sort_kernel);

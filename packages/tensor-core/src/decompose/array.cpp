@@ -99,6 +99,10 @@ Two topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool) {
   return self.dim() ? Two{ops::narrow(values, dim, 0, k), ops::narrow(at, dim, 0, k)} : Two{values, at};
 }
 
+Tensor rank_indices(const Tensor& self, const Tensor& rank, int64_t dim) {
+  return ops::gather(std::get<1>(ops::sort(self, dim, false, true)), dim, rank);
+}
+
 // --- index ---
 
 /// A row of places as an index for gather and scatter: the same for every line along `dim`.
@@ -241,6 +245,7 @@ TAEDA_DECOMPOSE(max_dim, "max.dim", max_dim)
 TAEDA_DECOMPOSE(min_dim, "min.dim", min_dim)
 DECOMPOSE(vector_norm)
 DECOMPOSE(topk)
+DECOMPOSE(rank_indices)
 DECOMPOSE(index_select)
 DECOMPOSE(index_add)
 DECOMPOSE(index_copy)

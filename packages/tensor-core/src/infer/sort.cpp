@@ -72,6 +72,19 @@ std::array<Spec, 2> topk(const Tensor& self, int64_t k, int64_t dim, bool, bool)
   return {spec(sizes, self.dtype()), spec(sizes, DType::Int64)};
 }
 
+Spec rank_indices(const Tensor& self, const Tensor& rank, int64_t dim) {
+  check_ordered("rank_indices", self);
+  const int64_t d = wrap_dim(dim, self.dim(), "rank_indices");
+  Shape sizes(self.sizes());
+  if (self.dim()) sizes[size_t(d)] = 1;
+  check(rank.dtype() == DType::Int64, ErrorKind::Type, "rank_indices: argument 'rank' has dtype ", name(rank.dtype()),
+        ", expected int64");
+  check(std::ranges::equal(rank.sizes(), sizes), ErrorKind::Runtime, "rank_indices: argument 'rank' has shape ",
+        shape_text(rank.sizes()), ", expected ", shape_text(sizes), ", that of argument 'self' with 1 along dimension ",
+        d);
+  return spec(sizes, DType::Int64);
+}
+
 namespace {
 
 Tensor histc_meta(const Tensor& self, int64_t bins, const Scalar&, const Scalar&) {

@@ -92,8 +92,9 @@ PyObject* push(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "OO", &capsule, &rule)) return nullptr;
   return guarded([&] {
     PythonLevel& level = level_in(capsule);
+    std::optional<Callback> made(std::in_place, rule);  // a level in force has its rule
     push_level(shared(level));
-    level.rule.emplace(rule);
+    level.rule.swap(made);
     return Py_NewRef(Py_None);
   });
 }

@@ -116,6 +116,14 @@ void release_wrapper(void* owned) noexcept {
   const Gil gil;
   PyTensor* wrapper = static_cast<PyTensor*>(owned);
   TensorImpl* dying = wrapper->tensor.ref().release();
+#ifndef Py_GIL_DISABLED
+  if (Py_REFCNT(wrapper) == 1 && !Py_TYPE(wrapper)->tp_finalize) {  // nobody can look at it
+    dying->python = nullptr;
+    dying->flags &= uint8_t(~kOwnsPython);
+    Py_DECREF(reinterpret_cast<PyObject*>(wrapper));
+    return;
+  }
+#endif
   Tensor borrowed(Ref<TensorImpl>::adopt(dying));
   Tensor heir = detached_alias(borrowed);
   borrowed.ref().release();

@@ -41,6 +41,8 @@ def _encode(text: str, encoding: str) -> bytes:
 def _unpickle(path: Path) -> dict[Any, Any]:
     try:
         content = _ArraysOnly(io.BytesIO(path.read_bytes()), encoding="latin1").load()
+    except MemoryError:
+        raise
     except Exception as error:
         raise ValueError(f"{str(path)!r} is no file of CIFAR: {error}") from error
     if not isinstance(content, dict):

@@ -52,7 +52,7 @@ class _Composed(LRScheduler):
             for part, state in zip(self._schedulers, parts, strict=True):
                 part.load_state_dict(state)
             self._load_own({k: v for k, v in state_dict.items() if k != "_schedulers"})
-        except Exception:
+        except BaseException:
             for part, state in zip(self._schedulers, before, strict=True):
                 part.load_state_dict(state)
             self._set(rates)

@@ -23,10 +23,9 @@ _WHOLE = (
 
 
 class _Thread(threading.local):
-    """The vmaps of a thread, the outermost first."""
+    """The vmaps of a thread: the innermost, which knows the one outside of it. No change needs memory."""
 
-    def __init__(self) -> None:
-        self.levels: list[Batching] = []
+    innermost: Batching | None = None
 
 
 _thread = _Thread()
@@ -34,7 +33,12 @@ _thread = _Thread()
 
 def levels() -> list[Batching]:
     """The vmaps in force, the outermost first."""
-    return list(_thread.levels)
+    found: list[Batching] = []
+    level = _thread.innermost
+    while level is not None:
+        found.append(level)
+        level = level._outer
+    return found[::-1]
 
 
 class Batching(tensor.library.Level):
@@ -50,14 +54,15 @@ class Batching(tensor.library.Level):
         # Random operators without a tensor of the batch are seen only if all calls are.
         super().__init__("vmap", every_call=randomness != "same", composites=own)
         self.size, self.randomness = size, randomness
+        self._outer: Batching | None = None
 
     def __enter__(self) -> Batching:
         super().__enter__()
-        _thread.levels.append(self)
+        self._outer, _thread.innermost = _thread.innermost, self
         return self
 
     def __exit__(self, *error: object) -> None:
-        _thread.levels.pop()
+        _thread.innermost = self._outer
         super().__exit__(*error)
 
     def __call__(self, op: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -69,13 +74,12 @@ class Batching(tensor.library.Level):
     @contextmanager
     def _below(self) -> Iterator[None]:
         """Rules run below their level, so the levels from it inwards are not in force meanwhile."""
-        place = _thread.levels.index(self)
-        inner = _thread.levels[place:]
-        del _thread.levels[place:]
+        inner = _thread.innermost
+        _thread.innermost = self._outer
         try:
             yield
         finally:
-            _thread.levels.extend(inner)
+            _thread.innermost = inner
 
     def batch(self, whole: Any) -> Any:
         """A tensor of this level, by the tensor of all its batch."""

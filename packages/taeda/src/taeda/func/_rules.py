@@ -277,11 +277,12 @@ def _along(level: Batching, op: Any, self: Any, *args: Any, **kwargs: Any) -> An
     return changed(made, lambda t: t.reshape(whole.shape))
 
 
-@rule("softmax_backward", "log_softmax_backward")
-def _softmax_backward(level: Batching, op: Any, grad: Any, output: Any, dim: int) -> Any:
-    if not grad.dim():
+@rule("softmax_backward", "log_softmax_backward", "rank_indices")
+def _two_along(level: Batching, op: Any, first: Any, second: Any, dim: int = -1) -> Any:
+    """Two tensors of as many dimensions, and one of these."""
+    if not first.dim():
         return NotImplemented
-    return op(level.expanded(grad), level.expanded(output), behind(dim, grad.dim()))
+    return op(level.expanded(first), level.expanded(second), behind(dim, first.dim()))
 
 
 @rule("topk")

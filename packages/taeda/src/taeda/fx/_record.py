@@ -371,6 +371,8 @@ def record(
             f"Could not guard on data-dependent expression: {name} asks '{error}' of a tensor that its inputs decide; "
             "use taeda.cond or taeda.where, or draft_export, which takes the branch for good"
         ) from error
+    except MemoryError:
+        raise
     except Exception as error:
         # Something minds that sizes are more than numbers; without them the program says itself what is wrong.
         recording.failure = f"{type(error).__name__}: {error}"

@@ -166,6 +166,11 @@ def _sort(g: GraphWriter, input: Value, dim: int = -1, descending: bool = False,
     return _topk(g, input, g.size(input, input.dim(dim)), dim, descending)
 
 
+@writes("rank_indices")
+def _rank_indices(g: GraphWriter, input: Value, rank: Value, dim: int = -1) -> Value:
+    return g.op("GatherElements", _sort(g, input, dim)[1], rank, axis=input.dim(dim))
+
+
 @writes("argsort")
 def _argsort(
     g: GraphWriter, input: Value, dim: int = -1, descending: bool = False, stable: Any = None

@@ -278,6 +278,30 @@ def _sort(x: np.ndarray, dim: int, descending: bool) -> tuple[np.ndarray, np.nda
     return np.take_along_axis(x, order, dim), order.astype(np.int64)
 
 
+def _ranked(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for shape, dim in (
+        ((), -1),
+        ((7,), 0),
+        ((3, 5), 0),
+        ((3, 5), 1),
+        ((2, 300), -1),
+        ((5000,), 0),
+        ((0, 3), 1),
+    ):
+        x = random_array(rng, shape, dtype, -100, 100)
+        for _ in range(2):
+            ranks = np.asarray(
+                rng.integers(shape[dim] if shape else 1, size=np.sum(x, axis=dim, keepdims=x.ndim > 0).shape)
+            )
+            yield Sample((x, ranks, dim))
+    for x in _with_nan(rng, dtype):
+        yield Sample((x, np.array([[2], [3]]), 1))
+
+
+def _rank_indices(x: np.ndarray, ranks: np.ndarray, dim: int) -> np.ndarray:
+    return np.take_along_axis(_order(x, dim), ranks, dim) if x.ndim else np.asarray(np.int64(0))
+
+
 def _distinct_slices(x, dim):
     values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True, axis=dim)
     return values, inverse.reshape(-1), counts
@@ -340,6 +364,15 @@ RECORDS = [
         "", (2, 3), dim=2, words=("dim", "2"), error=IndexError
     )),
     _judged("unique_consecutive_all", _runs, _plain, ALL, namespace="ops"),
+    _judged("rank_indices", _rank_indices, _ranked, ("bool", *REALS), namespace="ops", errors=(
+        *misfit(
+            "", np.zeros(2, np.complex64), np.zeros(1, np.int64), words=("complex",), error=(TypeError, RuntimeError)
+        ),
+        ErrorSample((zeros(3), zeros(1)), {}, (TypeError, RuntimeError), ("rank", "int64")),
+        *misfit("rank_indices", (3,), np.zeros(2, np.int64), words=("rank", "(2,)", "(1,)")),
+        ErrorSample((zeros(3), zeros(1, dtype=np.int64) + 3), {}, IndexError, ("rank", "3")),
+        ErrorSample((zeros(2, 3), zeros(2, 1, dtype=np.int64), 2), {}, IndexError, ("2",)),
+    )),
     OpRecord("sort", _sort, _sorted_rows, ("bool", *REALS), differentiable=True, errors=dimension("sort")),
     _judged("unique_dim", _distinct_slices, _repeated_slices, _DTYPES, namespace="ops", errors=misfit(
         "", (2, 3), 2, error=IndexError, words=("dim", "2")

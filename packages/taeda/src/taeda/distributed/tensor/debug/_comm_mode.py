@@ -8,47 +8,11 @@ from collections import Counter
 from typing import Any
 
 import taeda as torch
-import taeda.distributed._functional_collectives as collectives
 from taeda.distributed._group import ProcessGroup
-from taeda.distributed.distributed_c10d import _resolve_process_group
 from taeda.utils.module_tracker import ModuleTracker
 
 __all__ = ["CommDebugMode"]
 
-#: Exchanges as operators, PyTorch's names for them: what programs find counts by.
-_OPERATORS = torch.library.Library("c10d_functional", "FRAGMENT")
-_OPERATORS.define("all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor")
-_OPERATORS.impl(
-    "all_reduce", lambda x, op, name: collectives.all_reduce(x, op, _resolve_process_group(name)),
-    "CompositeExplicitAutograd",
-)  # fmt: skip
-_OPERATORS.define("all_gather_into_tensor(Tensor input, int group_size, str group_name) -> Tensor")
-_OPERATORS.impl(
-    "all_gather_into_tensor",
-    lambda x, size, name: collectives.all_gather_tensor(x, 0, _resolve_process_group(name)),
-    "CompositeExplicitAutograd",
-)
-_OPERATORS.define(
-    "reduce_scatter_tensor(Tensor input, str reduce_op, int group_size, str group_name) -> Tensor"
-)
-_OPERATORS.impl(
-    "reduce_scatter_tensor",
-    lambda x, op, size, name: collectives.reduce_scatter_tensor(x, op, 0, _resolve_process_group(name)),
-    "CompositeExplicitAutograd",
-)
-_OPERATORS.define("broadcast(Tensor input, int src, str group_name) -> Tensor")
-_OPERATORS.impl(
-    "broadcast", lambda x, src, name: collectives.broadcast(x, src, _resolve_process_group(name)),
-    "CompositeExplicitAutograd",
-)  # fmt: skip
-_OPERATORS.define(
-    "all_to_all_single(Tensor input, int[] output_split_sizes, int[] input_split_sizes, str group_name) -> Tensor"
-)
-_OPERATORS.impl(
-    "all_to_all_single",
-    lambda x, out, given, name: collectives.all_to_all_single(x, out, given, _resolve_process_group(name)),
-    "CompositeExplicitAutograd",
-)
 #: Methods of groups, and the operator that each counts as.
 _METHODS = {
     "allreduce": "all_reduce", "allgather": "all_gather_into_tensor", "reduce_scatter": "reduce_scatter_tensor",
