@@ -47,6 +47,20 @@ def test_batches_in_order():
     assert list(data.DataLoader(Numbers(4), batch_size=2, collate_fn=sum)) == [1, 5]
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_pass_says_its_place_and_skips_groups_of_indices(workers):
+    """As programs do that save their place themselves."""
+    loader = data.DataLoader(Numbers(), 2, num_workers=workers)
+    batches = iter(loader)
+    for _ in range(2):
+        next(batches._sampler_iter)
+    assert batches._num_yielded == 0
+    assert [batch.tolist() for batch in batches] == [[4, 5], [6, 7], [8, 9]]
+    assert batches._num_yielded == 3 and batches._dataset is loader.dataset
+    with pytest.raises(AttributeError, match="no attribute '_nothing'"):
+        batches._nothing  # noqa: B018
+
+
 def test_streams():
     assert lists(data.DataLoader(Stream(), batch_size=3)) == [[0, 1, 2], [3, 4, 5], [6]]
     assert lists(data.DataLoader(Stream(), batch_size=3, drop_last=True)) == [[0, 1, 2], [3, 4, 5]]

@@ -106,6 +106,25 @@ def test_avg_pool2d_and_gradient(case, count_include_pad, divisor, channels_last
 
 
 @pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("kernel", [(3, 3), (1, 7), (5, 5)])
+def test_means_of_whole_numbers_are_rounded_once(kernel, channels_last):
+    """Their sums are exact, so a mean is the nearest float32, as a division gives it."""
+    x = np.random.default_rng(24).integers(-99, 99, (2, 5, 15, 105))
+    places = np.lib.stride_tricks.sliding_window_view(x, kernel, (2, 3))[:, :, :: kernel[0], :: kernel[1]]
+    expected = places.sum((-1, -2)).astype(np.float32) / np.float32(kernel[0] * kernel[1])
+    tx = tensors(x.astype(np.float32), channels_last)
+    np.testing.assert_array_equal(taeda.avg_pool2d(tx, list(kernel)).numpy(), expected)
+    np.testing.assert_array_equal(
+        taeda.ops.adaptive_avg_pool2d(tx, list(expected.shape[2:])).numpy(), expected
+    )
+    args = (list(kernel), list(kernel), [0, 0], False, True, None)
+    grad = taeda.ops.avg_pool2d_backward(taeda.ones(expected.shape), tx, *args)
+    np.testing.assert_array_equal(
+        grad.numpy(), np.full(x.shape, np.float32(1) / np.float32(kernel[0] * kernel[1]))
+    )
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
 @pytest.mark.parametrize("size", [(1, 1), (3, 2), (9, 10), (11, 12)])
 def test_adaptive_pools(size, channels_last):
     rng = np.random.default_rng(23)

@@ -25,6 +25,24 @@ def test_legacy_types_make_tensors_and_answer_isinstance():
     assert tc.get_device_module("xpu").FloatTensor is not tc.FloatTensor
 
 
+@pytest.mark.parametrize(
+    "size", [np.int64(3), np.int32(3), np.uint8(3), np.array(3), np.prod((3, 1))], ids=repr
+)
+def test_what_stands_for_an_int_is_a_size(size):
+    made = (
+        tc.Tensor(size), tc.FloatTensor(size), tc.ones(1).new(size), tc.zeros(size), tc.empty((size,)),
+        tc.ones(6).narrow(0, 0, size), tc.ones(9).view(size, -1)[:, 0], tc.ones(1).expand(size),
+    )  # fmt: skip
+    assert {tuple(t.shape) for t in made} == {(3,)}
+    assert (
+        tc.Tensor(size, 2).shape == tc.LongTensor(2, size).T.shape == tc.ones(1).new(size, 2).shape == (3, 2)
+    )
+    for wrong in (np.float32(3), np.array(3.0), np.array([3.0, 1.0])):
+        with pytest.raises(TypeError):
+            tc.zeros(wrong)
+    assert tc.FloatTensor(np.array([3, 4])).tolist() == [3, 4]
+
+
 def test_type_names_and_conversions():
     x = tc.ones(2)
     assert x.type() == "torch.FloatTensor" and x.long().type() == "torch.LongTensor"

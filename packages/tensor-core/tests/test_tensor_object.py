@@ -161,6 +161,20 @@ def test_pickle_every_dtype(name):
     assert back.dtype is dtype and back.shape == (2, 3) and back.tolist() == t.T.tolist()
 
 
+def test_reductions_hold_what_yaml_takes():
+    """YAML writes objects by their reductions, and takes none that is a name instead of a call."""
+
+    def parts(value):
+        if isinstance(value, (tuple, list)):
+            return [part for item in value for part in parts(item)]
+        if callable(value) or isinstance(value, (bytes, str, int, float, type(None))):
+            return []
+        reduction = value.__reduce_ex__(2)
+        return [type(reduction), *parts(reduction)]
+
+    assert set(parts(taeda.rand(2, 3))) == set(parts(taeda.empty(2, device="meta"))) == {tuple}
+
+
 def test_pickle_keeps_class_state_and_empty_shapes():
     t = Special(taeda.zeros(0, 3))
     t.label = {"a": 1}

@@ -26,6 +26,14 @@ class DatasetKind:
         return made(dataset, auto_collation, collate_fn, drop_last)
 
 
+# Attributes of a pass that programs read, and what its loader calls them.
+_OF_LOADER = {
+    "_dataset": "dataset", "_num_workers": "num_workers", "_drop_last": "drop_last", "_timeout": "timeout",
+    "_collate_fn": "collate_fn", "_index_sampler": "_index_sampler", "_auto_collation": "_auto_collation",
+    "_dataset_kind": "_dataset_kind",
+}  # fmt: skip
+
+
 class BaseDataLoaderIter(Iterator[Any]):
     """The batches of one pass over a `DataLoader`.
 
@@ -40,7 +48,14 @@ class BaseDataLoaderIter(Iterator[Any]):
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader if hasattr(loader, "_start") else as_loader(loader)
-        self._batches: Any = self._loader._start()
+        # Programs that save their place read how many batches there were, and pass over so many of the sampler's.
+        self._num_yielded = 0
+        self._batches, self._sampler_iter = self._loader._start()
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _OF_LOADER:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self._loader, _OF_LOADER[name])
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -49,6 +64,7 @@ class BaseDataLoaderIter(Iterator[Any]):
         batch = next(self._batches)
         if type(batch) is Failed:
             raise batch.error
+        self._num_yielded += 1
         return batch
 
     def __len__(self) -> int:

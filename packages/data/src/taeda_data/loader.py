@@ -233,8 +233,8 @@ class DataLoader(Generic[T_co]):
             return kind(as_loader(self))  # a subclass says what is read
         return kind(self)
 
-    def _start(self) -> Iterator[Any]:
-        """Begin a pass: its batches."""
+    def _start(self) -> tuple[Iterator[Any], Iterator[Any]]:
+        """Begin a pass: its batches, and the groups of indices from which they will be read."""
         pin = pinner(self.pin_memory, self.pin_memory_device)
         resume, self._resume = self._resume, None
         begun = resume["begun"] if resume is not None else None
@@ -252,7 +252,7 @@ class DataLoader(Generic[T_co]):
         if begun is not None:
             self._skip(groups, resume["position"])  # type: ignore[index]
         batches = self._batches(groups, seed, pin)
-        return shown(batches, self) if self.progress else batches
+        return shown(batches, self) if self.progress else batches, groups
 
     @functools.cached_property
     def _dataset_kind(self) -> int:  # subclasses that copy PyTorch's `__init__` set it

@@ -21,7 +21,7 @@ using infer::Window;
 using loops::layers;
 using loops::Windows;
 
-using Scales = SmallVec<double, 64>;
+using Divisors = SmallVec<double, 64>;
 
 /// Both dimensions, and the view of them that loops take.
 struct Geometry {
@@ -45,15 +45,11 @@ struct Geometry {
     windows.column_begin = columns.begin().data(), windows.column_end = columns.end().data();
     windows.row_first = rows.first().data(), windows.column_first = columns.first().data();
   }
-  Scales scales(std::optional<int64_t> divisor = {}) const {
-    Scales out;
-    double count = divisor ? double(*divisor) : 1, scale = 1 / count;
+  /// By what each window's sum is divided.
+  Divisors divisors(std::optional<int64_t> divisor = {}) const {
+    Divisors out;
     for (int32_t a : rows.length())
-      for (int32_t b : columns.length()) {
-        // Most windows are alike, and a division is slow.
-        if (const double own = double(a) * double(b); !divisor && own != count) scale = 1 / (count = own);
-        out.push_back(scale);
-      }
+      for (int32_t b : columns.length()) out.push_back(divisor ? double(*divisor) : double(a) * double(b));
     return out;
   }
   int64_t outputs() const { return windows.n * windows.c * windows.oh * windows.ow; }
@@ -149,7 +145,7 @@ void adaptive_max_pool2d_kernel(const Tensor& result, const Tensor& indices, con
   max_pool(adaptive_geometry(input, infer::both(output_size)), result, indices, input);
 }
 
-void avg_pool(const Geometry& g, const Scales& scale, const Tensor& out, const Tensor& input) {
+void avg_pool(const Geometry& g, const Divisors& divisors, const Tensor& out, const Tensor& input) {
   const Layout layout(input, out);
   const Tensor y = layout.place(out, layout.dtype);
   {
@@ -160,10 +156,10 @@ void avg_pool(const Geometry& g, const Scales& scale, const Tensor& out, const T
       T* const to = y.data<T>();
       if (layout.channels_last)
         parallel_for(w.n * w.oh, row_grain(g),
-                     [&](int64_t b, int64_t e) { layers<T>().avg_pool(w, x, to, scale.data(), b, e); });
+                     [&](int64_t b, int64_t e) { layers<T>().avg_pool(w, x, to, divisors.data(), b, e); });
       else
         parallel_for(w.n * w.c, plane_grain(g),
-                     [&](int64_t b, int64_t e) { layers<T>().avg_pool_planes(w, x, to, scale.data(), b, e); });
+                     [&](int64_t b, int64_t e) { layers<T>().avg_pool_planes(w, x, to, divisors.data(), b, e); });
     });
   }
   bring_back(out, y);
@@ -179,11 +175,11 @@ void avg_pool2d_kernel(const Tensor& out, const Tensor& input, IntSpan kernel_si
     return copy_elements(out, infer::whole_means(mean, divisor_override.value_or(kernel[0] * kernel[1])));
   }
   const Geometry g = window_geometry(input, kernel_size, stride, padding, {}, ceil_mode, count_include_pad);
-  avg_pool(g, g.scales(divisor_override), out, input);
+  avg_pool(g, g.divisors(divisor_override), out, input);
 }
 void adaptive_avg_pool2d_kernel(const Tensor& out, const Tensor& input, IntSpan output_size) {
   const Geometry g = adaptive_geometry(input, infer::both(output_size));
-  avg_pool(g, g.scales(), out, input);
+  avg_pool(g, g.divisors(), out, input);
 }
 
 /// Pieces of gradients: images times blocks of channels, each written by one thread alone.
@@ -285,7 +281,7 @@ void adaptive_max_pool2d_backward_kernel(const Tensor& grad_x, const Tensor& gra
 
 /// Gradients of row-major planes, one after the other.
 template <class T>
-void avg_pool_backward_planes(const Geometry& g, const Scales& scale, const T* grad, T* grad_x) {
+void avg_pool_backward_planes(const Geometry& g, const Divisors& divisors, const T* grad, T* grad_x) {
   const Windows& w = g.windows;
   parallel_for(w.n * w.c, plane_grain(g), [&](int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; ++plane) {
@@ -294,7 +290,7 @@ void avg_pool_backward_planes(const Geometry& g, const Scales& scale, const T* g
       for (int64_t y = 0; y < w.oh; ++y)
         for (int64_t x = 0; x < w.ow; ++x) {
           const int64_t at = y * w.ow + x;
-          const T value = grad[plane * w.oh * w.ow + at] * T(scale.data()[at]);
+          const T value = grad[plane * w.oh * w.ow + at] / T(divisors.data()[at]);
           for (int64_t row = w.row_begin[y]; row < w.row_end[y]; ++row)
             for (int64_t column = w.column_begin[x]; column < w.column_end[x]; ++column)
               to[row * w.w + column] += value;
@@ -303,20 +299,20 @@ void avg_pool_backward_planes(const Geometry& g, const Scales& scale, const T* g
   });
 }
 
-void avg_pool_backward(const Geometry& g, const Scales& scale, const Tensor& grad_x, const Tensor& grad) {
+void avg_pool_backward(const Geometry& g, const Divisors& divisors, const Tensor& grad_x, const Tensor& grad) {
   const DType dtype = compute_dtype(grad.dtype());
   if (grad_x.contiguous() && grad_x.dtype() == dtype) {
     const Tensor rows = cpu::row_major(grad, dtype);
     const Unlocked unlocked(grad_x.numel() > 32768);
     return visit_pool(dtype,
-                      [&]<class T>() { avg_pool_backward_planes<T>(g, scale, rows.data<T>(), grad_x.data<T>()); });
+                      [&]<class T>() { avg_pool_backward_planes<T>(g, divisors, rows.data<T>(), grad_x.data<T>()); });
   }
   const Tensor from = cpu::channels_last(infer::batched(grad), dtype);
   through_channels_last(grad_x, dtype, [&](const Tensor& to) {
     const Unlocked unlocked(to.numel() > 32768);
     visit_pool(dtype, [&]<class T>() {
       over_channel_blocks(g.windows, [&](int64_t image, int64_t c0, int64_t c1) {
-        layers<T>().avg_pool_backward(g.windows, from.data<T>(), to.data<T>(), scale.data(), image, c0, c1);
+        layers<T>().avg_pool_backward(g.windows, from.data<T>(), to.data<T>(), divisors.data(), image, c0, c1);
       });
     });
   });
@@ -325,13 +321,13 @@ void avg_pool2d_backward_kernel(const Tensor& grad_x, const Tensor& grad, const 
                                 IntSpan stride, IntSpan padding, bool ceil_mode, bool count_include_pad,
                                 std::optional<int64_t> divisor_override) {
   const Geometry g = window_geometry(input, kernel_size, stride, padding, {}, ceil_mode, count_include_pad);
-  avg_pool_backward(g, g.scales(divisor_override), grad_x, grad);
+  avg_pool_backward(g, g.divisors(divisor_override), grad_x, grad);
 }
 void adaptive_avg_pool2d_backward_kernel(const Tensor& grad_x, const Tensor& grad, const Tensor& input) {
   // Without elements one of the sizes may be huge: no window of it is looked at.
   const bool empty = grad.numel() == 0;
   const Geometry g = adaptive_geometry(input, {empty ? 0 : grad.size(-2), empty ? 0 : grad.size(-1)});
-  avg_pool_backward(g, g.scales(), grad_x, grad);
+  avg_pool_backward(g, g.divisors(), grad_x, grad);
 }
 
 const bool registered = [] {

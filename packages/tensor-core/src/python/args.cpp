@@ -65,13 +65,6 @@ bool optional_kind(ArgKind kind) {
 bool list_kind(ArgKind kind) { return kind == ArgKind::IntList || kind == ArgKind::FloatList; }
 
 bool has_index(PyObject* o) { return Py_TYPE(o)->tp_as_number && Py_TYPE(o)->tp_as_number->nb_index; }
-/// Ints and what stands for one; bools are refused, as a flag in the place of a size is a mistake.
-bool is_integer(PyObject* o) {
-  if (PyLong_Check(o)) return !PyBool_Check(o);
-  if (is_tensor(o))
-    return tensor_of(o).dim() == 0 && is_integral(tensor_of(o).dtype()) && tensor_of(o).dtype() != DType::Bool;
-  return has_index(o) && !PySequence_Check(o);
-}
 /// What may stand for an int inside a list: also an integral tensor of one element that has dimensions.
 bool is_item(PyObject* o) {
   if (is_integer(o)) return true;
@@ -500,6 +493,17 @@ const Tensor& tensor_slow(const Signature& sig, int i, Slots& slots) {
 const Tensor& opt_tensor_arg(const Signature& sig, int i, Slots& slots) {
   static const Tensor none;
   return slots.given(i) ? tensor_arg(sig, i, slots) : none;
+}
+
+bool is_integer(PyObject* o) {
+  if (PyLong_Check(o)) return !PyBool_Check(o);
+  if (is_tensor(o))
+    return tensor_of(o).dim() == 0 && is_integral(tensor_of(o).dtype()) && tensor_of(o).dtype() != DType::Bool;
+  if (!has_index(o)) return false;
+  if (!PySequence_Check(o)) return true;
+  const bool one = PyObject_Length(o) < 0;  // an array of no dimensions has none
+  if (one) PyErr_Clear();
+  return one;
 }
 
 int64_t int_slow(const Signature& sig, int i, PyObject* o) {

@@ -86,6 +86,8 @@ inline const Tensor& tensor_arg(const Signature& sig, int i, Slots& slots) {
   return tensor_slow(sig, i, slots);
 }
 const Tensor& opt_tensor_arg(const Signature& sig, int i, Slots& slots);
+/// Ints and what stands for one; bools are refused, as a flag in the place of a size is a mistake.
+bool is_integer(PyObject* o);
 int64_t int_slow(const Signature& sig, int i, PyObject* o);
 /// One int from any object with __index__ or a one-element integer tensor.
 inline int64_t int_value(const Signature& sig, int i, PyObject* o) {

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "python/args.h"
 #include "python/arguments.h"
 #include "python/internal.h"
 #include "python/override.h"
@@ -477,15 +478,15 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) noexc
                                   std::nullopt, device),
                         type);
     const bool is_size = n == 1 && PyType_IsSubtype(Py_TYPE(first), SizeType);
-    if (n == 1 && !PyLong_Check(first) && !is_size)
+    if (n == 1 && !PyLong_Check(first) && !is_integer(first) && !is_size)
       return wrap_fresh(tensor_from_data(first, default_dtype(), device), type);
     Shape sizes;
     PyObject* list = is_size ? first : args;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list); ++i) {
       PyObject* item = PyTuple_GET_ITEM(list, i);
-      if (!PyLong_Check(item))
+      if (!PyLong_Check(item) && !is_integer(item))
         fail(ErrorKind::Type, "Tensor: sizes must be ints, found ", type_name(item), " at position ", i + 1);
-      sizes.push_back(PyLong_AsLongLong(item));
+      sizes.push_back(PyLong_AsLongLong(own(PyNumber_Index(item)).get()));
       ensure(sizes.back() != -1 || !PyErr_Occurred());
     }
     if (n == 0) sizes.push_back(0);

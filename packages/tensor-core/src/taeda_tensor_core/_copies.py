@@ -94,7 +94,16 @@ def rebuild_view(
     state: dict | None,
 ) -> Tensor:
     """Undo what pickling did to a tensor over a storage that others may share."""
-    return _finished(cls, shown_over(memory, dtype, shape, stride, offset), requires_grad, state)
+    return _finished(cls, shown_over(memory, _dtype(dtype), shape, stride, offset), requires_grad, state)
+
+
+def _pickled(dtype: Any) -> Any:
+    """A dtype in what a reduction gives: by its name, as YAML takes no object whose reduction is one."""
+    return dtype.name if getattr(_C, dtype.name, None) is dtype else dtype
+
+
+def _dtype(pickled: Any) -> Any:
+    return getattr(_C, pickled) if isinstance(pickled, str) else pickled
 
 
 def _finished(cls: type, tensor: Tensor, requires_grad: bool, state: dict | None) -> Tensor:
@@ -119,9 +128,9 @@ def rebuild_tensor(
 ) -> Tensor:
     """Undo what pickling did; `data` is None for tensors without memory."""
     if data is None:
-        tensor = _C.empty(shape, dtype=dtype, device=device)
+        tensor = _C.empty(shape, dtype=_dtype(dtype), device=device)
     else:
-        tensor = rebuild_memory(data).view(dtype).reshape(shape).detach().to(device)
+        tensor = rebuild_memory(data).view(_dtype(dtype)).reshape(shape).detach().to(device)
         if layout == "channels_last":
             tensor = tensor.contiguous(memory_format="channels_last")
     return _finished(cls, tensor, requires_grad, state)
@@ -133,7 +142,7 @@ def rebuild_generator(device: Any, state: Tensor) -> Generator:
 
 
 def _over_memory(tensor: Tensor, key: tuple) -> tuple:
-    place = (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
+    place = (_pickled(tensor.dtype), tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
     state = _C._state_of(tensor)
     return rebuild_view, (type(tensor), _memory_of(tensor, key), *place, tensor.requires_grad, state)
 
@@ -159,7 +168,7 @@ def __reduce_ex__(self: Tensor, protocol: int) -> tuple:
         type(self),
         data,
         tuple(self.shape),
-        self.dtype,
+        _pickled(self.dtype),
         str(self.device),
         layout,
         self.requires_grad,

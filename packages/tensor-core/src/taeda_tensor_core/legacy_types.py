@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 from taeda_tensor_core import _C
@@ -57,6 +58,17 @@ for _kind in _C._reserved_devices():
     setattr(_LegacyType, f"is_{_kind}", _asks(_kind))
 
 
+def _is_size(value: Any) -> bool:
+    """Whether it stands for an int: NumPy's integers do, and arrays without dimensions; a lone tensor is taken over."""
+    if isinstance(value, (bool, Tensor)):
+        return False
+    try:
+        index(value)
+    except TypeError:
+        return False
+    return True
+
+
 def make(name: str, dtype: Any, device: Any, *args: Any) -> Tensor:
     """A tensor from a sequence, of a size with unspecified elements, or over another's memory.
 
@@ -66,8 +78,8 @@ def make(name: str, dtype: Any, device: Any, *args: Any) -> Tensor:
     if not args:
         return _C.empty((0,), dtype=dtype, device=device)
     first = args[0]
-    if all(isinstance(size, int) and not isinstance(size, bool) for size in args):
-        return _C.empty(args, dtype=dtype, device=device)
+    if all(_is_size(size) for size in args):
+        return _C.empty(tuple(map(index, args)), dtype=dtype, device=device)
     if len(args) > 1:
         raise TypeError(f"{name}: expected sizes, one sequence or one tensor, found {len(args)} arguments")
     if isinstance(first, _C.Size):
@@ -76,7 +88,8 @@ def make(name: str, dtype: Any, device: Any, *args: Any) -> Tensor:
         if first.dtype is not dtype:
             raise TypeError(f"{name}: expected a tensor of {dtype}, found one of {first.dtype}")
         return first.detach()
-    if isinstance(first, (float, bool, complex)) or first is None:
+    number = isinstance(first, (float, bool, complex)) or getattr(first, "shape", None) == ()
+    if number or first is None:
         raise TypeError(f"{name}: expected sizes, a sequence or a tensor, found {type(first).__name__}")
     from taeda_tensor_core import storage
 

@@ -33,13 +33,15 @@ struct LayerLoops {
   /// The same for row-major planes n * c.
   void (*max_pool_planes)(const Windows& s, const void* x, void* out, uint8_t* offsets, int64_t* positions,
                           int64_t begin, int64_t end);
-  /// Sums over windows times scale[y * ow + x].
-  void (*avg_pool)(const Windows& s, const void* x, void* out, const double* scale, int64_t row_begin, int64_t row_end);
-  void (*avg_pool_planes)(const Windows& s, const void* x, void* out, const double* scale, int64_t begin, int64_t end);
+  /// Sums over windows, divided by divisors[y * ow + x].
+  void (*avg_pool)(const Windows& s, const void* x, void* out, const double* divisors, int64_t row_begin,
+                   int64_t row_end);
+  void (*avg_pool_planes)(const Windows& s, const void* x, void* out, const double* divisors, int64_t begin,
+                          int64_t end);
   /// grad_x of one image, channels [c0, c1): cleared, then added to.
   void (*max_pool_backward)(const Windows& s, const void* grad, const uint8_t* offsets, void* grad_x, int64_t image,
                             int64_t c0, int64_t c1);
-  void (*avg_pool_backward)(const Windows& s, const void* grad, void* grad_x, const double* scale, int64_t image,
+  void (*avg_pool_backward)(const Windows& s, const void* grad, void* grad_x, const double* divisors, int64_t image,
                             int64_t c0, int64_t c1);
 
   /// Rows of c channels: sums of (x - shift) and of its square, into sums[0..c) and sums[c..2c).

@@ -176,7 +176,7 @@ void max_pool_planes(const Windows& s, const void* x_, void* out_, uint8_t* offs
 }
 
 template <class T>
-void avg_pool(const Windows& s, const void* x, void* out, const double* scale, int64_t row_begin, int64_t row_end) {
+void avg_pool(const Windows& s, const void* x, void* out, const double* divisors, int64_t row_begin, int64_t row_end) {
   alignas(64) T sum[kChannels];
   for (int64_t r = row_begin; r < row_end; ++r) {
     const int64_t y = r % s.oh;
@@ -191,13 +191,13 @@ void avg_pool(const Windows& s, const void* x, void* out, const double* scale, i
             for (int64_t c = 0; c < width; ++c) sum[c] += from[c];
           }
         T* const to = static_cast<T*>(out) + (r * s.ow + xo) * s.c + c0;
-        const T factor = T(scale[y * s.ow + xo]);
-        for (int64_t c = 0; c < width; ++c) to[c] = sum[c] * factor;
+        const T divisor = T(divisors[y * s.ow + xo]);
+        for (int64_t c = 0; c < width; ++c) to[c] = sum[c] / divisor;
       }
   }
 }
 template <class T>
-void avg_pool_planes(const Windows& s, const void* x_, void* out_, const double* scale, int64_t begin, int64_t end) {
+void avg_pool_planes(const Windows& s, const void* x_, void* out_, const double* divisors, int64_t begin, int64_t end) {
   for (int64_t plane = begin; plane < end; ++plane) {
     const T* const x = static_cast<const T*>(x_) + plane * s.h * s.w;
     T* const out = static_cast<T*>(out_) + plane * s.oh * s.ow;
@@ -218,7 +218,7 @@ void avg_pool_planes(const Windows& s, const void* x_, void* out_, const double*
           for (int64_t row = first; row < last; ++row)
             for (int64_t column = from; column < from + width; ++column) sum += x[row * s.w + column];
         }
-        out[y * s.ow + xo] = sum * T(scale[y * s.ow + xo]);
+        out[y * s.ow + xo] = sum / T(divisors[y * s.ow + xo]);
       }
   }
 }
@@ -252,21 +252,25 @@ void max_pool_backward(const Windows& s, const void* grad_, const uint8_t* offse
     }
 }
 template <class T>
-void avg_pool_backward(const Windows& s, const void* grad_, void* grad_x, const double* scale, int64_t image,
+void avg_pool_backward(const Windows& s, const void* grad_, void* grad_x, const double* divisors, int64_t image,
                        int64_t c0, int64_t c1) {
+  alignas(64) T part[kChannels];
   T* const to = static_cast<T*>(grad_x) + image * s.h * s.w * s.c;
   clear_channels(s, to, c0, c1);
   for (int64_t y = 0; y < s.oh; ++y)
-    for (int64_t xo = 0; xo < s.ow; ++xo) {
-      const T* const grad = static_cast<const T*>(grad_) + ((image * s.oh + y) * s.ow + xo) * s.c;
-      const T factor = T(scale[y * s.ow + xo]);
-      for (int64_t row = s.row_begin[y]; row < s.row_end[y]; ++row)
-        for (int64_t column = s.column_begin[xo]; column < s.column_end[xo]; ++column) {
-          T* const place = to + (row * s.w + column) * s.c;
+    for (int64_t xo = 0; xo < s.ow; ++xo)
+      for (int64_t first = c0; first < c1; first += kChannels) {
+        const int64_t width = std::min(kChannels, c1 - first);
+        const T* const grad = static_cast<const T*>(grad_) + ((image * s.oh + y) * s.ow + xo) * s.c + first;
+        const T divisor = T(divisors[y * s.ow + xo]);
+        for (int64_t c = 0; c < width; ++c) part[c] = grad[c] / divisor;
+        for (int64_t row = s.row_begin[y]; row < s.row_end[y]; ++row)
+          for (int64_t column = s.column_begin[xo]; column < s.column_end[xo]; ++column) {
+            T* const place = to + (row * s.w + column) * s.c + first;
 #pragma GCC ivdep
-          for (int64_t c = c0; c < c1; ++c) place[c] += grad[c] * factor;
-        }
-    }
+            for (int64_t c = 0; c < width; ++c) place[c] += part[c];
+          }
+      }
 }
 
 }  // namespace taeda::loops::TAEDA_ISA
