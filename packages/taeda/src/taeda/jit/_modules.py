@@ -447,6 +447,7 @@ def _recorded(
     func: Any, args: tuple[Any, ...], kwargs: Any, tolerance: float | None, root: Any = None
 ) -> Any:
     from taeda.fx._record import record
+    from taeda.jit._traced import TracedGraph
 
     root = func if isinstance(func, nn.Module) else root
     name = type(root).__name__ if root is not None else getattr(func, "__name__", "function")
@@ -465,6 +466,8 @@ def _recorded(
             _warning(),
             stacklevel=3,
         )
+    if done.module is not None:
+        TracedGraph.take(done.module.graph, func, args, kwargs)
     return done.module
 
 
