@@ -407,3 +407,15 @@ def test_an_unknown_switch_is_refused():
         patch.setenv("PYTORCH_JIT", "maybe")
         with pytest.raises(ValueError, match="Unknown setting of PYTORCH_JIT"):
             EnabledProxy()
+
+
+def test_the_graph_of_a_trace_is_also_read_as_a_tracer_of_pytorch_gives_it():
+    net = taeda.nn.Sequential(taeda.nn.Linear(3, 4), taeda.nn.ReLU())
+    graph = taeda.jit.trace(net, taeda.ones(2, 3)).graph
+    assert [node.kind() for node in graph.nodes()] == ["aten::linear", "aten::relu"]
+    assert [tuple(value.type().sizes()) for value in graph.inputs()] == [(2, 3), (4, 3), (4,)]
+    assert [tuple(value.type().sizes()) for value in graph.outputs()] == [(2, 4)]
+    assert graph.findNode("aten::relu").kind() == "aten::relu" and not graph.findAllNodes("aten::add")
+    assert [node.op for node in graph.nodes][-1] == "output" and len(graph.nodes) == 6
+    picked = taeda.jit.trace(lambda x, i: x[i] + 1, (taeda.ones(3), taeda.tensor([2])))
+    assert "aten::index" in [node.kind() for node in picked.graph.nodes()]

@@ -72,16 +72,21 @@ Tensor isin(const Tensor& elements, const Tensor& test_elements, bool assume_uni
   const Device device = elements.is_wrapped_number() ? test_elements.device() : elements.device();
   const Tensor sought = ops::contiguous(ops::to_device(ops::to_dtype(elements, dtype), device));
   const Tensor tests = ops::reshape(ops::to_device(ops::to_dtype(test_elements, dtype), device), Shape{-1});
-  Tensor found = ops::zeros(sought.sizes(), DType::Bool, device);
+  Tensor found;
   // A comparison with each takes no memory beside the result's; a search takes eight bytes for each of `elements`.
   if (double(tests.numel()) < 10 * std::pow(double(sought.numel()), 0.145)) {
-    for (int64_t i = 0; i < tests.numel(); ++i) ops::logical_or_(found, ops::eq(sought, ops::select(tests, 0, i)));
+    for (int64_t i = 0; i < tests.numel(); ++i) {
+      const Tensor equal = ops::eq(sought, ops::select(tests, 0, i));
+      if (i) ops::logical_or_(found, equal);
+      else found = equal;
+    }
   } else if (tests.numel()) {
     const Tensor ordered = std::get<0>(ops::sort(tests, 0, false, false));
     const Tensor places = ops::clamp_max(ops::searchsorted(ordered, sought, false), Tensor(tests.numel() - 1));
     const Tensor indices[] = {places};
     found = ops::eq(ops::index(ordered, indices), sought);
   }
+  if (!found.defined()) found = ops::zeros(sought.sizes(), DType::Bool, device);
   return invert ? ops::logical_not(found) : found;
 }
 
