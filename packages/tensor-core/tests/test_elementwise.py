@@ -232,3 +232,26 @@ def test_results_lie_as_operands_with_gaps_do(name: str) -> None:
     assert (dense + x).stride() == dense.stride()  # the first one decides, where it can tell
     assert (x + dense).stride() == (dense.stride() if "repeated" in name else strides)
     assert x.clone(memory_format=taeda.contiguous_format).stride() == dense.stride()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "complex128"])
+def test_dimensions_in_any_order_are_copied_as_numpy_does(dtype):
+    """Copies in which both sides run along memory in different dimensions go in tiles, from 4,096 elements on."""
+    rng = np.random.default_rng(31)
+    for _ in range(120):
+        shape = [int(rng.choice([1, 2, 3, 7, 8, 9, 16, 33, 64])) for _ in range(rng.integers(2, 6))]
+        while np.prod(shape) > 200_000:
+            shape[int(rng.integers(len(shape)))] = 2
+        order = rng.permutation(len(shape)).tolist()
+        array = rng.integers(0, 100, shape).astype(dtype)
+        turned, expected = taeda.from_numpy(array).permute(*order), array.transpose(order)
+        if rng.random() < 0.3:
+            turned, expected = turned[..., ::2], expected[..., ::2]
+        np.testing.assert_array_equal(turned.contiguous().numpy(), expected)
+        backwards = list(range(len(shape)))[::-1]
+        target = taeda.empty(*expected.shape[::-1], dtype=turned.dtype).permute(*backwards)
+        np.testing.assert_array_equal(target.copy_(turned).numpy(), expected)
+        if len(shape) == 4:
+            np.testing.assert_array_equal(
+                turned.contiguous(memory_format=taeda.channels_last).numpy(), expected
+            )

@@ -369,3 +369,20 @@ def test_weights_apply_in_the_dtype_of_the_result():
     assert found.dtype == taeda.int32
     assert found.tolist() == (400 + np.outer([1, 2], [1, 2, 3])).tolist()
     assert taeda.addr(taeda.ones(2, 3, dtype=taeda.complex64), a, b, beta=0).dtype == taeda.complex64
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128", "int64"])
+@pytest.mark.parametrize("rows, columns", [(1, 1), (1, 64), (64, 1), (3, 4), (9, 9)])
+def test_batches_of_small_products_and_of_vectors(rows, columns, dtype):
+    """Each operand row-major and turned; the target's old numbers, NaN among them, do not show with beta 0."""
+    rng = np.random.default_rng(32)
+    for inner in (1, 5, 16, 17, 400, 3000):
+        a, b = rng.integers(-9, 9, (3, rows, inner)), rng.integers(-9, 9, (3, inner, columns))
+        expected = (a @ b).astype(dtype)
+        left, right = taeda.from_numpy(a.astype(dtype)), taeda.from_numpy(b.astype(dtype))
+        for x in (left, left.mT.contiguous().mT):
+            for y in (right, right.mT.contiguous().mT):
+                out = taeda.full(expected.shape, 7 if dtype == "int64" else float("nan"), dtype=left.dtype)
+                np.testing.assert_array_equal(taeda.bmm(x, y, out=out).numpy(), expected)
+                added = taeda.baddbmm(taeda.ones(expected.shape, dtype=left.dtype), x, y, beta=2, alpha=3)
+                np.testing.assert_array_equal(added.numpy(), 3 * expected + 2)

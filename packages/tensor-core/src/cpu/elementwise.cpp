@@ -320,15 +320,41 @@ void transpose_tiles(T* out, const T* in, int64_t rows, int64_t columns, int64_t
                });
 }
 
-/// Row-major output from a transposed matrix of the same dtype.
-bool copy_transposed(const Tensor& out, const Tensor& in) {
-  if (out.dtype() != in.dtype() || out.dim() != 2 || in.dim() != 2 || out.numel() < 4096) return false;
-  if (out.stride(1) != 1 || in.stride(0) != 1 || out.size(0) != in.size(0) || out.size(1) != in.size(1) ||
-      in.stride(1) < in.size(0))
+/// Copies where the output and the input run along memory in two different dimensions, as between images whose channels
+/// come first and last: in tiles of both. False where it is no such copy, or too small to be worth it.
+bool copy_turned(const Tensor& out, const Tensor& in) {
+  constexpr int64_t least = 4096, shortest = 8;
+  const int64_t item = out.item_bytes();
+  if (out.numel() < least || out.dtype() != in.dtype() || out.numel() != in.numel()) return false;
+  Walk walk;
+  walk.count = 2;
+  const LoopOperand operands[] = {{&out, out.dtype()}, {&in, in.dtype()}};
+  add_dims(walk, operands);
+  order_dims(walk);
+  merge_dims(walk);
+  int row = 1;  // the dimension in which the input's elements lie side by side
+  while (row < walk.ndim && walk.strides[row][1] != item) ++row;
+  if (row >= walk.ndim || walk.strides[0][0] != item || walk.strides[0][1] < item || walk.strides[row][0] < item)
     return false;
+  const int64_t rows = walk.sizes[row], columns = walk.sizes[0], matrices = out.numel() / (rows * columns);
+  if (rows < shortest || columns < shortest) return false;
   const Unlocked unlocked(out.numel() > kLoopGrain);
-  cpu::copy_transposed(out.bytes(), in.bytes(), out.size(0), out.size(1), out.stride(0), in.stride(1),
-                       out.item_bytes());
+  const auto copy = [&](int64_t begin, int64_t end) {
+    for (int64_t m = begin; m < end; ++m) {
+      char* to = out.bytes();
+      const char* from = in.bytes();
+      int64_t rest = m;
+      for (int d = 1; d < walk.ndim; ++d) {
+        if (d == row) continue;
+        to += rest % walk.sizes[d] * walk.strides[d][0];
+        from += rest % walk.sizes[d] * walk.strides[d][1];
+        rest /= walk.sizes[d];
+      }
+      cpu::copy_transposed(to, from, rows, columns, walk.strides[row][0] / item, walk.strides[0][1] / item, item);
+    }
+  };
+  if (rows * columns >= kLoopGrain) copy(0, matrices);  // a large matrix is divided among threads itself
+  else parallel_for(matrices, std::max<int64_t>(1, kLoopGrain / (rows * columns)), copy);
   return true;
 }
 
@@ -356,7 +382,7 @@ void copy_elements(const Tensor& out, const Tensor& in) {
     std::memmove(out.bytes(), in.bytes(), size_t(out.numel() * out.item_bytes()));
     return;
   }
-  if (copy_transposed(out, in)) return;
+  if (copy_turned(out, in)) return;
   if (const Loop direct = cast_table()[int(out.dtype())][int(in.dtype())]) [[likely]]
     return run_loop(direct, nullptr, {{&out, out.dtype()}, {&in, in.dtype()}});
   // The engine brings the other side of a float8 to and from float32.

@@ -48,6 +48,31 @@ struct Matrices {
   }
 };
 
+/// A product of a batch, whose calls would take longer than they compute.
+template <class T>
+void one_of_many(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* to) {
+  constexpr int64_t least = 400;  // multiplications that a call of BLAS is worth
+  const int64_t along_a = a.transposed ? a.ld : 1, along_b = b.transposed ? 1 : b.ld;  // the inner dimension
+  if (m == 1 && n == 1 && k > 16) {
+    const T sum = blas::dot<T>(k, a.data, along_a, b.data, along_b);
+    *to = beta == T(0) ? alpha * sum : alpha * sum + beta * *to;
+  } else if (m * n * k <= least) {
+    const int64_t down_a = a.transposed ? 1 : a.ld, down_b = b.transposed ? b.ld : 1;
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        T sum(0);
+        for (int64_t p = 0; p < k; ++p) sum += a.data[i * down_a + p * along_a] * b.data[p * along_b + j * down_b];
+        to[i * n + j] = beta == T(0) ? alpha * sum : alpha * sum + beta * to[i * n + j];
+      }
+  } else if (n == 1) {
+    blas::gemv<T>(m, k, alpha, a, b.data, along_b, beta, to, 1);
+  } else if (m == 1) {
+    blas::gemv<T>(n, k, alpha, {b.data, b.ld, !b.transposed}, a.data, along_a, beta, to, 1);
+  } else {
+    blas::gemm<T>(m, n, k, alpha, a, b, beta, to, n);
+  }
+}
+
 /// out = beta * out + alpha * a @ b for row-major out of the computing dtype; batches along dimension 0 of 3-d tensors.
 template <class T>
 void products(const Tensor& out, const Matrices& a, const Matrices& b, T alpha, T beta) {
@@ -55,8 +80,11 @@ void products(const Tensor& out, const Matrices& a, const Matrices& b, T alpha, 
   const int64_t batch = out.dim() == 3 ? out.size(0) : 1;
   T* const to = out.data<T>();
   const auto run = [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      blas::gemm<T>(m, n, k, alpha, a.operand<T>(i), b.operand<T>(i), beta, to + i * m * n, n);
+    for (int64_t i = begin; i < end; ++i) {
+      const Operand<T> left = a.operand<T>(i), right = b.operand<T>(i);
+      if (batch == 1 || k == 0) blas::gemm<T>(m, n, k, alpha, left, right, beta, to + i * m * n, n);
+      else one_of_many<T>(m, n, k, alpha, left, right, beta, to + i * m * n);
+    }
   };
   const Unlocked unlocked(batch * m * n * k > blas::kUnlockFlops);
   // Many small products are shared out among threads; each large one is cut inside.

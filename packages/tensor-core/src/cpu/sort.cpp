@@ -466,26 +466,42 @@ std::tuple<Tensor, Tensor, Tensor> unique_consecutive_kernel(const Tensor& self)
   return {values, inverse, counts};
 }
 
+/// As many bins as numbers need, at least `bins`.
+template <class T>
+int64_t bins_for(const T* numbers, int64_t n, int64_t bins) {
+  T least = 0, most = 0;
+  in_blocks(n, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      least = std::min(least, numbers[i]);
+      most = std::max(most, numbers[i]);
+    }
+  });
+  if (least < 0 || int64_t(most) < 0) {
+    const int64_t at = std::ranges::find_if(numbers, numbers + n, [](T v) { return int64_t(v) < 0; }) - numbers;
+    fail(ErrorKind::Runtime, "bincount: argument 'self' must hold non-negative integers, found ", int64_t(numbers[at]),
+         " at position ", at);
+  }
+  if (n == 0) return bins;
+  return std::max(bins, (Count(int64_t(most)) + 1).of("bincount", "the number of bins up to ", int64_t(most)));
+}
+
 /// One bin's size for each number, or the sums of weights there.
 template <class T>
 Tensor counted(const T* numbers, int64_t n, const double* weights, int64_t bins) {
-  in_blocks(n, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t v = int64_t(numbers[i]);
-      check(v >= 0, ErrorKind::Runtime, "bincount: argument 'self' must hold non-negative integers, found ", v,
-            " at position ", i);
-      bins = std::max(bins, (Count(v) + 1).of("bincount", "the number of bins up to ", v));
-    }
-  });
-  const Tensor sums = empty(Shape{bins}, weights ? DType::Float64 : DType::Int64);
+  const Tensor sums = empty(Shape{bins_for(numbers, n, bins)}, weights ? DType::Float64 : DType::Int64);
   std::memset(sums.bytes(), 0, size_t(sums.numel() * 8));
   const Unlocked unlocked(n > 32768);
-  in_blocks(n, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      if (weights) sums.data<double>()[int64_t(numbers[i])] += weights[i];
-      else ++sums.data<int64_t>()[int64_t(numbers[i])];
-    }
-  });
+  if (weights) {
+    double* const of = sums.data<double>();
+    in_blocks(n, [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) of[int64_t(numbers[i])] += weights[i];
+    });
+  } else {
+    int64_t* const of = sums.data<int64_t>();
+    in_blocks(n, [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) ++of[int64_t(numbers[i])];
+    });
+  }
   return sums;
 }
 
@@ -494,7 +510,7 @@ Tensor bincount_kernel(const Tensor& self, const Tensor& weights, int64_t minlen
   const Tensor w = weights.defined() ? ops::contiguous(ops::to_dtype(weights, DType::Float64)) : Tensor();
   Tensor sums;
   visit_ordered(index.dtype(), "bincount", [&]<class T>() {
-    if constexpr (std::is_integral_v<T>)
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
       sums = counted(index.data<T>(), index.numel(), w.defined() ? w.data<double>() : nullptr, minlength);
   });
   return weights.defined() && weights.dtype() == DType::Float32 ? ops::to_dtype(sums, DType::Float32) : sums;
