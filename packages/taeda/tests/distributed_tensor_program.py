@@ -410,7 +410,7 @@ def exchanges() -> None:
     assert mode.get_comm_counts()[operators.all_gather_into_tensor] == 1
     net(numbers(1, 2, 4))
     assert mode.get_total_counts() == sum(mode.get_comm_counts().values())
-    group = dist.group.WORLD.group_name
+    group, operators = dist.group.WORLD.group_name, torch.ops._c10d_functional
     assert operators.all_reduce(torch.ones(2), "sum", group).tolist() == [SIZE, SIZE]
     assert operators.all_gather_into_tensor(torch.ones(1), SIZE, group).shape == (SIZE,)
     assert operators.reduce_scatter_tensor(torch.ones(SIZE), "sum", SIZE, group).tolist() == [SIZE]

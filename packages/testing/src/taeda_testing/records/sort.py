@@ -370,7 +370,7 @@ RECORDS = [
         ),
         ErrorSample((zeros(3), zeros(1)), {}, (TypeError, RuntimeError), ("rank", "int64")),
         *misfit("rank_indices", (3,), np.zeros(2, np.int64), words=("rank", "(2,)", "(1,)")),
-        ErrorSample((zeros(3), zeros(1, dtype=np.int64) + 3), {}, IndexError, ("rank", "3")),
+        ErrorSample((zeros(3), zeros(1, dtype=np.int64) + 3), {}, IndexError, ("3",)),
         ErrorSample((zeros(2, 3), zeros(2, 1, dtype=np.int64), 2), {}, IndexError, ("2",)),
     )),
     OpRecord("sort", _sort, _sorted_rows, ("bool", *REALS), differentiable=True, errors=dimension("sort")),
