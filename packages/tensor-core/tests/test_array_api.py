@@ -231,3 +231,18 @@ def test_reductions_are_those_of_numpy(name, axis, keepdims):
 def test_wrong_calls(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+SIZES = [(0,), (1,), (2,), (0, 0), (0, 1), (0, 3), (1, 0), (2, 0), (2, 3), (3, 0)]
+
+
+@pytest.mark.parametrize("mask", SIZES, ids=str)
+@pytest.mark.parametrize("shape", [size for size in SIZES if len(size) == 2], ids=str)
+def test_masks_without_elements_fit_as_numpys_do(shape, mask):
+    try:
+        expected = np.zeros(shape)[np.zeros(mask, bool)].shape
+    except IndexError:
+        with pytest.raises(IndexError):
+            xp.zeros(shape)[xp.zeros(mask, dtype=xp.bool)]
+    else:
+        assert xp.zeros(shape)[xp.zeros(mask, dtype=xp.bool)].shape == expected

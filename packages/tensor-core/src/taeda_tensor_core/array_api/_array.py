@@ -102,6 +102,7 @@ class Array(Tensor):
             and key.dtype == _C.bool
             and 0 in Tensor.shape.__get__(key)
             and key.ndim <= self.ndim
+            and all(k in (n, 0) for n, k in zip(self.shape, key.shape))  # noqa: B905  (a mask of fewer dimensions)
         ):
             # A mask may have size 0 where the array has another: it chooses nothing.
             return as_array(_C.zeros((0, *self.shape[key.ndim :]), dtype=self.dtype, device=self.device))
