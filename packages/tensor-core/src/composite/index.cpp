@@ -151,6 +151,16 @@ Tensor scatter_value_combined(const Tensor& self, int64_t dim, const Tensor& ind
   return scatter_combined(self, dim, index, ops::expand(same, index.sizes()), reduce);
 }
 
+namespace {
+/// The size of a dimension whose elements are repeated, which the caller may have said beforehand.
+int64_t repeated_size(Count sum, std::optional<int64_t> output_size) {
+  const int64_t total = sum.of("repeat_interleave", "what argument 'repeats' adds up to");
+  check(!output_size || *output_size == total, ErrorKind::Runtime, "repeat_interleave: argument 'output_size' is ",
+        output_size.value_or(0), ", expected ", total);
+  return total;
+}
+}  // namespace
+
 Tensor repeat_interleave_counts(const Tensor& repeats, std::optional<int64_t> output_size) {
   if (!is_integral(repeats.dtype()) || repeats.dim() != 1) [[unlikely]]
     fail(ErrorKind::Runtime, "repeat_interleave: argument 'repeats' alone must be 1-dimensional integers, got ",
@@ -165,9 +175,7 @@ Tensor repeat_interleave_counts(const Tensor& repeats, std::optional<int64_t> ou
           i);
     sum += n;
   }
-  const int64_t total = sum.of("repeat_interleave", "what argument 'repeats' adds up to");
-  check(!output_size || *output_size == total, ErrorKind::Runtime, "repeat_interleave: argument 'output_size' is ",
-        output_size.value_or(0), ", expected ", total);
+  const int64_t total = repeated_size(sum, output_size);
   const Tensor index = empty(Shape{total}, DType::Int64);
   int64_t* place = index.data<int64_t>();
   for (int64_t i = 0; i < counts.numel(); ++i) place = std::fill_n(place, counts.data<int64_t>()[i], i);
@@ -191,9 +199,7 @@ Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int6
   check(repeats >= 0, ErrorKind::Runtime, "repeat_interleave: argument 'repeats' must not be negative, got ", repeats);
   const Tensor from = dim && self.dim() ? self : ops::reshape(self, Shape{-1});
   const int64_t d = wrap_dim(dim.value_or(0), from.dim(), "repeat_interleave");
-  const int64_t total = (Count(from.size(d)) * repeats).of("repeat_interleave", "what argument 'repeats' adds up to");
-  check(!output_size || *output_size == total, ErrorKind::Runtime, "repeat_interleave: argument 'output_size' is ",
-        output_size.value_or(0), ", expected ", total);
+  const int64_t total = repeated_size(Count(from.size(d)) * repeats, output_size);
   Shape apart(from.sizes()), whole(from.sizes());
   apart.insert(d + 1, repeats);
   whole[d] = total;
