@@ -199,17 +199,21 @@ def test_an_unknown_device_is_told_what_installed_plugins_offer(site):
             print(error)
         print(taeda.backends.failures())
     """
-    here = [f"{e.name} ({e.dist.name} {e.dist.version})" for e in entry_points(group="taeda.backends")]
-    known = "device: unknown device 'nobody'; known devices: cpu, meta; installed plug-ins offer: "
-    nothing = known.partition("; installed")[0]
-    assert site.lines(program) == [
-        known + ", ".join(here) if here else nothing,
-        "{}",
-    ]  # other plug-ins stay unloaded
+    here = {
+        e.name: f"{e.name} ({e.dist.name} {e.dist.version})" for e in entry_points(group="taeda.backends")
+    }
+
+    def text(plugins: dict[str, str]) -> str:
+        known = "device: unknown device 'nobody'; known devices: cpu, meta"
+        offered = f"; installed plug-ins offer: {', '.join(sorted(plugins.values()))}" if plugins else ""
+        names = ", ".join(["cpu", "meta", *sorted(plugins)])
+        return f"{known}{offered}. Expected one of {names} device type at start of device string: nobody"
+
+    assert site.lines(program) == [text(here), "{}"]  # other plug-ins stay unloaded
     install(site, "raises", "dev_b")
     install(site, "raises", "dev_a")
-    offered = ", ".join(sorted([*here, "dev_a (stranger-dev_a 1.2)", "dev_b (stranger-dev_b 1.2)"]))
-    assert site.lines(program) == [known + offered, "{}"]
+    strangers = {name: f"{name} (stranger-{name} 1.2)" for name in ("dev_a", "dev_b")}
+    assert site.lines(program) == [text(here | strangers), "{}"]
 
 
 def test_half_a_device_leaves_nothing_behind_and_can_be_loaded_when_mended(site):

@@ -56,6 +56,14 @@ def test_device_nobody_knows_has_no_module():
         backends.nodevice  # noqa: B018
 
 
+def test_names_of_devices_are_read_out_of_an_error():
+    with pytest.raises(RuntimeError) as caught:
+        tc.device("nodevice:1")
+    names = caught.value.args[0].split("Expected one of ")[1].split(" device type")[0].split(", ")
+    assert {"cpu", "meta"} <= set(names)  # as array-api-compat's `devices()` finds them
+    assert len(set(names)) == len(names)
+
+
 def test_device_from_python(made):
     module = tc.get_device_module("moduledev")
     assert module.is_available() and module.device_count() == 2 and module.current_device() == 0

@@ -241,7 +241,12 @@ def _unknown(name: str, points: list[Any]) -> UnknownDeviceError:
     known = ", ".join(_C._backend_names())
     offers = ", ".join(sorted(f"{point.name} ({_distribution(point)})" for point in points))
     offered = f"; installed plug-ins offer: {offers}" if offers else ""
-    return UnknownDeviceError(f"device: unknown device {name!r}; known devices: {known}{offered}")
+    names = ", ".join(dict.fromkeys([*_C._backend_names(), *sorted(point.name for point in points)]))
+    # The last sentence is PyTorch's: array-api-compat reads the names of all devices out of it.
+    return UnknownDeviceError(
+        f"device: unknown device {name!r}; known devices: {known}{offered}. "
+        f"Expected one of {names} device type at start of device string: {name}"
+    )
 
 
 def _unusable(name: str, failure: Failure) -> UnusableDeviceError:
