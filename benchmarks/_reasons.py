@@ -31,7 +31,7 @@ class Reason:
 def _reasons() -> list[Reason]:
     return [
         Reason(name, entry["why"].strip(), entry["rows"].splitlines())
-        for name, entry in yaml.safe_load(REASONS.read_text()).items()
+        for name, entry in yaml.safe_load(REASONS.read_text(encoding="utf-8")).items()
     ]
 
 
@@ -93,6 +93,6 @@ def write(times: Times, aims: Mapping[str, float]) -> None:
             cells = (f"{ratios[label][size]:.2f}" if size in ratios[label] else "" for size in aims)
             lines.append(f"| `{label}` | " + " | ".join(cells) + " |")
         lines.append("")
-    page = PAGE.read_text()
+    page = PAGE.read_text(encoding="utf-8")
     begin, end = page.index(BEGIN), page.index(END)
-    PAGE.write_text(page[:begin] + "\n".join(lines) + "\n" + page[end:])
+    PAGE.write_text(page[:begin] + "\n".join(lines) + "\n" + page[end:], encoding="utf-8")

@@ -313,12 +313,12 @@ def main() -> None:
         "--page", action="store_true", help="write that file's slow rows with their reasons into the page"
     )
     given = options.parse_args()
-    kept = json.loads(given.kept.read_text()) if given.kept and given.kept.exists() else {}
+    kept = json.loads(given.kept.read_text(encoding="utf-8")) if given.kept and given.kept.exists() else {}
 
     def keep(row: str, times: dict[str, float]) -> None:
         kept[row] = times
         if given.kept:
-            given.kept.write_text(json.dumps(kept, indent=0))
+            given.kept.write_text(json.dumps(kept, indent=0), encoding="utf-8")
 
     if given.page:
         write(kept, AIMS)

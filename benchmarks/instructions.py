@@ -53,7 +53,7 @@ def count_all() -> dict[str, float]:
     """Instructions of one execution of each row."""
     with tempfile.TemporaryDirectory() as place:
         source, marks = Path(place, "marks.c"), Path(place, "marks.so")
-        source.write_text(MARKS)
+        source.write_text(MARKS, encoding="utf-8")
         subprocess.run(["cc", "-O1", "-shared", "-fPIC", source, "-o", marks], check=True)
         command = [
             "valgrind",
@@ -65,7 +65,7 @@ def count_all() -> dict[str, float]:
         subprocess.run([*command, "--within", str(marks)], check=True, stderr=subprocess.DEVNULL)
         found: dict[tuple[int, int], int] = {}
         for file in Path(place).glob("counts.*"):
-            text = file.read_text(errors="replace")
+            text = file.read_text(errors="replace", encoding="utf-8")
             label = re.search(r"^desc: Trigger: .*row (\d+) (\d+)$", text, re.MULTILINE)
             total = re.search(r"^(?:summary|totals): (\d+)", text, re.MULTILINE)
             if label and total:
@@ -90,7 +90,7 @@ def main() -> None:
         return counted(given.within)
     counts = count_all()
     if given.save:
-        given.save.write_text(json.dumps(counts))
+        given.save.write_text(json.dumps(counts), encoding="utf-8")
     if given.since is None:
         table(
             "Instructions of calls",
@@ -98,7 +98,7 @@ def main() -> None:
             ([k, f"{v:.0f}"] for k, v in counts.items()),
         )
         return None
-    before = json.loads(given.since.read_text())
+    before = json.loads(given.since.read_text(encoding="utf-8"))
     shared = sorted((k for k in counts if k in before), key=lambda k: before[k] / counts[k])
     rows = ([k, f"{before[k]:.0f}", f"{counts[k]:.0f}", f"{counts[k] / before[k]:.3f}"] for k in shared)
     table("Instructions of calls", ["operation", "before", "now", "ratio"], rows)

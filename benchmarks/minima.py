@@ -77,15 +77,15 @@ def main() -> None:
         "--since", type=Path, help="minima of another state; nothing is measured but PyTorch"
     )
     given = options.parse_args()
-    known = json.loads(given.save.read_text()) if given.save and given.save.exists() else {}
+    known = json.loads(given.save.read_text(encoding="utf-8")) if given.save and given.save.exists() else {}
     if given.since is None:
         for label, spent in minima().items():
             known[label] = min(spent, known.get(label, math.inf))
         if given.save:
-            given.save.write_text(json.dumps(known))
+            given.save.write_text(json.dumps(known), encoding="utf-8")
         table("Least times of calls", ["operation", "us"], ([k, f"{v:.4f}"] for k, v in known.items()))
         return
-    before, theirs = json.loads(given.since.read_text()), torch_times()
+    before, theirs = json.loads(given.since.read_text(encoding="utf-8")), torch_times()
     shared = [label for label in known if label in before and label in theirs]
     shared.sort(key=lambda label: (before[label] - known[label]) / theirs[label])
     rows = (

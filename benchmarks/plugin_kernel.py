@@ -95,12 +95,15 @@ def install(folder: Path, plugins: int) -> Path:
     for number in range(plugins):
         info = site / f"stranger_{number}-1.0.dist-info"
         info.mkdir(parents=True)
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: stranger-{number}\nVersion: 1.0\n")
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: stranger-{number}\nVersion: 1.0\n", encoding="utf-8"
+        )
         (info / "entry_points.txt").write_text(
             f"[taeda.backends]\ndev{number} = stranger_{number}\n[taeda.components]\n"
-            f"optim.lion{number} = stranger_{number}\n"
+            f"optim.lion{number} = stranger_{number}\n",
+            encoding="utf-8",
         )
-        (site / f"stranger_{number}.py").write_text("raise RuntimeError('nobody asked')\n")
+        (site / f"stranger_{number}.py").write_text("raise RuntimeError('nobody asked')\n", encoding="utf-8")
     site.mkdir(exist_ok=True)
     return site
 

@@ -215,7 +215,7 @@ def main() -> None:
         rows.append((name, found, ranges))
         print(name, *(f"{d} {a:.3g} (PyTorch {b:.3g})" for d, (a, b) in found.items()), flush=True)
     if options.write:
-        PAGE.write_text(text(rows))
+        PAGE.write_text(text(rows), encoding="utf-8")
 
 
 if __name__ == "__main__":

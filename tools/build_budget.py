@@ -87,7 +87,7 @@ def build(copy: Path, package: str) -> Cost:
 def by_folder(log: Path) -> Counter[str]:
     """Seconds of the compilers, by target and folder."""
     seconds: Counter[str] = Counter()
-    for line in log.read_text().splitlines()[1:]:
+    for line in log.read_text(encoding="utf-8").splitlines()[1:]:
         begin, end, _, output, _ = line.split("\t")
         group = re.sub(r"CMakeFiles/|\.dir|/[^/]*$", "", output)
         generated = re.search(r"generated/([a-z]+)_", output)

@@ -90,7 +90,7 @@ def write(file: str, purpose: str, *tables: str) -> None:
     ]
     tail = ["", "}  // namespace taeda::loops::TAEDA_ISA", "// clang-format on", ""]
     FOLDER.mkdir(exist_ok=True)
-    (FOLDER / f"{file}.h").write_text("\n".join(head) + "\n".join(tables) + "\n".join(tail))
+    (FOLDER / f"{file}.h").write_text("\n".join(head) + "\n".join(tables) + "\n".join(tail), encoding="utf-8")
 
 
 def error_tables() -> None:

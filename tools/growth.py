@@ -122,13 +122,15 @@ def grow(copy: Path) -> tuple[int, int, int]:
     """Append to the copy what a later version may append; returns its version and the size of its table."""
     major, minor, table = grow_header(copy / HEADER)
     family = copy / "packages/tensor-core/ops/unary.yaml"
-    family.write_text(family.read_text().replace("- op: ", OPERATOR + "- op: ", 1))
+    family.write_text(
+        family.read_text(encoding="utf-8").replace("- op: ", OPERATOR + "- op: ", 1), encoding="utf-8"
+    )
     return major, minor, table
 
 
 def grow_header(header: Path) -> tuple[int, int, int]:
     """Append to every struct that may grow; returns the header's version then and the size of its table."""
-    text = header.read_text()
+    text = header.read_text(encoding="utf-8")
     major, minor = (int(re.search(rf"TAEDA_ABI_{part} (\d+)u", text).group(1)) for part in ("MAJOR", "MINOR"))
     text = text.replace(f"TAEDA_ABI_MINOR {minor}u", f"TAEDA_ABI_MINOR {minor + 1}u")
     growing = re.findall(r"typedef struct (\w+) \{\n  size_t size;", text)
@@ -137,7 +139,7 @@ def grow_header(header: Path) -> tuple[int, int, int]:
         text = text.replace(
             f"}} {struct};", f"  void (*later_{struct})(void);\n  int64_t later_too;\n}} {struct};"
         )
-    header.write_text(text)
+    header.write_text(text, encoding="utf-8")
     table = max(map(int, re.findall(r"offsetof\(taeda_api, \w+\) == (\d+)", text))) + 8 + 16
     return major, minor + 1, table
 

@@ -118,26 +118,28 @@ def skeletons(root: Path, family: str, name: str, kind: Kind) -> dict[Path, str]
     if family not in families:
         raise SystemExit(f"new_operator: there is no family {family!r}; those are {', '.join(families)}")
     for path in (root / OPS).glob("*.yaml"):
-        if re.search(rf"^- op: {re.escape(name)}$", path.read_text(), re.M):
+        if re.search(rf"^- op: {re.escape(name)}$", path.read_text(encoding="utf-8"), re.M):
             raise SystemExit(f"new_operator: {name!r} is declared already in {path.name}")
     declared, computed = root / OPS / f"{family}.yaml", root / SOURCES / kind.computed.format(family)
     if not computed.exists():
         raise SystemExit(f"new_operator: family {family!r} has no {computed.name} for operators of this kind")
-    text, lines = computed.read_text(), computation(name, kind)
+    text, lines = computed.read_text(encoding="utf-8"), computation(name, kind)
     files = {
-        declared: insert_record(declared.read_text(), declaration(name, kind)),
+        declared: insert_record(declared.read_text(encoding="utf-8"), declaration(name, kind)),
         computed: text + lines
         if computed.suffix == ".inc"
         else insert_before(text, "}  // namespace taeda", lines),
     }
     if kind.differentiated:
         path = root / DERIVATIVES / f"{family}.yaml"
-        files[path] = insert_record(path.read_text(), derivative(name, kind))
+        files[path] = insert_record(path.read_text(encoding="utf-8"), derivative(name, kind))
     if kind is KINDS["inference"]:
         path = root / SOURCES / "infer" / f"{family}.cpp"
-        files[path] = insert_before(path.read_text(), "}  // namespace taeda::infer", inference(name, kind))
+        files[path] = insert_before(
+            path.read_text(encoding="utf-8"), "}  // namespace taeda::infer", inference(name, kind)
+        )
     path = root / RECORDS / f"{family}.py"
-    files[path] = insert_before(path.read_text(), "]", sample_record(name))
+    files[path] = insert_before(path.read_text(encoding="utf-8"), "]", sample_record(name))
     return files
 
 
@@ -150,7 +152,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, default=ROOT, help="the repository; default: this one")
     chosen = parser.parse_args(arguments)
     for path, text in skeletons(chosen.root, chosen.family, chosen.name, KINDS[chosen.kind]).items():
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
         print(path.relative_to(chosen.root))
     return 0
 

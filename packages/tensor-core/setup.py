@@ -51,7 +51,10 @@ def pocketfft_licence() -> Path | None:
         return None
     text = ROOT / "build" / "pocketfft-LICENSE.txt"
     text.parent.mkdir(exist_ok=True)
-    text.write_text(header.read_text(encoding="utf-8").partition("*/")[0].removeprefix("/*").strip() + "\n")
+    text.write_text(
+        header.read_text(encoding="utf-8").partition("*/")[0].removeprefix("/*").strip() + "\n",
+        encoding="utf-8",
+    )
     return text
 
 

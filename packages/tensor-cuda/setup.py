@@ -78,9 +78,11 @@ def architectures() -> list[str]:
 def stale(target: Path, command: list[str]) -> bool:
     """Whether a file has to be made (anew): its command or something that it was made of has changed."""
     needs, said = target.with_suffix(".d"), target.with_suffix(".command")
-    if not (target.is_file() and needs.is_file() and said.is_file()) or said.read_text() != " ".join(command):
+    if not (target.is_file() and needs.is_file() and said.is_file()) or said.read_text(
+        encoding="utf-8"
+    ) != " ".join(command):
         return True
-    words = needs.read_text().replace("\\\n", " ").split(":", 1)[1].split()
+    words = needs.read_text(encoding="utf-8").replace("\\\n", " ").split(":", 1)[1].split()
     made = target.stat().st_mtime
     return any(not Path(word).is_file() or Path(word).stat().st_mtime > made for word in words)
 
@@ -114,8 +116,8 @@ class BuildLibrary(build_ext):
                 made.append((target, [device, *DEVICE, *chosen, str(source), "-o", str(target)]))
         listed = folder / "images.inc"
         text = "".join(f"TAEDA_IMAGE({image.stem})\n" for image in images)
-        if not listed.is_file() or listed.read_text() != text:
-            listed.write_text(text)
+        if not listed.is_file() or listed.read_text(encoding="utf-8") != text:
+            listed.write_text(text, encoding="utf-8")
         for source in [*kernels, *sorted(Path("csrc").rglob("*.cpp"))]:
             target = folder / (str(source.with_suffix("")).replace("/", "_") + ".o")
             objects.append(target)
@@ -149,7 +151,7 @@ class BuildLibrary(build_ext):
             begin = time.time()
             subprocess.run([*command, "-MMD", "-MF", str(target.with_suffix(".d"))], check=True)
             os.utime(target, (begin, begin))  # what changes while it is compiled is newer
-            target.with_suffix(".command").write_text(" ".join(command))
+            target.with_suffix(".command").write_text(" ".join(command), encoding="utf-8")
 
     @staticmethod
     def _embedded(compiler: str, folder: Path, images: list[Path]) -> Path:
@@ -159,7 +161,7 @@ class BuildLibrary(build_ext):
         for image in images:
             name = f"taeda_image_{image.stem}"
             text += f'.balign 16\n.globl {name}\n.hidden {name}\n{name}:\n.incbin "{image}"\n'
-        source.write_text(text + '.section .note.GNU-stack,"",%progbits\n')
+        source.write_text(text + '.section .note.GNU-stack,"",%progbits\n', encoding="utf-8")
         subprocess.run([compiler, "-c", str(source), "-o", str(target)], check=True)
         return target
 

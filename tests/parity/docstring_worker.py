@@ -222,13 +222,13 @@ def in_a_child(example: dict[str, Any], path: Path, seed: int) -> None:
                 with contextlib.redirect_stdout(quiet), warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     results = run(example, seed)
-            path.write_text(json.dumps(results))
+            path.write_text(json.dumps(results), encoding="utf-8")
             status = 0
         finally:
             os._exit(status)
     _, status = os.waitpid(child, 0)
     if not path.exists():
-        path.write_text(json.dumps([["error", "Died", f"wait status {status}"]]))
+        path.write_text(json.dumps([["error", "Died", f"wait status {status}"]]), encoding="utf-8")
 
 
 def main() -> None:
@@ -237,7 +237,7 @@ def main() -> None:
         import torch
 
         examples = collect()
-        Path(file).write_text(json.dumps(examples))
+        Path(file).write_text(json.dumps(examples), encoding="utf-8")
         return
     if library == "taeda":
         import taeda
@@ -248,7 +248,7 @@ def main() -> None:
     for path in ("torch.nn.functional", "torch.optim", "torch.distributions", "torch.utils.data"):
         importlib.import_module(path)
     folder, seed = Path(rest[0]), int(rest[1])
-    for number, example in enumerate(json.loads(Path(file).read_text())):
+    for number, example in enumerate(json.loads(Path(file).read_text(encoding="utf-8"))):
         in_a_child(example, folder / f"{number}.json", seed)
 
 

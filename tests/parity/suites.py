@@ -120,7 +120,7 @@ def main() -> int:
     """Either of the two commands."""
     if sys.argv[1] == "run":
         return run(sys.argv[2], Path(sys.argv[3]).resolve(), sys.argv[4:])
-    theirs, mine = (json.loads(Path(path).read_text()) for path in sys.argv[2:4])
+    theirs, mine = (json.loads(Path(path).read_text(encoding="utf-8")) for path in sys.argv[2:4])
     compare(theirs, mine, int(sys.argv[4]) if len(sys.argv) > 4 else 30)
     return 0
 

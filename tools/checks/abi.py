@@ -134,25 +134,27 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--record", action="store_true", help="record the header's version")
     options = parser.parse_args()
-    text = HEADER.read_text()
+    text = HEADER.read_text(encoding="utf-8")
     now = parse_header(text)
     version = ".".join(re.search(rf"TAEDA_ABI_{part} (\d+)u", text).group(1) for part in ("MAJOR", "MINOR"))
     newest = newest_record()
-    found = complaints(parse_record(newest.read_text()), now) if newest else []
+    found = complaints(parse_record(newest.read_text(encoding="utf-8")), now) if newest else []
     for line in found:
         print(f"{HEADER.name}: {line}", file=sys.stderr)
     if found:
         return 1
     record = HEADERS / f"abi-{version}.txt"
     if options.record:
-        record.write_text(f"# Version {version} of taeda's C ABI; never edited.\n{now.text()}")
+        record.write_text(
+            f"# Version {version} of taeda's C ABI; never edited.\n{now.text()}", encoding="utf-8"
+        )
     elif not record.exists():
         print(
             f"{HEADER.name}: version {version} has no record; run {Path(__file__).name} --record",
             file=sys.stderr,
         )
         return 1
-    elif parse_record(record.read_text()) != now:
+    elif parse_record(record.read_text(encoding="utf-8")) != now:
         print(
             f"{HEADER.name}: has grown beyond the record of {version}; raise TAEDA_ABI_MINOR", file=sys.stderr
         )

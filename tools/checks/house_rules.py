@@ -1,11 +1,12 @@
 """Check of small rules: purpose lines, equal licence copies, no machine's own paths, no accelerator's name in the core,
-no backend beneath inference, no file that is too long to be one room.
+no backend beneath inference, no file that is too long to be one room, no text file read by the locale's encoding.
 
 Run as `python tools/checks/house_rules.py`; prints one line per violation and fails when there is any.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -35,6 +36,23 @@ ACCELERATOR = re.compile(r"cuda", re.IGNORECASE)
 # All backends share inference, so it takes nothing of one.
 INFERENCE = "packages/tensor-core/src/infer/"
 OF_A_BACKEND = re.compile(r'#include "cpu/[^"]*"|TAEDA_WITH_\w+')
+# A machine's locale says nothing of the files that taeda reads and writes.
+LOCALES = ("packages/", "tools/", "benchmarks/", "noxfile.py")
+
+
+def by_locale(text: str) -> list[int]:
+    """Lines on which a text file is opened without an encoding."""
+
+    def opens(call: ast.Call) -> bool:
+        if isinstance(call.func, ast.Attribute):
+            return call.func.attr in ("read_text", "write_text")
+        if not (isinstance(call.func, ast.Name) and call.func.id == "open"):
+            return False
+        mode = call.args[1:2] + [each.value for each in call.keywords if each.arg == "mode"]
+        return not any("b" in ast.unparse(each) for each in mode)
+
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call) and opens(node)]
+    return [call.lineno for call in calls if not any(each.arg == "encoding" for each in call.keywords)]
 
 
 def tracked() -> list[Path]:
@@ -64,6 +82,8 @@ def check_file(path: Path) -> list[str]:
         complaints.append(f"names an accelerator outside the reserved device names: {found.group()}")
     if name.startswith(INFERENCE) and (found := OF_A_BACKEND.search(text)):
         complaints.append(f"inference takes something of one backend: {found.group()}")
+    if path.suffix == ".py" and name.startswith(LOCALES) and "tests" not in path.parts:
+        complaints += [f"line {line} opens a text file without an encoding" for line in by_locale(text)]
     return complaints
 
 

@@ -417,7 +417,7 @@ def parse_record(record: dict, family: str, path: Path) -> Operator:
 def read_records(path: Path) -> list:
     """The list of records in one YAML file."""
     try:
-        records = yaml.safe_load(path.read_text()) or []
+        records = yaml.safe_load(path.read_text(encoding="utf-8")) or []
     except yaml.YAMLError as error:
         raise DeclarationError(f"{path.name}: not YAML: {error}") from error
     if not isinstance(records, list):

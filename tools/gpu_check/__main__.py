@@ -219,11 +219,11 @@ def written(
         "simulated": simulated,
         "notes": notes or [],
         "steps": steps,
-        "figures": json.loads(figures.read_text()) if figures.is_file() else [],
+        "figures": json.loads(figures.read_text(encoding="utf-8")) if figures.is_file() else [],
     }
     figures.unlink(missing_ok=True)
-    (out / "gpu.json").write_text(json.dumps(report, indent=1) + "\n")
-    (out / "gpu.md").write_text(markdown(report))
+    (out / "gpu.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    (out / "gpu.md").write_text(markdown(report), encoding="utf-8")
     print(f"gpu_check: wrote {out / 'gpu.json'} and gpu.md")
     return FAILED if any(part["status"] != 0 for part in steps) else 0
 

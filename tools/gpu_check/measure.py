@@ -163,7 +163,7 @@ def main() -> int:
         if torch.cuda.is_available():
             libraries["torch"] = torch
     found = list(figures(libraries, options.small))
-    options.target.write_text(json.dumps(found))
+    options.target.write_text(json.dumps(found), encoding="utf-8")
     return int(any("error" in each for each in found))
 
 

@@ -122,7 +122,7 @@ class Faulty(data.Dataset):
         time.sleep(1e6)
 
     def unsendable(self):
-        raise ValueError("open file", open("/dev/null"))  # noqa: SIM115
+        raise ValueError("open file", open("/dev/null", encoding="utf-8"))  # noqa: SIM115
 
 
 class Unsendable(data.Dataset):

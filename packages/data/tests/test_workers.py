@@ -284,7 +284,7 @@ def run(program):
 
 def lives(pid):
     try:
-        return " Z " not in Path(f"/proc/{pid}/stat").read_text()
+        return " Z " not in Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except OSError:
         return False
 

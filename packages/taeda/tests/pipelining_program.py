@@ -148,7 +148,10 @@ def read_orders() -> None:
     """An order from a file, in which stages lie as they like."""
     with TemporaryDirectory() as folder:
         path = Path(folder, "orders.csv")
-        path.write_text("0F0,1F0,0F1,1F1,,1B0,0B0,1B1,0B1\n2F0,3F0,(2F1;3B0)OVERLAP_F_B,3F1,2B0,3B1,2B1\n")
+        path.write_text(
+            "0F0,1F0,0F1,1F1,,1B0,0B0,1B1,0B1\n2F0,3F0,(2F1;3B0)OVERLAP_F_B,3F1,2B0,3B1,2B1\n",
+            encoding="utf-8",
+        )
         schedules = []
 
         def make(stages: Any, microbatches: int) -> Any:
@@ -160,14 +163,14 @@ def read_orders() -> None:
         compare(make, [2 * RANK, 2 * RANK + 1], 4, 2)
         again = Path(folder, "again.csv")
         schedules[0]._dump_csv(str(again))
-        assert again.read_text().splitlines() == path.read_text().splitlines()
-        path.write_text("0F0,0B0,1F0,1B0\n2F0,3F0,3B0,2B0\n")
+        assert again.read_text(encoding="utf-8").splitlines() == path.read_text(encoding="utf-8").splitlines()
+        path.write_text("0F0,0B0,1F0,1B0\n2F0,3F0,3B0,2B0\n", encoding="utf-8")
         stages = [PipelineStage(Block(), i, 4, "cpu") for i in (2 * RANK, 2 * RANK + 1)]
         schedule = _PipelineScheduleRuntime(stages, 1, mean_loss)
         refused(lambda: schedule._load_csv(str(path)), RuntimeError, "wait for each other", "0B0")
-        path.write_text("0F0,1F0,0B0\n2F0,3F0,3B0,2B0\n")
+        path.write_text("0F0,1F0,0B0\n2F0,3F0,3B0,2B0\n", encoding="utf-8")
         refused(lambda: schedule._load_csv(str(path)), RuntimeError, "wait for each other")
-        path.write_text("0F0,0F0,1F0\n2F0,3F0,3B0,2B0\n")
+        path.write_text("0F0,0F0,1F0\n2F0,3F0,3B0,2B0\n", encoding="utf-8")
         refused(lambda: schedule._load_csv(str(path)), ValueError, "rank 0", "expected each action once")
 
 

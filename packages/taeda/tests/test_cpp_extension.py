@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -343,3 +347,44 @@ def test_errors_of_the_compiler_are_shown_and_leave_nothing_behind(tiny):
         assert tiny.compiled() == attempt
     tiny.source.write_text(TINY)
     assert tiny().answer == 1
+
+
+ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+@pytest.mark.parametrize("locale", [{}, ASCII], ids=["UTF-8", "ASCII"])
+def test_names_and_texts_of_any_letters(tmp_path, locale):
+    folder = tmp_path / "größe und naïve"
+    folder.mkdir()
+    (folder / "zwölf.h").write_text("#define TWELVE 12  // ≥ 11\n", encoding="utf-8")
+    program = tmp_path / "program.py"
+    program.write_text(
+        """
+import sys
+import taeda as torch
+from taeda.utils import cpp_extension
+
+options = dict(build_directory=sys.argv[1], extra_include_paths=[sys.argv[1]])
+source = '#include "zwölf.h"\\ntaeda::Tensor more(const taeda::Tensor& x) { return x + TWELVE; }'
+module = cpp_extension.load_inline("letters", [source], functions={"more": "größer 😀"}, **options)
+assert module.more(torch.ones(2)).tolist() == [13, 13]
+assert "größer 😀" in module.more.__doc__, ascii(module.more.__doc__)
+try:
+    cpp_extension.load_inline("wrong", ["int größe() { return π; }"], **options)
+except RuntimeError as error:
+    assert "Error building extension 'wrong'" in str(error)
+else:
+    raise AssertionError("not refused")
+""",
+        encoding="utf-8",
+    )
+    environment = {**os.environ, **locale}
+    done = subprocess.run(
+        [sys.executable, program, folder], env=environment, capture_output=True, timeout=500
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    made = list((folder / "letters").rglob("headers.json"))
+    assert [Path(name).name for name in json.loads(made[0].read_text(encoding="utf-8")) if "zw" in name] in (
+        ["zwölf.h"],
+        [os.fsencode("zwölf.h").decode("ascii", "surrogateescape")],
+    )

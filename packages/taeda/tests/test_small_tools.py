@@ -624,5 +624,5 @@ def test_helpers_of_libraries_tests(tmp_path):
     assert not apart.is_contiguous() and apart.tolist() == [[0, 1, 2], [3, 4, 5]]
     assert helpers.gradcheck(taeda.sin, (taeda.ones(2, dtype=taeda.float64, requires_grad=True),))
     assert list(helpers.iter_indices(taeda.ones(1, 2))) == [(0, 0), (0, 1)] and helpers.find_free_port() > 0
-    with helpers.TemporaryFileName() as name, open(name) as file:
+    with helpers.TemporaryFileName() as name, open(name, encoding="utf-8") as file:
         assert file.read() == ""

@@ -380,7 +380,7 @@ HOSTILE = {
 
 def limit(size):
     """Memory for this file; time is told by a signal that ends the process."""
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0])
     most = pages * resource.getpagesize() + 4 * size + SPARE
     resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
     signal.setitimer(signal.ITIMER_PROF, SECONDS + size / 1e6)
@@ -410,7 +410,7 @@ def main(command, *args):
     for kind, data in files.items():
         assert result(data) == "loaded", kind
     ends = Counter()
-    with Path(log).open("w") as out:
+    with Path(log).open("w", encoding="utf-8") as out:
         for at in range(int(count)):
             random = Random(f"{seed} {at}")
             kind = random.choice(sorted(files))

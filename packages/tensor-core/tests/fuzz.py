@@ -117,7 +117,7 @@ def shown(value):
 def main(seed, calls, device, log, first):
     warnings.simplefilter("ignore")
     operators = sorted(taeda.library.operators(), key=lambda op: op.name)
-    with Path(log).open("w") as out:
+    with Path(log).open("w", encoding="utf-8") as out:
         for at in range(int(first), len(operators)):
             op, random = operators[at], Random(f"{seed} {operators[at].name}")
             for _ in range(int(calls)):

@@ -128,7 +128,7 @@ def test_storages_show_the_memory():
 
 def test_storages_give_memory_back_and_take_it_again():
     def resident():
-        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+        return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * mmap.PAGESIZE
 
     x = tc.ones(4 << 20)
     tail, before = x[-2:], resident()

@@ -212,7 +212,7 @@ def run(
 def main(seed: str, samples: str, device: str, log: str, first: str) -> None:
     warnings.simplefilter("ignore")
     gradients = not load_autograd()
-    with Path(log).open("w") as out:
+    with Path(log).open("w", encoding="utf-8") as out:
         for at, record in enumerate(all_records()):
             if at < int(first):
                 continue

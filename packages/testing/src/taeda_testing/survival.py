@@ -43,12 +43,12 @@ def crashes(program: Sequence[str], log: Path, patience: float = PATIENCE) -> li
     found: list[str] = []
     first = 0
     while True:
-        log.write_text("")
+        log.write_text("", encoding="utf-8")
         command = [sys.executable, *program, str(log), str(first)]
         status, said = _run(command, log, patience)
         if status == 0:
             return found
-        at, _, call = log.read_text().partition(" ")
+        at, _, call = log.read_text(encoding="utf-8").partition(" ")
         if not call:
             raise RuntimeError(f"{program}: {status} before the first call: {said[-2000:]}")
         found.append(f"{call}: {status}: {said[-300:]}")
@@ -57,7 +57,7 @@ def crashes(program: Sequence[str], log: Path, patience: float = PATIENCE) -> li
 
 def _run(command: list[str], log: Path, patience: float) -> tuple[int | str, str]:
     """0 or how the process ended, and what it wrote to its standard error."""
-    with tempfile.TemporaryFile("w+", errors="replace") as said:
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -77,13 +77,13 @@ def _run(command: list[str], log: Path, patience: float) -> tuple[int | str, str
 
 def _watched(process: subprocess.Popen[bytes], log: Path, patience: float) -> int | str:
     """How the process ended by itself, or that its call under way did not."""
-    call, since = log.read_text(), time.monotonic()
+    call, since = log.read_text(encoding="utf-8"), time.monotonic()
     while True:
         try:
             status = process.wait(1)
             return f"ended with {status}" if status else 0
         except subprocess.TimeoutExpired:
-            if (now := log.read_text()) != call:
+            if (now := log.read_text(encoding="utf-8")) != call:
                 call, since = now, time.monotonic()
             elif time.monotonic() - since > patience:
                 return f"did not end within {patience} s"

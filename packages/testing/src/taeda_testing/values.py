@@ -143,7 +143,7 @@ def attempt(
 def main(seed: str, count: str, log: str, first: str, *names: str) -> None:
     warnings.simplefilter("ignore")
     gradients = not load_autograd()
-    with Path(log).open("w") as out:
+    with Path(log).open("w", encoding="utf-8") as out:
         for at, record in enumerate(all_records()):
             if at < int(first) or (names and record.name not in names):
                 continue

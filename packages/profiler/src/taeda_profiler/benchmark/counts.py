@@ -290,7 +290,13 @@ def _run(
         ]
         environment = {**os.environ, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": str(threads)}
         result = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=_SECONDS, env=environment
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_SECONDS,
+            env=environment,
         )
         if result.returncode != 0 or not os.path.exists(out):
             raise RuntimeError(

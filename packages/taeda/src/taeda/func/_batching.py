@@ -42,7 +42,7 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 @functools.cache
 def elementwise() -> frozenset[str]:
     """Names of the operators each element of whose result is made of the same elements of the operands."""
-    listed = json.loads((Path(tensor.get_ops_dir()).parent / "ops.json").read_text())
+    listed = json.loads((Path(tensor.get_ops_dir()).parent / "ops.json").read_text(encoding="utf-8"))
     return (
         frozenset(
             each["name"]

@@ -359,8 +359,8 @@ class GraphModule(nn.Module):
         lines.append(f"        self.load_state_dict(torch.load({str(tensor_state)!r}))")
         tensor.save(self.state_dict(), tensor_state)
         lines += ["    " + line for line in made.src.splitlines()]
-        (place / "module.py").write_text("\n".join(lines) + "\n")
-        (place / "__init__.py").write_text("from .module import *\n")
+        (place / "module.py").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (place / "__init__.py").write_text("from .module import *\n", encoding="utf-8")
 
     # --- texts ---
 

@@ -169,12 +169,12 @@ class _Build:
             *self.link_flags,
         ]
         texts = [path.read_bytes() for path in self.sources]
-        return self.root / self.name / _digest([version, *(fact.encode() for fact in facts), *texts])
+        return self.root / self.name / _digest([version, *map(os.fsencode, facts), *texts])
 
     def library(self, folder: Path) -> Path:
         """The library for the headers as they are now; those that were included the last time are listed beside it."""
         listed = folder / "headers.json"
-        headers = json.loads(listed.read_text()) if listed.exists() else []
+        headers = json.loads(listed.read_text(encoding="utf-8")) if listed.exists() else []
         texts = [Path(name).read_bytes() if Path(name).exists() else b"" for name in headers]
         return folder / _digest(texts) / f"{self.name}{sysconfig.get_config_var('EXT_SUFFIX')}"
 
@@ -190,7 +190,9 @@ class _Build:
             if not (library := self.library(folder)).exists():
                 with tempfile.TemporaryDirectory(dir=folder) as scratch:
                     made = self._compiled(Path(scratch))
-                    (folder / "headers.json").write_text(json.dumps(self._included(Path(scratch))))
+                    (folder / "headers.json").write_text(
+                        json.dumps(self._included(Path(scratch))), encoding="utf-8"
+                    )
                     library = self.library(folder)
                     library.parent.mkdir(exist_ok=True)
                     os.replace(made, library)
@@ -218,7 +220,12 @@ class _Build:
         if self.verbose:
             print(shlex.join(command), flush=True)
         done = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
         )
         if self.verbose and done.stdout:
             print(done.stdout, flush=True)
@@ -232,7 +239,7 @@ class _Build:
         own = {str(source) for source in self.sources}
         found: set[str] = set()
         for listed in scratch.glob("*.d"):
-            text = listed.read_text().replace("\\\n", " ").partition(": ")[2]
+            text = os.fsdecode(listed.read_bytes()).replace("\\\n", " ").partition(": ")[2]
             found |= {os.path.abspath(name) for name in shlex.split(text)} - own
         return sorted(found)
 
@@ -242,7 +249,7 @@ def _locked(path: Path) -> Iterator[None]:
     """One process at a time."""
     import fcntl
 
-    with path.open("w") as file:
+    with path.open("w", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -390,7 +397,9 @@ def load_inline(
         named = (
             functions if isinstance(functions, Mapping) else {f: f for f in _strings("functions", functions)}
         )
-        lines = "".join(f'  m.def("{f}", &{f}, {json.dumps(doc)});\n' for f, doc in named.items())
+        lines = "".join(
+            f'  m.def("{f}", &{f}, {json.dumps(doc, ensure_ascii=False)});\n' for f, doc in named.items()
+        )
         text += f"\nPYBIND11_MODULE(TAEDA_EXTENSION_NAME, m) {{\n{lines}}}\n"
     folder = Path(build_directory or get_default_build_root()) / name / "inline"
     sources = [_kept_text(folder, text, ".cpp")]
@@ -418,7 +427,9 @@ def _kept_text(folder: Path, text: str, suffix: str) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     source = folder / f"{_digest([text.encode()])}{suffix}"
     if not source.exists():
-        with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".part", delete=False) as part:
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=folder, suffix=".part", delete=False
+        ) as part:
             part.write(text)
         os.replace(part.name, source)
     return str(source)

@@ -223,7 +223,7 @@ class PipelineScheduleMulti(_PipelineSchedule):
         """
         if format not in ("compute_only", "compute_comms"):
             raise NotImplementedError(f"{format=} is not implemented")
-        with open(filename, newline="") as file:
+        with open(filename, encoding="utf-8", newline="") as file:
             rows = [[_Action.from_str(text) for text in row] for row in csv.reader(file)]
         self._prepare_schedule_with_comms(dict(enumerate(rows)), format)
 
@@ -231,7 +231,7 @@ class PipelineScheduleMulti(_PipelineSchedule):
         self, filename: str, format: Literal["compute_only", "compute_comms"] = "compute_only"
     ) -> None:
         """Write the orders to a file that `_load_csv` reads."""
-        with open(filename, "w", newline="") as file:
+        with open(filename, "w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             for place in sorted(self.pipeline_order):
                 writer.writerow(["" if a is None else repr(a) for a in self.pipeline_order[place]])

@@ -179,7 +179,7 @@ class _Follower:
         while not os.path.exists(self._path):
             if self._last.wait(_PAUSE) and not os.path.exists(self._path):
                 return
-        with open(self._path, errors="replace") as file:
+        with open(self._path, encoding="utf-8", errors="replace") as file:
             while True:
                 ending = self._last.is_set()
                 for line in file:
@@ -349,7 +349,7 @@ def _redirected(descriptor: int, path: str) -> Iterator[None]:
         return
     redirect = (contextlib.redirect_stdout, contextlib.redirect_stderr)[descriptor - 1]
     (sys.stdout, sys.stderr)[descriptor - 1].flush()
-    with open(path, "w", buffering=1) as file, redirect(file):
+    with open(path, "w", encoding="utf-8", buffering=1) as file, redirect(file):
         os.dup2(file.fileno(), descriptor)
         yield
 

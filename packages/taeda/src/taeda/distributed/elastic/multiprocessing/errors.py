@@ -47,7 +47,7 @@ class ErrorHandler:
 
     def dump_error_file(self, rootcause_error_file: str, error_code: int = 0) -> None:
         """Pass on what another process wrote, as the cause of this one's end."""
-        with open(rootcause_error_file) as file:
+        with open(rootcause_error_file, encoding="utf-8") as file:
             found = json.load(file)
         if error_code:
             self.override_error_code_in_rootcause_data(rootcause_error_file, found, error_code)
@@ -57,7 +57,7 @@ class ErrorHandler:
 
     @staticmethod
     def _write(path: str, content: dict[str, Any]) -> None:
-        with open(path, "w") as file:
+        with open(path, "w", encoding="utf-8") as file:
             json.dump(content, file)
 
 
@@ -96,7 +96,7 @@ class ProcessFailure:
         if not os.path.isfile(self.error_file):
             self.error_file = "<N/A>"
             return
-        with suppress(ValueError, KeyError, TypeError), open(self.error_file) as file:
+        with suppress(ValueError, KeyError, TypeError), open(self.error_file, encoding="utf-8") as file:
             self.error_file_data = json.load(file)
             self.message = self.error_file_data["message"]
             self.timestamp = int(self.message["extraInfo"]["timestamp"])
