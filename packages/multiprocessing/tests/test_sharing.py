@@ -356,6 +356,27 @@ def test_the_end_of_a_process_is_told(how, code, name):
     assert not any(process.is_alive() for process in context.processes)
 
 
+@pytest.fixture
+def sigchld_ignored():
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGCHLD, before)
+
+
+@pytest.mark.usefixtures("sigchld_ignored")
+def test_ends_are_told_where_the_system_keeps_no_statuses():
+    shared = tt.zeros(2).share_memory_()
+    assert mp.start_processes(workers.write_through, (shared, tt.zeros(2)), 2, start_method="fork") is None
+    assert shared.tolist() == [1, 2]
+    with pytest.raises(mp.ProcessRaisedException, match="ValueError: process 1 has had enough"):
+        mp.start_processes(workers.raise_second, (None,), 2, start_method="fork")
+    with pytest.raises(
+        mp.ProcessExitedException, match="process 1 terminated with an unknown status"
+    ) as info:
+        mp.start_processes(workers.end_second, ("exit",), 2, start_method="fork")
+    assert info.value.exit_code is None and info.value.signal_name is None
+
+
 def test_without_memory_tensors_travel_as_bytes(monkeypatch):
     from taeda_multiprocessing import _table
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import multiprocessing.connection
 import pickle
@@ -49,12 +50,17 @@ class ProcessExitedException(ProcessException):
     """The process ended otherwise.
 
     Attributes:
-        exit_code: Its status, negative for a signal.
+        exit_code: Its status, negative for a signal; None where the system keeps none, as SIGCHLD is ignored.
         signal_name: Name of that signal, or None.
     """
 
     def __init__(
-        self, msg: str, error_index: int, error_pid: int, exit_code: int, signal_name: str | None = None
+        self,
+        msg: str,
+        error_index: int,
+        error_pid: int,
+        exit_code: int | None,
+        signal_name: str | None = None,
     ) -> None:
         super().__init__(msg, error_index, error_pid)
         self.exit_code, self.signal_name = exit_code, signal_name
@@ -63,9 +69,23 @@ class ProcessExitedException(ProcessException):
         return type(self), (self.msg, self.error_index, self.pid, self.exit_code, self.signal_name)
 
 
+# What a process says that has done its work; others say how they failed.
+_DONE = "done"
+
+
+def _ended(process: Any, timeout: float) -> bool:
+    """Whether a process ends within that time; its remains are collected then."""
+    ended = bool(multiprocessing.connection.wait([process.sentinel], max(0.0, timeout)))
+    if ended:
+        process.join()
+    return ended
+
+
 def _run(fn: Callable[..., Any], index: int, args: Sequence[Any], report: Any) -> None:
     try:
         fn(index, *args)
+        with contextlib.suppress(OSError):  # nobody listens any more
+            report.send(_DONE)
     except KeyboardInterrupt:
         pass  # the parent has it too, and tells
     except Exception:
@@ -82,6 +102,7 @@ class ProcessContext:
 
     def __init__(self, processes: list[Any], reports: list[Any]) -> None:
         self.processes, self._reports = processes, reports
+        self._words: dict[int, str] = {}
         self.sentinels = {process.sentinel: index for index, process in enumerate(processes)}
 
     def pids(self) -> list[int]:
@@ -109,7 +130,7 @@ class ProcessContext:
         for sentinel in ready:
             index = self.sentinels.pop(sentinel)  # type: ignore[call-overload]
             self.processes[index].join()
-            if self.processes[index].exitcode != 0 and failed is None:
+            if not self._succeeded(index) and failed is None:
                 failed = index
         if failed is None:
             return not self.sentinels
@@ -117,32 +138,49 @@ class ProcessContext:
         self._fail(failed)
         raise AssertionError("not reached")
 
+    def _succeeded(self, index: int) -> bool:
+        code = self.processes[index].exitcode
+        # A system that ignores SIGCHLD keeps no status of the dead; what they said last tells as much.
+        return code == 0 if code is not None else self._last_word(index) == _DONE
+
+    def _last_word(self, index: int) -> str:
+        """What a process that has ended said of itself; nothing where it had no time to."""
+        if index not in self._words:
+            report = self._reports[index]
+            try:
+                self._words[index] = report.recv() if report.poll() else ""
+            except (EOFError, pickle.UnpicklingError, OSError):
+                self._words[index] = ""
+        return self._words[index]
+
     def _end_others(self, grace_period: float | None) -> None:
         if grace_period:
             end = time.monotonic() + grace_period
             for process in self.processes:
-                process.join(max(0.0, end - time.monotonic()))
+                _ended(process, end - time.monotonic())
         for process in self.processes:
-            if process.is_alive():
+            if not _ended(process, 0):
                 process.terminate()
         end = time.monotonic() + 30
         for process in self.processes:
-            process.join(max(0.0, end - time.monotonic()))
-            if process.is_alive():
+            if not _ended(process, end - time.monotonic()):
                 warnings.warn(f"process {process.pid} does not end on SIGTERM; it is killed", stacklevel=4)
                 process.kill()
                 process.join()
 
     def _fail(self, index: int) -> None:
-        process, report = self.processes[index], self._reports[index]
-        try:
-            text = report.recv() if report.poll() else None
-        except (EOFError, pickle.UnpicklingError, OSError):
-            text = None
-        if text is not None:
+        process, text = self.processes[index], self._last_word(index)
+        if text not in ("", _DONE):
             message = f"\n\n-- Process {index} terminated with the following error:\n{text}"
             raise ProcessRaisedException(message, index, process.pid)
         code = process.exitcode
+        if code is None:
+            raise ProcessExitedException(
+                f"process {index} terminated with an unknown status, as SIGCHLD is ignored",
+                index,
+                process.pid,
+                None,
+            )
         if code < 0:
             try:
                 name = signal.Signals(-code).name

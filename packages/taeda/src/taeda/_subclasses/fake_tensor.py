@@ -35,18 +35,24 @@ class UnsupportedFakeTensorException(RuntimeError):
 
 
 class _OfFunction(RuntimeError):
+    what: str
+
     def __init__(self, func: Any) -> None:
         name = getattr(func, "__name__", str(func))
-        super().__init__(f"{name}: {self.__doc__}")
+        super().__init__(f"{name}: {self.what} hangs on elements, which a fake tensor does not have")
         self.func = func
 
 
 class DynamicOutputShapeException(_OfFunction):
-    """the shape of the result hangs on elements, which a fake tensor does not have"""
+    """The shape of a result hangs on elements."""
+
+    what = "the shape of the result"
 
 
 class DataDependentOutputException(_OfFunction):
-    """the result hangs on elements, which a fake tensor does not have"""
+    """A result hangs on elements."""
+
+    what = "the result"
 
 
 #: What a real tensor answers as always: its memory, its text, its mark.
