@@ -104,6 +104,14 @@ def test_softmax_counts_what_is_there(logarithm, dim):
     np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [t.float32, t.float64, t.int16, t.bool])
+def test_coordinates_of_other_dtypes_are_cut_to_integers(dtype):
+    places = t.tensor([[0.0, 1.0, 1.75], [1.0, 0.0, 1.25]]).to(dtype)
+    sparse = t.sparse_coo_tensor(places, [1.0, 2.0, 3.0], (2, 2))
+    assert sparse._indices().dtype == t.int64
+    assert sparse.to_dense().tolist() == [[0, 1], [2, 3]]
+
+
 def test_compressed_parts_are_those_of_scipy():
     places, elements = numbers()
     sparse, _, _ = pair()
@@ -258,7 +266,8 @@ def test_training_a_graph_network():
         ),
         (lambda: t.sparse_coo_tensor([[0, -1]], [1.0, 2.0], (3,)), IndexError, "negative index, -1"),
         (lambda: t.sparse_coo_tensor([[0]], [1.0, 2.0]), ValueError, r"indices of shape \(1, 1\)"),
-        (lambda: t.sparse_coo_tensor([[0.5]], [1.0]), TypeError, "expected an integer one"),
+        (lambda: t.sparse_coo_tensor([[0.5j]], [1.0]), TypeError, "expected a real one"),
+        (lambda: t.sparse_csr_tensor([0.0, 1.0], [0], [1.0]), TypeError, "expected an integer one"),
         (lambda: t.sparse_coo_tensor([[0]], [1.0], (3, 2)), ValueError, "argument 'size'"),
         (lambda: t.sparse_csr_tensor([0, 2, 1], [0, 1], [1.0, 2.0]), ValueError, "must rise from 0"),
         (

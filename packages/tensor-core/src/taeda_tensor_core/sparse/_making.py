@@ -20,12 +20,14 @@ def _values(name: str, values: Any, dtype: Any, device: Any, requires_grad: bool
     return tensor.detach().requires_grad_() if requires_grad else tensor
 
 
-def _integers(name: str, argument: str, places: Any, like: Any) -> Any:
+def _integers(name: str, argument: str, places: Any, like: Any, cut: bool = False) -> Any:
     tensor = places if isinstance(places, Tensor) else core.tensor(places)
     if tensor.numel() == 0:
         tensor = tensor.to(core.int64)
-    if tensor.dtype not in (core.int64, core.int32, core.int16, core.int8, core.uint8):
-        raise TypeError(f"{name}: argument {argument!r} has dtype {tensor.dtype}, expected an integer one")
+    integer = tensor.dtype in (core.int64, core.int32, core.int16, core.int8, core.uint8)
+    if tensor.is_complex() if cut else not integer:
+        expected = "a real" if cut else "an integer"
+        raise TypeError(f"{name}: argument {argument!r} has dtype {tensor.dtype}, expected {expected} one")
     return tensor.detach().to(like.device, core.int64)
 
 
@@ -44,7 +46,7 @@ def sparse_coo_tensor(
     """A sparse tensor of coordinates; what stands at one place several times is added up.
 
     Args:
-        indices: (sparse dims, nnz) integers, or a shape alone for a tensor of zeros.
+        indices: (sparse dims, nnz) integers, or a shape alone for a tensor of zeros; fractions are cut off.
         values: (nnz, dense dims...).
         size: the shape; by default the least that holds all places.
         dtype, device: of the values; by default their own.
@@ -68,7 +70,7 @@ def sparse_coo_tensor(
             (core.empty((len(shape), 0), dtype=core.int64),), empty, shape, "sparse_coo", True
         )
     elements = _values(name, values, dtype, device, requires_grad)
-    places = _integers(name, "indices", indices, elements)
+    places = _integers(name, "indices", indices, elements, cut=True)
     if places.ndim != 2 or elements.ndim == 0 or places.shape[1] != elements.shape[0]:
         raise ValueError(
             f"{name}: found indices of shape {tuple(places.shape)} and values of shape {tuple(elements.shape)}, "
