@@ -67,6 +67,32 @@ def test_sizes_vary_within_bounds():
         called(again, rows=11)
 
 
+class Sum(nn.Module):
+    def forward(self, x, *rest, **named):
+        return x + sum(rest) + sum(named.values())
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        lambda d: {"x": {0: d}, "rest": ({0: d}, {0: d}), "named": {"y": {0: d}}},
+        lambda d: {"x": {0: d}, "rest": [{0: d}, {0: d}], "y": {0: d}},
+        lambda d: ({0: d}, ({0: d}, {0: d}), {"y": {0: d}}),
+    ],
+)
+def test_sizes_of_further_arguments_vary(said):
+    x = taeda.ones(2, 3)
+    program = taeda.export.export(Sum(), (x, x, x), {"y": x}, dynamic_shapes=said(Dim("batch")))
+    inputs = [node.name for node in program.graph.nodes if node.op == "placeholder"]
+    assert inputs == ["x", "rest_0", "rest_1", "y"]
+    x = taeda.ones(5, 3)
+    assert program.module()(x, x, x, y=x).tolist() == [[4.0] * 3] * 5
+    with pytest.raises(AssertionError, match=r"rest_0\.size\(\)\[1\] == 3"):
+        program.module()(x, taeda.ones(5, 4), x, y=x)
+    with pytest.raises(UserError, match="rest"):
+        taeda.export.export(Sum(), (x, x, x), {"y": x}, dynamic_shapes={"rest": {0: Dim("batch")}})
+
+
 def test_one_size_is_the_same_everywhere():
     class Sum(nn.Module):
         def forward(self, x, y):

@@ -114,6 +114,9 @@ def test_windows(name, arguments, m, sym):
         assert found.tolist() == found.flip(0).tolist()
     np.testing.assert_allclose(found.numpy(), exact, rtol=1e-13, atol=1e-15)
     assert getattr(t.signal.windows, name)(m, **arguments, requires_grad=False).dtype == t.float32
+    for count in (t.tensor(m), np.int64(m)):
+        counted = getattr(t.signal.windows, name)(count, sym=sym, dtype=t.float64, **arguments)
+        assert counted.tolist() == found.tolist()
 
 
 @pytest.mark.parametrize(
@@ -123,6 +126,7 @@ def test_windows(name, arguments, m, sym):
         (lambda w: w.hann(4, dtype=t.int64), ValueError, "hann.*int64"),
         (lambda w: w.hann(4, layout="sparse"), ValueError, "layout"),
         (lambda w: w.hann(4.0), TypeError, "float"),
+        (lambda w: w.hann(t.tensor(4.0)), TypeError, "'M' must be an int, found Tensor"),
         (lambda w: w.exponential(4, tau=0), ValueError, "tau"),
         (lambda w: w.exponential(4, center=1.0), ValueError, "center"),
         (lambda w: w.gaussian(4, std=-1), ValueError, "std"),

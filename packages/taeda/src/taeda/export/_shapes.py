@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +24,29 @@ def _by_name(m: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> di
 
 
 def described(dynamic_shapes: Any, m: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What is said of sizes, in the form that names arguments."""
+    """What is said of sizes, for each argument that is given, in the form that names them or in their order."""
     if isinstance(dynamic_shapes, (AdditionalInputs, ShapesCollection)):
         return dynamic_shapes.dynamic_shapes(m, args, kwargs)
-    return dynamic_shapes
+    if not isinstance(dynamic_shapes, (dict, list, tuple)):
+        return dynamic_shapes
+    from taeda.fx._record import _parameters
+
+    parameters = _parameters(m.forward)
+    kinds = {p.kind: name for name, p in parameters.items()}
+    rest, named = (
+        kinds.get(kind) for kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    )
+    if not isinstance(dynamic_shapes, dict):
+        bound = inspect.signature(m.forward).bind(*args, **kwargs).arguments if rest or named else {}
+        if len(bound) != len(dynamic_shapes):
+            return dynamic_shapes
+        dynamic_shapes = dict(zip(bound, dynamic_shapes, strict=True))
+    made = dict(dynamic_shapes)
+    if isinstance(made.get(rest), (list, tuple)):
+        made |= {f"{rest}_{index}": said for index, said in enumerate(made.pop(rest))}
+    if named not in kwargs and isinstance(made.get(named), dict):
+        made |= made.pop(named)
+    return made
 
 
 class ShapesCollection:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from taeda.fx._code import _PyTreeCodeGen, _PyTreeInfo
-from taeda.fx._record import _names
+from taeda.fx._record import _names, _parameters
 from taeda.fx.graph import Graph
 from taeda.fx.graph_module import GraphModule
 from taeda.fx.node import Node
@@ -286,11 +286,13 @@ def recorded(
         RuntimeError: The function asks for elements that hang on its arguments.
     """
     recording = OperatorRecording(decompositions)
-    names = _names(getattr(function, "forward", function), args, {})
+    called = getattr(function, "forward", function)
+    names = _names(called, args, {})
     given, spec = _pytree.tree_flatten(args)
     flat = all(map(_pytree.tree_is_leaf, args))
+    named = flat and set(names) <= set(_parameters(called))
     for number, leaf in enumerate(given):
-        recording.input(f"{names[number] if flat else f'arg{number}'}_1", leaf)
+        recording.input(f"{names[number] if named else f'arg{number}'}_1", leaf)
     with following_branches(recording):
         result = function(*args)
     leaves, out_spec = _pytree.tree_flatten(result)

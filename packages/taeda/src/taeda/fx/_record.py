@@ -304,18 +304,23 @@ def _has_tensor(value: Any) -> bool:
     return isinstance(value, (tuple, list)) and any(map(_has_tensor, value))
 
 
-def _names(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
-    """The names of the arguments that are given."""
+def _parameters(function: Any) -> dict[str, inspect.Parameter]:
+    """A function's parameters by name; none where Python cannot tell."""
     try:
-        known = [
-            name
-            for name, parameter in inspect.signature(function).parameters.items()
-            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-        ]
+        return dict(inspect.signature(function).parameters)
     except (TypeError, ValueError):
-        known = []
-    names = [*known[: len(args)], *(f"arg{index}" for index in range(len(known), len(args)))]
-    return [*names, *kwargs]
+        return {}
+
+
+def _names(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+    """The names of the arguments that are given; those of `*rest` are rest_0, rest_1 and so on."""
+    parameters = _parameters(function)
+    known = [name for name, p in parameters.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    rest = next((name for name, p in parameters.items() if p.kind is p.VAR_POSITIONAL), None)
+    further = [
+        f"arg{i}" if rest is None else f"{rest}_{i - len(known)}" for i in range(len(known), len(args))
+    ]
+    return [*known[: len(args)], *further, *kwargs]
 
 
 def _input_name(names: list[str], way: tuple[Any, ...]) -> str:

@@ -6,7 +6,7 @@ discrete Fourier transform", 1978. Numbers are computed in float64 and rounded o
 
 All functions take
 
-* M: how many numbers;
+* M: how many numbers, an int or what stands for one, such as an integer tensor of one element;
 * sym: symmetric or periodic;
 * dtype: float32 or float64, the default dtype unless given;
 * layout, device, requires_grad: of the result. The only layout is strided.
@@ -23,6 +23,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import operator
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -53,8 +54,10 @@ def _window(shape: Callable[..., Tensor]) -> Callable[..., Tensor]:
         requires_grad: bool = False,
         **options: Any,
     ) -> Tensor:
-        if not isinstance(M, int):
-            raise TypeError(f"{name}: argument 'M' must be an int, found {type(M).__name__}")
+        try:
+            M = operator.index(M)
+        except TypeError:
+            raise TypeError(f"{name}: argument 'M' must be an int, found {type(M).__name__}") from None
         if M < 0:
             raise ValueError(f"{name}: argument 'M' must not be negative, got {M}")
         if layout is not None and not str(layout).endswith("strided"):
@@ -68,7 +71,7 @@ def _window(shape: Callable[..., Tensor]) -> Callable[..., Tensor]:
         n = 0.0 if M < 2 else float(M - 1 if sym else M)
         # The second half is the first one backwards, unless the middle is elsewhere.
         half = int(n) // 2 + 1 if M > 1 and options.get("center") is None else M
-        values = shape(_C.arange(half, dtype=_C.float64, device=device), n, **options).to(dtype)
+        values = shape(_C.arange(half, dtype=_C.float64, device=device), n, **options).to(dtype).detach()
         if half < M:
             values = _C.cat([values, values[int(n) + 1 - M : int(n) + 1 - half].flip(0)])
         return values.requires_grad_(requires_grad)
