@@ -194,6 +194,20 @@ def test_the_gradient_of_ctc_is_that_of_a_log_softmax():
         assert abs((above - below) / (2 * step) - scores.grad[place].item()) < 1e-7
 
 
+@pytest.mark.parametrize("joined", [False, True])
+@pytest.mark.parametrize("dtype", [tt.int16, tt.uint8, tt.float32, tt.bfloat16, tt.float64])
+def test_targets_of_ctc_come_in_any_real_dtype(dtype, joined):
+    scores = wave(6, 2, 4).log_softmax(2)
+    targets = tt.tensor([1, 2, 2, 3, 1]) if joined else tt.tensor([[1, 2, 2], [3, 1, 0]])
+    expected = F.ctc_loss(scores, targets, (6, 5), (3, 2), reduction="none")
+    assert expected.min().item() > 0
+    for inputs, lengths in (((6, 5), (3, 2)), (tt.tensor([6, 5]), tt.tensor([3, 2]))):
+        found = F.ctc_loss(scores, targets.to(dtype), inputs, lengths, reduction="none")
+        assert found.tolist() == expected.tolist()
+    with pytest.raises(RuntimeError, match="'targets' has dtype complex64"):
+        F.ctc_loss(scores, targets.to(tt.complex64), (6, 5), (3, 2))
+
+
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_linear_cross_entropy_in_pieces(reduction, weighted):

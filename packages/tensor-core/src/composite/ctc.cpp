@@ -23,6 +23,14 @@ Tensor listed(IntSpan values) {
   return out;
 }
 
+/// Targets in a dtype that the kernels read: numbers of classes may come in any real dtype.
+Tensor known_classes(const Tensor& targets) {
+  check(!is_complex(targets.dtype()), ErrorKind::Runtime, "ctc_loss: argument 'targets' has dtype ",
+        name(targets.dtype()), ", expected a real dtype");
+  if (targets.dtype() == DType::Int32 || targets.dtype() == DType::Int64) return targets;
+  return ops::to_dtype(targets, DType::Int64);
+}
+
 /// Targets one after the other as rows of one length; what lies behind a target is never read.
 Tensor in_rows(const Tensor& targets, const Tensor& lengths) {
   const int64_t* const each = lengths.data<int64_t>();
@@ -58,7 +66,8 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& in
   const Tensor probs = single ? ops::unsqueeze(log_probs, 1) : log_probs;
   const Tensor inputs = lengths_of("input_lengths", input_lengths, probs.size(1)),
                lengths = lengths_of("target_lengths", target_lengths, probs.size(1));
-  const Tensor rows = targets.dim() == 2 ? targets : in_rows(targets, lengths);
+  const Tensor classes = known_classes(targets);
+  const Tensor rows = classes.dim() == 2 ? classes : in_rows(classes, lengths);
   const auto there = [&](const Tensor& t) { return ops::to_device(t, probs.device()); };
   Tensor losses = std::get<0>(ops::ctc_loss_forward(probs, rows, there(inputs), there(lengths), blank, zero_infinity));
   if (zero_infinity) losses = ops::where(ops::isinf(losses), Tensor(0), losses);
