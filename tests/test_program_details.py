@@ -455,3 +455,22 @@ def test_functions_of_layers_are_listed_where_programs_find_them():
     listed = taeda.overrides.get_overridable_functions()
     assert taeda.nn.functional.gelu in listed[taeda.nn.functional]
     assert taeda.nn.functional.cross_entropy in listed[taeda.nn.functional]
+
+
+def test_members_of_modules_give_the_views_of_a_dict():
+    layers = nn.ModuleDict({"a": nn.Linear(2, 3), "b": nn.ReLU()})
+    for members, names in (
+        (layers._modules, ["a", "b"]),
+        (layers["a"]._parameters, ["weight", "bias"]),
+        (layers._buffers, []),
+    ):
+        assert type(members.keys()) is type({}.keys()) and list(members.keys()) == names
+        assert type(members.items()) is type({}.items()) and [name for name, _ in members.items()] == names
+        assert type(members.values()) is type({}.values())
+        assert all(kept is members[name] for name, kept in zip(names, members.values(), strict=True))
+    assert layers._modules.items() & {("b", layers["b"]), ("c", None)} == {("b", layers["b"])}
+    assert type(layers.keys()) is type({}.keys())
+    for name, layer in layers._modules.items():  # members may go while a program walks over them
+        if isinstance(layer, nn.ReLU):
+            del layers[name]
+    assert list(layers) == ["a"]

@@ -89,21 +89,24 @@ class Members(MutableMapping):
     def __contains__(self, name: object) -> bool:
         return name in self._names
 
+    # Views of a dict, as programs know them, of the members as they are now.
+    def keys(self) -> Any:
+        """The names, taken now."""
+        return dict(self._names).keys()
+
     def items(self) -> Any:
-        """The members as a list of (name, value), taken now."""
-        names = self._names
-        values = attributes_with(self._module, names)
-        return [(name, values[name]) for name in names]
+        """Pairs of name and member, taken now."""
+        return self.copy().items()
 
     def values(self) -> Any:
-        """The members as a list, taken now."""
-        names = self._names
-        values = attributes_with(self._module, names)
-        return [values[name] for name in names]
+        """The members, taken now."""
+        return self.copy().values()
 
     def copy(self) -> dict[str, Any]:
         """The members as a dict of their own."""
-        return dict(self.items())
+        names = self._names
+        values = attributes_with(self._module, names)
+        return {name: values[name] for name in names}
 
     def move_to_end(self, key: str, last: bool = True) -> None:
         """Let a member be the last one, or the first."""
