@@ -104,8 +104,14 @@ def test_the_other_name():
         "classes = [v for v in vars(torch.optim).values() if isinstance(v, type) and v is not torch.optim.LBFGS]\n"
         "assert torch.optim.SparseAdam in classes\n"
         "assert torch._ops.OpOverload and torch._C._VariableFunctions.add(1, torch.ones(1)).item() == 2\n"
+        "data = torch.utils.data\n"
+        "import calendar, pickle\n"
+        "for kind in (data.Dataset, data.IterableDataset, data.DataLoader, torch.nn.Parameter):\n"
+        "    assert kind.__module__.startswith('torch.') and pickle.loads(pickle.dumps(kind)) is kind\n"
+        "assert isinstance(data.DataLoader([1, 2]), data.DataLoader)\n"
         "del sys.modules['torch']\n"
         "import xml.dom\n"
         "assert before == (repr(taeda.float32), repr(taeda.ones(2).shape), taeda.Tensor.__module__)\n"
+        "assert data.DataLoader.__module__ == 'taeda_data.loader'\n"
     )
     subprocess.run([sys.executable, "-c", source], check=True)

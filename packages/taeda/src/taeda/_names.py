@@ -130,30 +130,42 @@ def lookup(name: str) -> object:
     )
 
 
-# Whether texts call the library torch, and which parts have been told.
-_told: tuple[bool, ...] = (False, False, False)
+# Classes that programs know by their module's name: where each is made, and its module while the library is torch.
+_KNOWN_BY_MODULE = {
+    ("taeda_tensor_core", "Tensor"): "torch",
+    ("taeda_nn.parameter", "Parameter"): "torch.nn.parameter",
+    ("taeda_data.dataset", "Dataset"): "torch.utils.data.dataset",
+    ("taeda_data.dataset", "IterableDataset"): "torch.utils.data.dataset",
+    ("taeda_data.loader", "DataLoader"): "torch.utils.data.dataloader",
+}
+
+# Whether texts call the library torch, and what of it has been told.
+_told: tuple[bool, tuple[bool, ...]] = (False, ())
 
 
 def follow_name() -> None:
-    """Let texts call the library torch while it stands under that name: its module, its tensors, dtypes and sizes.
+    """Let texts call the library torch while it stands under that name: its module, some classes, dtypes and sizes.
 
     Programs read them: the class of a tensor says which library it belongs to, the text of a dtype is a name.
     """
     global _told
     modules = sys.modules
-    core, nn = modules.get("taeda_tensor_core"), modules.get("taeda_nn.parameter")
-    loaded = hasattr(core, "__taeda_interface__"), hasattr(nn, "Parameter")
+    # A module that is half imported has not all of its names.
+    kinds = [getattr(modules.get(home), "__dict__", {}).get(name) for home, name in _KNOWN_BY_MODULE]
+    core = modules.get("taeda_tensor_core")
+    ready = hasattr(core, "__taeda_interface__")
     here = modules["taeda"]
     called = modules.get("torch") is here
-    if _told == (called, *loaded):
+    now = called, (ready, *(kind is not None for kind in kinds))
+    if _told == now:
         return
-    _told = (called, *loaded)
+    _told = now
     here.__name__ = "torch" if called else "taeda"
-    if core is not None and loaded[0]:
+    if core is not None and ready:
         core._C._set_public_name("torch" if called else "taeda")
-        core.Tensor.__module__ = "torch" if called else core.__name__
-    if nn is not None and loaded[1]:
-        nn.Parameter.__module__ = "torch.nn.parameter" if called else nn.__name__
+    for ((home, _), module), kind in zip(_KNOWN_BY_MODULE.items(), kinds, strict=True):
+        if kind is not None:
+            kind.__module__ = module if called else home
 
 
 def _was_built(name: str) -> bool:
