@@ -319,6 +319,98 @@ def test_rules_of_functions_are_checked():
         applied(lambda info, in_dims, x: (x, (0, 0)))
 
 
+def test_tensors_of_a_vmap_serve_in_the_next_one_at_its_depth():
+    x, kept = doubles(2, 3), []
+
+    def first(row):
+        kept.append(row)
+        return row
+
+    vmap(first)(x)
+    same(vmap(lambda row: row * kept[0])(x), x * x)
+    assert not taeda._C._is_alias_of(kept[0], x) and taeda._C._is_alias_of(kept[0], kept[0])
+    with pytest.raises(RuntimeError, match="which has ended"):
+        kept[0] * 2
+    with pytest.raises(RuntimeError, match="which has ended"):
+        vmap(vmap(lambda element: element))(x), kept[0] + 1
+
+
+class Scaled(taeda.autograd.Function):
+    """Says nothing of batches: a x^3 and which elements are positive; a may be shared by the batch."""
+
+    @staticmethod
+    def forward(ctx, x, a, power):
+        ctx.save_for_backward(x, a)
+        ctx.power, ctx.kept = power, {"cube": x**power}
+        positive = x > 0
+        ctx.mark_non_differentiable(positive)
+        return a * ctx.kept["cube"], positive
+
+    @staticmethod
+    def backward(ctx, grad, _):
+        x, a = ctx.saved_tensors
+        assert ctx.needs_input_grad[2] is False
+        return grad * a * ctx.power * x ** (ctx.power - 1), grad * ctx.kept["cube"], None
+
+
+class Exponential(taeda.autograd.Function):
+    """Saves its output, by `setup_context`."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x):
+        return x.exp()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(output)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.saved_tensors[0]
+
+
+def test_functions_that_say_nothing_of_batches_have_gradients_under_vmap():
+    x, a = doubles(2, 3).requires_grad_(), doubles(3).requires_grad_()
+    outputs, positive = vmap(Scaled.apply, in_dims=(0, None, None))(x, a, 3)
+    same(outputs, a * x**3)
+    assert positive.dtype == taeda.bool and not positive.requires_grad
+    by_x, by_a = taeda.autograd.grad(outputs.sum(), (x, a))
+    same(by_x, 3 * a * x**2)
+    same(by_a, (x**3).sum(0))
+    shared = taeda.tensor(2.0, dtype=taeda.float64, requires_grad=True)  # its gradient has the shape of x
+    scaled = vmap(lambda row: Scaled.apply(row, shared, 3)[0])(x)
+    same(taeda.autograd.grad(scaled.sum(), shared)[0], (x**3).sum())
+
+
+def test_derivatives_of_such_functions_by_example():
+    x = doubles(2, 3)
+    same(vmap(taeda.func.grad(lambda row: Scaled.apply(row, x[0], 3)[0].sum()))(x), 3 * x[0] * x**2)
+    same(vmap(vmap(taeda.func.grad(Exponential.apply)))(x), x.exp())
+    same(vmap(taeda.func.grad(taeda.func.grad(Exponential.apply)))(x[0]), x[0].exp())
+    same(taeda.func.jacrev(Exponential.apply)(x[0]), taeda.diag(x[0].exp()))
+    same(taeda.func.hessian(lambda row: Exponential.apply(row).sum())(x[0]), taeda.diag(x[0].exp()))
+    leaf = x.clone().requires_grad_()
+    (first,) = taeda.autograd.grad(vmap(Exponential.apply, in_dims=1)(leaf).sum(), leaf, create_graph=True)
+    (second,) = taeda.autograd.grad(first.sum(), leaf)
+    same(first, x.exp())
+    same(second, x.exp())
+    with taeda.no_grad():
+        assert not vmap(Exponential.apply)(leaf).requires_grad
+
+
+def test_gradients_of_such_functions_are_counted():
+    def short(ctx, grad):
+        return ()
+
+    rules = {"forward": lambda ctx, x: x * 2, "backward": short}
+    function = type("Short", (taeda.autograd.Function,), {n: staticmethod(f) for n, f in rules.items()})
+    outputs = vmap(function.apply)(doubles(2).requires_grad_())
+    with pytest.raises(RuntimeError, match=r"Short.backward: it gave 0 gradients, expected 1"):
+        outputs.sum().backward()
+
+
 @pytest.mark.parametrize("outside", [taeda.no_grad, taeda.enable_grad])
 def test_derivatives_inside_of_vmap_whatever_is_recorded_outside(outside):
     weight, rows = taeda.rand(3, 2), taeda.rand(4, 2)

@@ -110,18 +110,10 @@ class _FunctionMeta(type):
     def __init__(cls, name: str, bases: tuple, namespace: dict) -> None:
         super().__init__(name, bases, namespace)
         cls._context_type = type(f"{name}Backward", (FunctionCtx,), {"_function": cls})
-        if "vmap" in namespace and "apply" not in namespace and bases:
-            if cls.generate_vmap_rule:
-                raise RuntimeError(
-                    f"{name}: it has a method 'vmap' and generate_vmap_rule=True, expected one of both"
-                )
-            cls.apply = classmethod(_apply_by_rule)
-
-
-def _apply_by_rule(cls: Any, *args: Any) -> Any:
-    """`apply` of functions that say themselves what they compute for a batch."""
-    found = NotImplemented if cls._rule_of_vmap is None else cls._rule_of_vmap(cls, args)
-    return _C.apply(cls, *args) if found is NotImplemented else found
+        if "vmap" in namespace and cls.generate_vmap_rule:
+            raise RuntimeError(
+                f"{name}: it has a method 'vmap' and generate_vmap_rule=True, expected one of both"
+            )
 
 
 class Function(metaclass=_FunctionMeta):
@@ -131,7 +123,8 @@ class Function(metaclass=_FunctionMeta):
     output and returns one for each argument of forward (None for those that are no tensors or need none). Instead of
     a `ctx` argument of forward a method `setup_context(ctx, inputs, output)` may be given. Use the function by
     :meth:`apply`. A static method `vmap(info, in_dims, *args)` computes for the whole batch of a vmap: `in_dims` says
-    where each argument has it (None: nowhere), and the method returns the output and where that has it.
+    where each argument has it (None: nowhere), and the method returns the output and where that has it. Without it
+    forward and backward are called inside of the vmap, as for one example.
 
     Example:
         >>> class Square(Function):
@@ -183,7 +176,8 @@ class Function(metaclass=_FunctionMeta):
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Run forward and record it when an argument needs a gradient."""
-        return _C.apply(cls, *args)
+        found = NotImplemented if cls._rule_of_vmap is None else cls._rule_of_vmap(cls, args)
+        return _C.apply(cls, *args) if found is NotImplemented else found
 
     @classmethod
     def _run_forward(cls, ctx: Any, *args: Any) -> Any:

@@ -256,8 +256,13 @@ def _has_compatible_shallow_copy_type(input: Tensor, from_: Tensor) -> bool:
 
 
 def is_alias_of(self: Tensor, other: Tensor) -> bool:
-    """Whether two tensors show the same storage."""
-    return self.untyped_storage()._cdata == other.untyped_storage()._cdata
+    """Whether two tensors show the same storage; what has none, as the tensors of a vmap, is alike with itself alone."""
+    if self is other:
+        return True
+    try:
+        return self.untyped_storage()._cdata == other.untyped_storage()._cdata
+    except RuntimeError:
+        return False
 
 
 def _amp_foreach_non_finite_check_and_unscale_(self: Any, found_inf: Tensor, inv_scale: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""The `vmap` methods of user-defined functions: what they compute for a whole batch at once."""
+"""User-defined functions under a vmap: what they compute for a whole batch at once."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
+from taeda.func._function_batches import Batched, OfBatch
 from taeda.func._levels import Batching, levels
 from taeda.utils._pytree import tree_flatten, tree_map, tree_unflatten
 from taeda_registry.slots import autograd, tensor
@@ -38,11 +39,15 @@ def _outside(level: Batching) -> Iterator[None]:
 
 
 def call(function: Any, args: tuple) -> Any:
-    """What the function's `vmap` gives, as tensors of the level; NotImplemented where no argument has a batch.
+    """What the function gives, as tensors of the level; NotImplemented where no argument has a batch.
+
+    Its `vmap` computes for the whole batch; where it has none, forward and backward are called as for one example.
 
     Raises:
         RuntimeError: The method did not give a pair, or gave `out_dims` of another form than its outputs.
     """
+    if not levels():
+        return NotImplemented
     level = _innermost(tree_flatten(args)[0])
     if level is None:
         return NotImplemented
@@ -51,6 +56,12 @@ def call(function: Any, args: tuple) -> Any:
         return isinstance(leaf, tensor.Tensor) and level.whole(leaf) is not None
 
     given = tree_map(lambda leaf: level.whole(leaf) if is_batched(leaf) else leaf, args)
+    if not hasattr(function, "vmap"):
+        shapes = tuple(arg.shape if isinstance(arg, tensor.Tensor) else None for arg in args)
+        batched = Batched(function, level.size, level.randomness, tree_map(is_batched, args), shapes)
+        with _outside(level):
+            found = OfBatch.apply(batched, *given)
+        return _entered(function, level, found, 0)
     in_dims = tree_map(lambda leaf: 0 if is_batched(leaf) else None, args)
     with _outside(level):
         found = function.vmap(VmapInfo(level.size, level.randomness), in_dims, *given)

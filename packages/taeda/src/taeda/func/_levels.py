@@ -23,9 +23,16 @@ _WHOLE = (
 
 
 class _Thread(threading.local):
-    """The vmaps of a thread: the innermost, which knows the one outside of it. No change needs memory."""
+    """The vmaps of a thread: the innermost, which knows the one outside of it. No change needs memory.
+
+    Programs keep tensors of a vmap for the next one that stands at the same depth, as PyTorch, where a tensor knows the
+    number of its vmap alone, allows: `ended` has, by depth and kind, what tensors of the last such one know it by.
+    """
 
     innermost: Batching | None = None
+
+    def __init__(self) -> None:
+        self.ended: dict[tuple, Any] = {}
 
 
 _thread = _Thread()
@@ -56,6 +63,10 @@ class Batching(tensor.library.Level):
         self.size, self.randomness = size, randomness
         self._outer: Batching | None = None
 
+    def _make(self) -> Any:
+        self._kind = len(levels()), self._options
+        return _thread.ended.pop(self._kind, None) or super()._make()
+
     def __enter__(self) -> Batching:
         super().__enter__()
         self._outer, _thread.innermost = _thread.innermost, self
@@ -64,6 +75,7 @@ class Batching(tensor.library.Level):
     def __exit__(self, *error: object) -> None:
         _thread.innermost = self._outer
         super().__exit__(*error)
+        _thread.ended[self._kind] = self._level
 
     def __call__(self, op: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         from taeda.func import _batching

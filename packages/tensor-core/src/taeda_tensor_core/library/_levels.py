@@ -61,9 +61,13 @@ class Level:
     def __enter__(self) -> Level:
         if self.depth:
             raise RuntimeError(f"level '{self.name}' is in force already")
-        self._level = _C._make_level(self.name, *self._options)
+        self._level = self._make()
         _C._push_level(self._level, self._rule)
         return self
+
+    def _make(self) -> Any:
+        """What tensors know the level by, one for each time that it is in force."""
+        return _C._make_level(self.name, *self._options)
 
     def __exit__(self, *_: object) -> None:
         _C._pop_level(self._level)

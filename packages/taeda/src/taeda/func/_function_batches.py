@@ -1,0 +1,140 @@
+"""User-defined functions that say nothing of batches, under a vmap: one function of the whole batch, with its backward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from taeda.func._levels import Batching
+from taeda.utils._pytree import tree_map
+from taeda_registry.slots import autograd, tensor
+
+
+class Batched(NamedTuple):
+    """A function that is written for one example, and the batch that it is called for.
+
+    Attributes:
+        function: The user's. size, randomness: Those of the vmap.
+        places: What `args` are a tree of: True for tensors that have the batch in front, else False.
+        shapes: Of one example's arguments; None for those that are no tensors.
+    """
+
+    function: Any
+    size: int
+    randomness: str
+    places: tuple
+    shapes: tuple
+
+    def level(self) -> Batching:
+        """A vmap over the batch."""
+        return Batching(self.size, self.randomness)
+
+
+class _Whole(NamedTuple):
+    """The tensor of all the batch, in the place of one example's."""
+
+    value: Any
+
+
+class ContextOfOne:
+    """The context that one example's function has: a view of that of the whole batch, with attributes of its own."""
+
+    def __init__(self, whole: Any, function: Any) -> None:
+        self._of_all, self._function = whole, function
+        self._level: Batching | None = None
+        self._constant: tuple = ()
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """`FunctionCtx.save_for_backward`."""
+        self._batched = [self._whole(t) is not None for t in tensors]
+        pairs = zip(tensors, self._batched, strict=True)
+        self._of_all.save_for_backward(*(self._whole(t) if batched else t for t, batched in pairs))
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Nothing: forward mode differentiates the backward."""
+
+    @property
+    def saved_tensors(self) -> tuple:
+        """What was saved."""
+        pairs = zip(self._of_all.saved_tensors, self._batched, strict=True)
+        return tuple(self._level.batch(t) if batched else t for t, batched in pairs)
+
+    @property
+    def needs_input_grad(self) -> tuple:
+        """Of each argument."""
+        return self._of_all.needs_input_grad[1:]
+
+    def mark_dirty(self, *tensors: Any) -> None:
+        """`FunctionCtx.mark_dirty`."""
+        self._of_all.mark_dirty(*(t if self._whole(t) is None else self._whole(t) for t in tensors))
+
+    def mark_non_differentiable(self, *tensors: Any) -> None:
+        """`FunctionCtx.mark_non_differentiable`."""
+        self._constant = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """`FunctionCtx.set_materialize_grads`."""
+        self._of_all.set_materialize_grads(value)
+
+    def _whole(self, value: Any) -> Any:
+        return self._level.whole(value) if isinstance(value, tensor.Tensor) else None
+
+    @contextmanager
+    def _inside(self, level: Batching) -> Iterator[None]:
+        """With the attributes' tensors those of that level, which afterwards are kept without one."""
+        self._level = level
+        self._exchange(lambda value: level.batch(value.value) if isinstance(value, _Whole) else value)
+        yield
+        self._exchange(lambda value: value if self._whole(value) is None else _Whole(self._whole(value)))
+        self._level, self._constant = None, ()
+
+    def _exchange(self, change: Any) -> None:
+        own = {name: value for name, value in vars(self).items() if name not in ("_of_all", "_level")}
+        found = tree_map(change, own, is_leaf=lambda value: isinstance(value, _Whole))
+        vars(self).update(found)
+
+
+class OfBatch(autograd.Function):
+    """A `Batched` function: takes it and its arguments with their batches, and gives outputs with theirs in front."""
+
+    @staticmethod
+    def forward(ctx: Any, batched: Batched, *args: Any) -> Any:
+        """The outputs of all examples."""
+        ctx.batched, ctx.one = batched, ContextOfOne(ctx, batched.function)
+        with batched.level() as level, ctx.one._inside(level):
+            given = tree_map(
+                lambda value, place: level.batch(value) if place else value, args, batched.places
+            )
+            made = batched.function._run_forward(ctx.one, *given)
+            outputs = made if isinstance(made, tuple) else (made,)
+            wholes = tuple(level.expanded(o) if isinstance(o, tensor.Tensor) else o for o in outputs)
+            constant = ctx.one._constant
+            ctx.mark_non_differentiable(
+                *(w for w, o in zip(wholes, outputs, strict=True) if any(o is each for each in constant))
+            )
+        return wholes if isinstance(made, tuple) else wholes[0]
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> tuple:
+        """The gradients of the arguments: summed over the batch where an argument is shared by it."""
+        batched = ctx.batched
+        with batched.level() as level, ctx.one._inside(level):
+            given = [None if grad is None else level.batch(grad) for grad in grads]
+            found = batched.function._run_backward(ctx.one, *given)
+            found = found if isinstance(found, tuple) else (found,)
+            if len(found) != len(batched.shapes):
+                raise RuntimeError(
+                    f"{batched.function.__name__}.backward: it gave {len(found)} gradients, expected "
+                    f"{len(batched.shapes)}, one for each argument of forward"
+                )
+            rows = zip(found, batched.shapes, batched.places, strict=True)
+            return (None, *(_gradient(level, *row) for row in rows))
+
+
+def _gradient(level: Batching, found: Any, shape: Any, place: Any) -> Any:
+    """The gradient of one argument."""
+    if found is None or shape is None:
+        return None
+    whole = level.expanded(found if found.shape == shape else found.sum_to_size(shape))
+    return whole if place else whole.sum(0)
