@@ -319,6 +319,56 @@ def test_copies_are_independent(duplicate):
     assert net.scale.tolist() == [1, 1, 1]
 
 
+class Mixed:
+    """Has no slots, so that its instances' `__dict__` is one that it brings along."""
+
+    def counted(self):
+        return len(self.__dict__["_parameters"])
+
+
+class Also:
+    pass
+
+
+class Mixture(Mixed, nn.Linear):
+    pass
+
+
+class MixedAgain(Also, Mixture):
+    pass
+
+
+class Shortened(Mixture, nn.Module):
+    """Pickles its `__dict__` by itself, and asks whether a name is one of its own attributes."""
+
+    def __getstate__(self):
+        state = self.__dict__.copy()
+        del state["note"]
+        return state
+
+    def __setstate__(self, state):
+        assert not {"weight", "bias", "_parameter_names"} & state.keys()
+        assert list(state["_parameters"]) == ["weight", "bias"]
+        self.__dict__ = state
+
+
+@pytest.mark.parametrize("kind", [Mixture, MixedAgain, nn.LazyLinear, Shortened])
+def test_members_stand_in_the_dict_of_classes_with_others_in_front_of_the_module(kind):
+    layer = kind(3) if kind is nn.LazyLinear else kind(2, 3)
+    layer.note = 5
+    assert list(layer.__dict__["_parameters"]) == ["weight", "bias"]
+    assert list(vars(layer)["_modules"]) == [] and vars(layer)["note"] == 5
+    if kind is nn.LazyLinear:
+        return
+    assert layer.counted() == 2
+    twin = copy.deepcopy(layer)
+    assert twin.counted() == 2 and hasattr(twin, "note") is (kind is not Shortened)
+    x = tt.ones(1, 2)
+    assert twin.weight is not layer.weight and tt.equal(twin(x), layer(x))
+    twin.__dict__["_parameters"]["bias"] = None
+    assert twin.bias is None and layer.bias is not None
+
+
 class Showing(nn.Module):
     """A class that says of itself what is pickled, as PyTorch's users do: all of its `__dict__`."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import weakref
 from collections import OrderedDict
@@ -192,6 +193,19 @@ def shown_attributes(module: Module) -> dict[str, Any]:
             values[book] = KeptMembers(module, kind)
         values["__getattr__"] = Lookup(module)
     return values
+
+
+def show_members(owner: type, shown: property) -> None:
+    """Lets `__dict__` of ``owner``'s instances be ``shown``, also where a class in front of `Module` has its own.
+
+    Every class without slots that is mixed in brings one.
+    """
+    found = next(vars(above)["__dict__"] for above in owner.__mro__ if "__dict__" in vars(above))
+    if found is shown:
+        return
+    (own,) = gc.get_referents(vars(owner))  # no statement writes this name into a class that exists
+    own["__dict__"] = shown
+    owner._shows_members = True  # type: ignore[attr-defined]  # tells the interpreter that the class has changed
 
 
 class Unmade(dict[str, Any]):
@@ -412,10 +426,34 @@ def pickled_state(module: Module) -> dict[str, Any]:
     own = {k: v for k, v in values.items() if k not in members}
     books = {kind: {name: values[name] for name in values[book]} for kind, book in _BOOKS.items()}
     transient = {name for name, persistent in values["_buffer_names"].items() if not persistent}
-    hooks: dict[str, Any] = {name: OrderedDict() for name in _FOREIGN_HOOKS[:2]}
-    if values["_hook_set"] is not None:
-        hooks["_hook_set"] = values["_hook_set"]
+    hooks = _pickled_hooks(values["_hook_set"])
     return {**own, **books, "_non_persistent_buffers_set": transient, **hooks}
+
+
+def is_shown(state: object) -> bool:
+    """Whether a state is a module's ``__dict__``, or a copy of it, as `shown_attributes` gives it."""
+    return isinstance(state, dict) and not {*_BOOKS, *_BOOKS.values(), "_hook_set"} - state.keys()
+
+
+def as_pickled(state: dict[str, Any]) -> dict[str, Any]:
+    """The attributes that a class gives as its state, a copy of its ``__dict__``, in the layout of `pickled_state`.
+
+    A member has its place among those of its kind alone: classes ask whether its name is in their state.
+    """
+    books = {kind: dict(state[kind]) for kind in _BOOKS}
+    shown = {*_BOOKS.values(), "_hook_set", "__getattr__"}
+    own = {
+        name: value
+        for name, value in state.items()
+        if name not in shown and not any(book.get(name, _nobody) is value for book in books.values())
+    }
+    transient = {name for name, persistent in state["_buffer_names"].items() if not persistent}
+    return {**own, **books, "_non_persistent_buffers_set": transient, **_pickled_hooks(state["_hook_set"])}
+
+
+def _pickled_hooks(hook_set: Any) -> dict[str, Any]:
+    hooks: dict[str, Any] = {name: OrderedDict() for name in _FOREIGN_HOOKS[:2]}
+    return hooks if hook_set is None else {**hooks, "_hook_set": hook_set}
 
 
 def take_pickled_state(module: Module, state: dict[str, Any]) -> None:

@@ -35,12 +35,15 @@ from taeda_nn.modules._members import (
     Lookup,
     Members,
     WithLookup,
+    as_pickled,
+    is_shown,
     look_behind_property,
     pickled_state,
     registered,
     replace_members,
     replace_shown,
     set_member,
+    show_members,
     shown_attributes,
     take_pickled_state,
 )
@@ -126,6 +129,7 @@ class Module(Converting, Stateful):
         super().__init_subclass__(**options)
         if "__getattr__" in cls.__dict__ and not issubclass(cls, WithLookup):
             cls.__bases__ = (*cls.__bases__, WithLookup)
+        show_members(cls, vars(Module)["__dict__"])
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Computes the module's result; every subclass defines it."""
@@ -172,6 +176,12 @@ class Module(Converting, Stateful):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         take_pickled_state(self, state)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        made = super().__reduce_ex__(protocol)
+        if isinstance(made, tuple) and len(made) > 2 and is_shown(made[2]):
+            return *made[:2], as_pickled(made[2]), *made[3:]
+        return made
 
     # Members
 
