@@ -234,6 +234,7 @@ def test_distributions_that_are_modules_too():
 
 def test_names_of_copied_sources():
     assert taeda._C._infer_size((2, 1), (3,)) == (2, 3)
+    assert not taeda._C._mps_is_available() and not taeda._C._mps_is_on_macos_or_newer(13, 0)
     with taeda.enable_grad():
         taeda._C._set_grad_enabled(False)
         assert not taeda.is_grad_enabled()

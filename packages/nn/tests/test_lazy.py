@@ -69,3 +69,10 @@ def test_lazy_layers_convert_before_they_have_a_shape():
     net = nn.Sequential(nn.LazyLinear(4), nn.LazyBatchNorm1d()).double()
     out = net(tt.randn(3, 5, dtype=tt.float64))
     assert out.dtype == tt.float64 and net[0].weight.shape == (4, 5)
+
+
+def test_lazy_buffers_are_moved_by_to():
+    module = nn.Module()
+    module.register_buffer("seen", UninitializedBuffer())
+    module.to(tt.float64).to("cpu")
+    assert is_lazy(module.seen) and module.seen.dtype == tt.float64

@@ -51,6 +51,20 @@ def test_one_process_calls_itself(alone: None) -> None:
         assert autograd.get_gradients(context)[x].tolist() == [10] * 3
 
 
+def test_functions_that_need_it(tmp_path: Path) -> None:
+    @rpc.api._require_initialized
+    def doubled(x: int) -> int:
+        return 2 * x
+
+    with pytest.raises(RuntimeError, match="not been initialized"):
+        doubled(3)
+    options = rpc.TensorPipeRpcBackendOptions(init_method=f"file://{tmp_path}/store")
+    rpc.init_rpc("me", rank=0, world_size=1, rpc_backend_options=options)
+    assert doubled(3) == 6 and torch._C._distributed_rpc._is_current_rpc_agent_set()
+    assert isinstance(rpc.RRef(3), torch._C._distributed_rpc.PyRRef)
+    rpc.shutdown()
+
+
 def test_before_it_begins() -> None:
     for call in (
         lambda: rpc.rpc_sync("me", len, ([],)),

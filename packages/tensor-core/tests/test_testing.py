@@ -30,6 +30,16 @@ def test_what_is_close(actual, expected, options):
     assert_close(actual, expected, **options)
 
 
+def test_mappings_that_iterate_over_something_else_are_compared_by_their_keys():
+    class Rows(dict):
+        def __iter__(self):
+            raise TypeError("a table iterates over its rows")
+
+    assert_close(Rows(a=tc.ones(2)), Rows(a=tc.ones(2)))
+    with pytest.raises(AssertionError, match=r"failure occurred for item \['a'\]"):
+        assert_close(Rows(a=tc.ones(2)), Rows(a=tc.zeros(2)))
+
+
 @pytest.mark.parametrize(
     ("actual", "expected", "options", "text"),
     [

@@ -16,6 +16,7 @@ _ANSWERS: dict[str, Any] = {
     "_jit_set_nvfuser_guard_mode": False, "_jit_can_fuse_on_cpu": False, "_jit_can_fuse_on_gpu": False,
     "_jit_override_can_fuse_on_cpu": None,
     "_jit_override_can_fuse_on_gpu": None, "_has_mps": False, "_has_xpu": False,
+    "_mps_is_available": False, "_mps_is_on_macos_or_newer": False, "_mps_is_in_bad_fork": False,
     "_are_functorch_transforms_active": False,
     "_get_accelerator": _C.device("cpu"), "_set_math_sdp_allow_fp16_bf16_reduction": None,
     "_current_graph_task_id": -1, "_current_autograd_node": None, "_get_cudnn_enabled": False,

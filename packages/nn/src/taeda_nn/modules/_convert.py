@@ -52,7 +52,10 @@ class Converting:
 
         def convert(value: Tensor) -> Tensor:
             wanted = dict(options)
-            if value.dim() not in (4, 5):  # orders of the elements are for images and volumes
+            if "memory_format" in wanted and value.dim() not in (
+                4,
+                5,
+            ):  # orders of the elements are for images and volumes
                 wanted.pop("memory_format", None)
             if device is not None:
                 wanted["device"] = device

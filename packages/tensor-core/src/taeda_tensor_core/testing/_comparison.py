@@ -197,7 +197,7 @@ def _same_keys(actual: Mapping, expected: Mapping, where: tuple[Any, ...]) -> It
             f"Additional keys in the actual mapping: {sorted(extra, key=str)}",
             where,
         )
-    return iter(sorted(expected, key=str))
+    return iter(sorted(expected.keys(), key=str))  # a mapping of tensors may iterate over its rows
 
 
 def dtype_of_number(value: Any) -> str:

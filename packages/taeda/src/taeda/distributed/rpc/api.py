@@ -148,6 +148,17 @@ def _get_current_rpc_agent() -> Any:
     return _agent.agent()
 
 
+def _require_initialized(func: Callable[..., T]) -> Callable[..., T]:
+    """The function, whose calls fail as long as `init_rpc` was not called."""
+
+    @functools.wraps(func)
+    def checked(*args: Any, **kwargs: Any) -> T:
+        _agent.agent()
+        return func(*args, **kwargs)
+
+    return checked
+
+
 def _call_of(
     func: Callable[..., Any], args: Sequence[Any] | None, kwargs: Mapping[str, Any] | None
 ) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
