@@ -1,6 +1,7 @@
 """Exported programs ask for what they were exported for: sizes, their bounds, values; none branches on elements."""
 
 import copy
+import inspect
 import io
 
 import pytest
@@ -395,3 +396,21 @@ def test_sizes_shown_by_further_inputs():
         taeda.export.export(Both(), (given,), {"scale": 2.0}, dynamic_shapes=shapes)
     with pytest.raises(AssertionError, match="must be a tuple"):
         shapes.add([given])
+
+
+def test_arguments_of_exports_have_names():
+    for function, names in (
+        (taeda.export.export, ("strict", "prefer_deferred_runtime_asserts_over_guards")),
+        (taeda.export.draft_export, ("strict", "preserve_module_call_signature")),
+        (taeda.export.save, ("opset_version", "pickle_protocol")),
+        (taeda.export.load, ("expected_opset_version",)),
+        (taeda.onnx.export, ("do_constant_folding", "optimize", "report", "artifacts_dir")),
+        (taeda.fx.experimental.proxy_tensor.make_fx, ("pre_dispatch", "record_stack_traces")),
+    ):
+        assert set(names) <= set(inspect.signature(function).parameters)
+        with pytest.raises(TypeError, match="misspelt"):
+            function(Net(), (), misspelt=True)
+    file = io.BytesIO()
+    taeda.export.save(exported(), file, pickle_protocol=4)
+    file.seek(0)
+    assert called(taeda.export.load(file)).shape == (2, 2)

@@ -99,13 +99,16 @@ class ExportedProgram:
             made.register_forward_pre_hook(lambda module, args, kwargs: check(args, kwargs), with_kwargs=True)
         return made
 
-    def run_decompositions(self, decomp_table: Any = None, **_: Any) -> ExportedProgram:
+    def run_decompositions(
+        self, decomp_table: Any = None, decompose_custom_triton_ops: bool = False
+    ) -> ExportedProgram:
         """The program with a graph of operators, parameters and buffers among its inputs; `module()` is the same.
 
         Sizes are numbers in that graph, those of the inputs that the program was exported with.
 
         Args:
             decomp_table: Functions that stand for operators, by overload.
+            decompose_custom_triton_ops: Accepted; there are none.
 
         Raises:
             RuntimeError: The program was read from a file, and its inputs are not known.
@@ -179,7 +182,7 @@ def export(
     dynamic_shapes: Any = None,
     strict: bool = False,
     preserve_module_call_signature: tuple[str, ...] = (),
-    **_: Any,
+    prefer_deferred_runtime_asserts_over_guards: bool = False,
 ) -> ExportedProgram:
     """The program that a module runs with these inputs.
 
@@ -193,7 +196,7 @@ def export(
         dynamic_shapes: Which sizes may vary: by argument, or one for each in their order, a dict by dimension or one
             entry for each of `Dim`, `Dim.DYNAMIC`, `Dim.AUTO`, a number or None. All others stay as they are. Or a
             `ShapesCollection`, or `AdditionalInputs`.
-        strict: Accepted.
+        strict, preserve_module_call_signature, prefer_deferred_runtime_asserts_over_guards: Accepted.
 
     Raises:
         ValueError: `mod` is no module.
@@ -211,8 +214,15 @@ def export(
 
 
 def draft_export(
-    mod: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None, *, dynamic_shapes: Any = None, **_: Any
-) -> ExportedProgram:  # fmt: skip
+    mod: Any,
+    args: tuple[Any, ...] = (),
+    kwargs: dict[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    preserve_module_call_signature: tuple[str, ...] = (),
+    strict: bool = False,
+    prefer_deferred_runtime_asserts_over_guards: bool = False,
+) -> ExportedProgram:
     """`export` that takes branches on elements of tensors for good, the way that the example inputs take."""
     return _exported(mod, args, kwargs or {}, dynamic_shapes, False)
 
@@ -276,13 +286,22 @@ def _left_alone(mod: nn.Module, inputs: Any) -> Iterator[None]:
                     value.copy_(elements)
 
 
-def save(ep: ExportedProgram, f: Any, *, extra_files: dict[str, Any] | None = None, **_: Any) -> None:
+def save(
+    ep: ExportedProgram,
+    f: Any,
+    *,
+    extra_files: dict[str, Any] | None = None,
+    opset_version: dict[str, int] | None = None,
+    pickle_protocol: int = 2,
+) -> None:
     """Write an exported program to a file.
 
     Args:
         ep: The program.
         f: A path, or a file open for writing.
         extra_files: Further contents by name.
+        opset_version: Accepted.
+        pickle_protocol: The version of Python's format that it writes.
 
     Raises:
         TypeError: It is no exported program.
@@ -292,15 +311,18 @@ def save(ep: ExportedProgram, f: Any, *, extra_files: dict[str, Any] | None = No
             f"The 'ep' parameter must be an instance of 'ExportedProgram', got {type(ep).__name__}"
         )
     content = {"format": _FORMAT, "program": ep._runner, "extra": dict(extra_files or {})}
-    tensor.save({**content, "guards": ep._guards}, f)
+    tensor.save({**content, "guards": ep._guards}, f, pickle_protocol=pickle_protocol)
 
 
-def load(f: Any, *, extra_files: dict[str, Any] | None = None, **_: Any) -> ExportedProgram:
+def load(
+    f: Any, *, extra_files: dict[str, Any] | None = None, expected_opset_version: dict[str, int] | None = None
+) -> ExportedProgram:
     """Read what `save` wrote. That runs code that the file names: read only what you trust.
 
     Args:
         f: A path, or a file open for reading.
         extra_files: Names of further contents; filled with them.
+        expected_opset_version: Accepted.
 
     Raises:
         RuntimeError: The file is another's.

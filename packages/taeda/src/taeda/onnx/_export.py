@@ -16,7 +16,7 @@ from taeda.utils import _pytree
 from taeda_registry.slots import nn, tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 __all__ = ["ONNXProgram", "export", "select_model_mode_for_export"]
 
@@ -261,12 +261,21 @@ def export(
     external_data: bool = True,
     dynamic_shapes: Any = None,
     custom_translation_table: Any = None,
+    report: bool = False,
+    optimize: bool = True,
     verify: bool = False,
+    profile: bool = False,
+    dump_exported_program: bool = False,
+    artifacts_dir: str | os.PathLike[str] = ".",
     export_params: bool = True,
     keep_initializers_as_inputs: bool = False,
     dynamic_axes: Any = None,
     training: Any = None,
-    **_: Any,
+    operator_export_type: Any = None,
+    do_constant_folding: bool = True,
+    custom_opsets: Mapping[str, int] | None = None,
+    export_modules_as_functions: Any = False,
+    autograd_inlining: bool = True,
 ) -> ONNXProgram | None:
     """Write a module as a file of ONNX (https://onnx.ai).
 
@@ -290,6 +299,8 @@ def export(
         export_params: False leaves the parameters' numbers out: they become inputs.
         dynamic_axes: Axes that may vary, by name of the input or output: a list, or names by axis.
         training: A `TrainingMode`; with `dynamo=False` evaluation is the default.
+
+    All other arguments are accepted and not read.
 
     Returns:
         The program, and with `dynamo=False` None.

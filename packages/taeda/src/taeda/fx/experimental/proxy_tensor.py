@@ -16,7 +16,18 @@ def get_proxy_mode() -> None:
 
 
 def make_fx(
-    f: Callable[..., Any], decomposition_table: Any = None, tracing_mode: str = "real", **_: Any
+    f: Callable[..., Any],
+    decomposition_table: Any = None,
+    tracing_mode: str = "real",
+    _allow_non_fake_inputs: bool = False,
+    *,
+    pre_dispatch: bool = False,
+    record_module_stack: bool = False,
+    _allow_fake_constant: bool = False,
+    _error_on_data_dependent_ops: bool = True,
+    record_stack_traces: bool = False,
+    proxy_module_inputs: bool = False,
+    _disable_torch_fn_metadata_mode: bool = False,
 ) -> Callable[..., Any]:
     """A function that runs `f` once on its arguments and gives the graph module of the operators that `f` called.
 
@@ -27,6 +38,8 @@ def make_fx(
         f: The function.
         decomposition_table: Functions that stand for operators, by overload: what they call is in the graph.
         tracing_mode: "real" or "fake" for operators, "symbolic" for public functions.
+
+    All other arguments are accepted and not read.
 
     Raises:
         ValueError: Another tracing mode.
