@@ -256,7 +256,7 @@ def _has_compatible_shallow_copy_type(input: Tensor, from_: Tensor) -> bool:
 
 
 def is_alias_of(self: Tensor, other: Tensor) -> bool:
-    """Whether two tensors show the same storage; what has none, as the tensors of a vmap, is alike with itself alone."""
+    """Whether two tensors show the same storage; what has none, as tensors of a vmap, is alike with itself alone."""
     if self is other:
         return True
     try:

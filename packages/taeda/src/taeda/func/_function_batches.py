@@ -1,4 +1,4 @@
-"""User-defined functions that say nothing of batches, under a vmap: one function of the whole batch, with its backward."""
+"""User-defined functions that say nothing of batches, under a vmap: one function of the whole batch."""
 
 from __future__ import annotations
 
