@@ -52,11 +52,8 @@ class Converting:
 
         def convert(value: Tensor) -> Tensor:
             wanted = dict(options)
-            if "memory_format" in wanted and value.dim() not in (
-                4,
-                5,
-            ):  # orders of the elements are for images and volumes
-                wanted.pop("memory_format", None)
+            if "memory_format" in wanted and value.dim() not in (4, 5):
+                del wanted["memory_format"]  # orders of the elements are for images and volumes
             if device is not None:
                 wanted["device"] = device
             if dtype is not None and (value.is_floating_point() or value.is_complex()):
