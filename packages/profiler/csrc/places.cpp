@@ -4,6 +4,10 @@
 #if PY_VERSION_HEX >= 0x030b0000 && PY_VERSION_HEX < 0x030c0000
 #include "internal/pycore_frame.h"
 #endif
+#if PY_VERSION_HEX >= 0x030d0000
+// Exported as ever, but declared among the interpreter's internals; the public functions set one's own thread or all.
+extern "C" PyAPI_FUNC(int) _PyEval_SetProfile(PyThreadState*, Py_tracefunc, PyObject*);
+#endif
 
 namespace profiler {
 namespace {
