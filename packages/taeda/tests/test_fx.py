@@ -4,6 +4,8 @@ import copy
 import math
 import operator
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import pytest
@@ -276,6 +278,63 @@ def test_tracing_leaves_modules_as_they_were(net):
     fx.symbolic_trace(net)
     assert (nn.Module.__dict__.get("__getattribute__"), nn.Module.__call__) == before
     assert not fx._symbolic_trace.is_fx_tracing()
+
+
+def test_other_threads_run_as_ever_while_one_traces(net):
+    before = nn.Module.__dict__.get("__getattribute__"), nn.Module.__call__
+    first_done, tasks = threading.Event(), []
+    expected = net(image())
+
+    def second(x):
+        assert first_done.wait(60)
+        return x + 2
+
+    def first(x):
+        assert same(pool.submit(net, image()).result(60), expected)
+        tasks.append(pool.submit(fx.symbolic_trace, second))  # its turn comes when this one is over
+        return x + 1
+
+    with ThreadPoolExecutor(2) as pool:
+        made = fx.symbolic_trace(first)
+        first_done.set()
+        assert [made(1), tasks[0].result(60)(1)] == [2, 3]
+    assert (nn.Module.__dict__.get("__getattribute__"), nn.Module.__call__) == before
+
+
+def program_of(line):
+    """A program compiled here, for pytest writes the asserts of its modules anew."""
+    scope = {}
+    exec(f"def program(x):\n    {line}\n    return x", scope)
+    return scope["program"]
+
+
+@pytest.mark.parametrize(
+    "line", ["assert x.shape[0] > 1, 'told'", "assert x.all()", "assert opaque(x.all(), 2)"]
+)
+def test_asserts_become_nodes_where_that_is_asked_for(line):
+    program = program_of(line)
+    program.__globals__["opaque"] = opaque
+    tracer = fx.Tracer()
+    tracer.trace_asserts = True
+    graph = tracer.trace(program)
+    assert [node.target for node in graph.nodes][-2] is taeda._assert
+    made = fx.GraphModule(tracer.root, graph)
+    assert made(taeda.ones(2)).tolist() == [1, 1]
+    with pytest.raises(AssertionError, match="Assertion failed"):
+        made(taeda.zeros(1))
+    with pytest.raises(fx.proxy.TraceError):
+        fx.Tracer().trace(program)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["assert x.all() and x.any()", "assert not x.all()", "if not x.all(): raise AssertionError", "x = not x"],
+)
+def test_other_conditions_are_no_asserts(line):
+    tracer = fx.Tracer()
+    tracer.trace_asserts = True
+    with pytest.raises(fx.proxy.TraceError):
+        tracer.trace(program_of(line))
 
 
 def test_graphs_are_built_by_hand():

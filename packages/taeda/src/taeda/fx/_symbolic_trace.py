@@ -8,6 +8,7 @@ import functools
 import inspect
 import math
 import sys
+import threading
 import types
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,8 @@ _wrapped_fns_to_patch: dict[tuple[int, str], dict[str, Any]] = {}
 _wrapped_methods_to_patch: list[tuple[type, str]] = []
 _proxyable_classes: dict[type, None] = {}
 _tracing = [0]
+#: Tracings change what all threads see, and take it back in order: they take turns, and other threads run as ever.
+_turns = threading.RLock()
 _LEAVES = ("taeda_nn", "taeda.nn", "torch.nn", "torch.ao.nn", "taeda.ao.nn")
 _STARS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
@@ -458,7 +461,7 @@ class Tracer(TracerBase):
         function, args = self.create_args_for_root(function, isinstance(root, nn.Module), concrete_args)
         _tracing[0] += 1
         try:
-            with self._patched(scope):
+            with _turns, self._patched(scope):
                 result = self.create_arg(function(*args))
         finally:
             _tracing[0] -= 1
@@ -473,12 +476,17 @@ class Tracer(TracerBase):
         cache: dict[str, Any] = {}
         read, call = nn.Module.__getattribute__, nn.Module.__call__
         tracer, members = self, (nn.Parameter, tensor.Tensor)
+        own, here = threading.get_ident(), threading.get_ident
 
         def patched_read(module: Any, name: str) -> Any:
             value = read(module, name)
-            return tracer.getattr(name, value, cache) if isinstance(value, members) else value
+            traced = isinstance(value, members) and here() == own
+            return tracer.getattr(name, value, cache) if traced else value
 
         def patched_call(module: Any, *args: Any, **kwargs: Any) -> Any:
+            if here() != own:
+                return call(module, *args, **kwargs)
+
             def forward(*args: Any, **kwargs: Any) -> Any:
                 return call(module, *args, **kwargs)
 

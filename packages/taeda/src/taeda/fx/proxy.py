@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import collections
 import dataclasses
 import dis
@@ -312,21 +313,16 @@ def proxies_of(*arguments: Any) -> list[Proxy]:
     return found
 
 
-def _instruction(frame: Any) -> Any:
-    """The instruction that a frame is at."""
-    found = None
-    for one in dis.get_instructions(frame.f_code):
-        if one.offset > frame.f_lasti:
-            break
-        if one.opname != "CACHE":
-            found = one
-    return found
+def _instructions(frame: Any) -> list[dis.Instruction]:
+    """The instruction that a frame is at, and those behind it in its code."""
+    steps = [one for one in dis.get_instructions(frame.f_code) if one.opname not in ("CACHE", "NOT_TAKEN")]
+    return steps[bisect.bisect_right(steps, frame.f_lasti, key=lambda one: one.offset) - 1 :]
 
 
 def _unpacked(frame: Any) -> int | None:
     """Into how many values the caller takes apart what it walks through; None where it does something else."""
     caller = None if frame is None else frame.f_back
-    at = None if caller is None else _instruction(caller)
+    at = None if caller is None else _instructions(caller)[0]
     return at.argval if at is not None and at.opname == "UNPACK_SEQUENCE" else None
 
 
@@ -335,8 +331,15 @@ def _in_assert(frame: Any) -> bool:
     caller = None if frame is None else frame.f_back
     if caller is None:
         return False
-    following = [one for one in dis.get_instructions(caller.f_code) if one.offset >= caller.f_lasti]
-    return len(following) > 1 and following[1].opname == "LOAD_ASSERTION_ERROR"
+    steps = _instructions(caller)
+    # Newer versions of Python ask in an instruction of its own, or in that of the comparison, before they jump.
+    jump, *failing = steps if "JUMP" in steps[0].opname else steps[1:]
+    if not jump.opname.endswith("IF_TRUE") or not failing:
+        return False
+    loads = failing[0].opname
+    return loads == "LOAD_ASSERTION_ERROR" or (
+        loads == "LOAD_COMMON_CONSTANT" and failing[0].argrepr == "AssertionError"
+    )
 
 
 class Attribute(Proxy):
