@@ -295,6 +295,17 @@ def test_masks_on_meta():
         taeda.zeros(3, device="meta")[taeda.ones(3, dtype=taeda.bool)]
 
 
+def test_masks_on_meta_name_places_to_write():
+    shown = taeda.zeros(3, 4, device="meta")
+    rows, elements = shown[:, 0] > 0, shown > 0
+    shown[elements] = 1.0
+    shown[rows] = taeda.ones(4, device="meta")
+    shown[elements] = taeda.ones(5, device="meta")  # as many as the mask may pick
+    assert shown.index_put((rows,), taeda.ones(2, 4, device="meta")).shape == (3, 4)
+    with pytest.raises(IndexError, match="mask of shape"):
+        shown[shown[0] > 0] = 1.0
+
+
 def test_tensors_without_dimensions_have_one_element_along_dimension_0():
     number, twice = taeda.tensor(7.0), taeda.tensor([0, 0])
     assert taeda.index_fill(number, 0, twice, 3.0).tolist() == 3.0

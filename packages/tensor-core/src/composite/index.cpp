@@ -127,16 +127,6 @@ Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<i
   return ops::gather(from, d, wrapped(places, from.dim() ? from.size(d) : 1));
 }
 
-Tensor put_along_axis(const Tensor& self, const Tensor& indices, const Tensor& values, int64_t dim) {
-  const int64_t d = wrap_dim(dim, self.dim(), "put_along_axis");
-  const auto [into, places] = aligned("put_along_axis", self, indices, d);
-  infer::check_number("put_along_axis", "values", values, infer::computing(self.dtype()));
-  const Tensor typed = ops::to_dtype(values, self.dtype());
-  const Tensor given =
-      values.is_wrapped_number() ? ops::to_device(typed, self.device()) : typed;  // a number lies on the cpu
-  return ops::scatter(into, d, wrapped(places, into.dim() ? into.size(d) : 1), ops::expand(given, places.sizes()));
-}
-
 Tensor scatter_combined(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                         std::string_view reduce) {
   check(reduce == "add" || reduce == "multiply", ErrorKind::Runtime, "scatter: argument 'reduce' is '", reduce,

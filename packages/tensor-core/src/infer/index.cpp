@@ -211,6 +211,8 @@ Tensor index_meta(const Tensor& self, TensorList indices) {
   return empty(indexed_shape("index", self, indices), self.dtype(), self.device());
 }
 void index_put_meta(const Tensor& self, TensorList indices, const Tensor& values, bool) {
+  for (const Tensor& index : indices)  // how many elements a mask picks is not known, and no result has that shape
+    if (index.defined() && index.dtype() == DType::Bool) return;
   const Shape place = indexed_shape("index_put_", self, indices);
   check(broadcast_shapes(place, values.sizes(), "index_put_") == place, ErrorKind::Runtime,
         "index_put_: argument 'values' has shape ", shape_text(values.sizes()),

@@ -23,7 +23,7 @@ _OUR_NAMES = (
     "masked_amax masked_amin masked_argmax masked_argmin masked_cumprod masked_cumsum masked_log_softmax "
     "masked_logaddexp masked_logsumexp masked_mean masked_median masked_norm masked_normalize masked_prod "
     "masked_softmax masked_softmin masked_std masked_sum masked_var max_pool2d_pick max_pool2d_with_offsets "
-    "pdist_backward pdist_forward prelu_forward put_along_axis resample resample_backward shrink_backward "
+    "pdist_backward pdist_forward prelu_forward resample resample_backward shrink_backward "
     "softmax_backward softmin softsign tanhshrink to_device to_dtype trunc_divide unique_all "
     "unique_consecutive_all unravel_index vecdot"
 )

@@ -60,12 +60,6 @@ def _scatter(x, dim, index, value):
     return out
 
 
-def _axis_last(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
-    for source in (True, False):
-        for x, dim, index, value in (s.args for s in _scattered(source)(dtype, rng)):
-            yield Sample((x, index, value if source else 1, dim))
-
-
 def _added(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
     for shape, dim, size in _ALONG:
         index = _places(shape, dim, size, rng)
@@ -419,9 +413,6 @@ RECORDS = [
         *misfit("scatter", (3,), 0, np.int64([0, 1]), (1,), words=("index", "2", "1")),
     )),
     _record("scatter", _scatter, _scattered(False), NUMBERS, in_place=True),
-    _record("put_along_axis", lambda x, i, v, dim: _scatter(x, dim, i, v), _axis_last, errors=misfit(
-        "", (3,), np.int64([4]), 1, 0, words=("4", "3"), error=IndexError  # a kernel's own words
-    )),
     _record("scatter_add", _scatter_add, _added, NUMBERS, in_place=True, errors=misfit(
         "scatter_add", (3,), 0, np.int64([-4]), (1,), words=("index", "-4"), error=IndexError
     )),
