@@ -352,8 +352,11 @@ def test_errors_of_the_compiler_are_shown_and_leave_nothing_behind(tiny):
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 
 
-@pytest.mark.parametrize("locale", [{}, ASCII], ids=["UTF-8", "ASCII"])
-def test_names_and_texts_of_any_letters(tmp_path, locale):
+# Python itself imports no extension from a folder whose name the locale lacks letters for, since 3.13.
+@pytest.mark.parametrize(
+    ("locale", "built"), [({}, "größe und naïve"), (ASCII, "built")], ids=["UTF-8", "ASCII"]
+)
+def test_names_and_texts_of_any_letters(tmp_path, locale, built):
     folder = tmp_path / "größe und naïve"
     folder.mkdir()
     (folder / "zwölf.h").write_text("#define TWELVE 12  // ≥ 11\n", encoding="utf-8")
@@ -364,7 +367,7 @@ import sys
 import taeda as torch
 from taeda.utils import cpp_extension
 
-options = dict(build_directory=sys.argv[1], extra_include_paths=[sys.argv[1]])
+options = dict(build_directory=sys.argv[1], extra_include_paths=[sys.argv[2]])
 source = '#include "zwölf.h"\\ntaeda::Tensor more(const taeda::Tensor& x) { return x + TWELVE; }'
 module = cpp_extension.load_inline("letters", [source], functions={"more": "größer 😀"}, **options)
 assert module.more(torch.ones(2)).tolist() == [13, 13]
@@ -380,10 +383,10 @@ else:
     )
     environment = {**os.environ, **locale}
     done = subprocess.run(
-        [sys.executable, program, folder], env=environment, capture_output=True, timeout=500
+        [sys.executable, program, tmp_path / built, folder], env=environment, capture_output=True, timeout=500
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    made = list((folder / "letters").rglob("headers.json"))
+    made = list((tmp_path / built / "letters").rglob("headers.json"))
     assert [Path(name).name for name in json.loads(made[0].read_text(encoding="utf-8")) if "zw" in name] in (
         ["zwölf.h"],
         [os.fsencode("zwölf.h").decode("ascii", "surrogateescape")],
