@@ -474,3 +474,56 @@ def test_members_of_modules_give_the_views_of_a_dict():
         if isinstance(layer, nn.ReLU):
             del layers[name]
     assert list(layers) == ["a"]
+
+
+def test_records_of_a_file_are_read_one_by_one(tmp_path):
+    path = tmp_path / "saved.pt"
+    taeda.save({"a": taeda.arange(5.0), "b": taeda.tensor([[1, 2], [3, 4]])}, path)
+    for file in (str(path), io.BytesIO(path.read_bytes())):
+        reader = taeda.PyTorchFileReader(file)
+        assert {"data.pkl", "data/0", "data/1", "version"} <= set(reader.get_all_records())
+        assert reader.has_record("data.pkl") and not reader.has_record("data/2")
+        assert reader.get_record_size("data/0") == 20
+        assert reader.get_storage_from_record("data/0", 5, taeda.float32).tolist() == [
+            0.0,
+            1.0,
+            2.0,
+            3.0,
+            4.0,
+        ]
+        raw = reader.get_storage_from_record("data/1", 32, taeda.UntypedStorage)
+        assert raw.view(taeda.int64).tolist() == [1, 2, 3, 4]
+        begin = reader.get_record_offset("data/0")
+        assert path.read_bytes()[begin : begin + 20] == np.arange(5, dtype=np.float32).tobytes()
+        with pytest.raises(RuntimeError, match="no record 'data/2'"):
+            reader.get_record("data/2")
+        with pytest.raises(RuntimeError, match="'data/0' has 20 bytes, expected 6"):
+            reader.get_storage_from_record("data/0", 6, taeda.float32)
+        with pytest.raises(TypeError, match="int"):
+            reader.get_record(3)
+    for wrong, content in (("absent.pt", None), ("text.pt", b"no archive")):
+        if content is not None:
+            (tmp_path / wrong).write_bytes(content)
+        with pytest.raises(RuntimeError, match=wrong):
+            taeda.PyTorchFileReader(str(tmp_path / wrong))
+    assert taeda._C.PyTorchFileReader is taeda.PyTorchFileReader
+
+
+def test_tensors_over_storages_without_memory():
+    storage = taeda.storage.TypedStorage(dtype=taeda.float16, device="meta")
+    made = taeda._utils._rebuild_tensor_v2(storage, 2, (3, 2), (1, 3), False, None)
+    assert made.is_meta and made.dtype == taeda.float16
+    assert tuple(made.shape) == (3, 2) and made.stride() == (1, 3)
+    held = taeda.storage.TypedStorage(dtype=taeda.float16, device="cpu")
+    with pytest.raises(RuntimeError, match="reaches"):
+        taeda._utils._rebuild_tensor_v2(held, 2, (3, 2), (1, 3), False, None)
+
+
+def test_what_a_loader_fixes_can_be_deleted():
+    loader = taeda.utils.data.DataLoader([1, 2])
+    with pytest.raises(ValueError, match="dataset"):
+        loader.dataset = [3]
+    del loader.dataset
+    assert "dataset" not in vars(loader)
+    with pytest.raises(AttributeError, match="dataset"):
+        del loader.dataset

@@ -160,6 +160,7 @@ def test_one_process(alone) -> None:
     assert found == ["x"]
     group = dist.new_group([0])
     assert dist.get_world_size(group) == 1 and dist.get_pg_count() == 2
+    assert group in dist.distributed_c10d._pg_map and len(dist.distributed_c10d._pg_group_ranks) == 2
     dist.destroy_process_group(group)
     with pytest.raises(ValueError, match="destroyed"):
         dist.barrier(group)

@@ -47,6 +47,10 @@ class _Fixed:
             )
         attributes[self.name] = value
 
+    def __delete__(self, loader: Any) -> None:
+        if loader.__dict__.pop(self.name, self) is self:
+            raise AttributeError(f"{type(loader).__name__!r} object has no attribute {self.name!r}")
+
 
 class DataLoader(Generic[T_co]):
     """Iterates over a data set in batches.

@@ -46,7 +46,7 @@ OWN_NAMES = {
     "compile": "compiler", "_disable_dynamo": "_compile",
     "Tag": "_ops",
     "fork": "jit", "wait": "jit", "Future": "futures",
-    "PyTorchFileReader": "jit", "ScriptModule": "jit", "typename": "_checks", "vmap": "func",
+    "PyTorchFileReader": "_file_reader", "ScriptModule": "jit", "typename": "_checks", "vmap": "func",
     **dict.fromkeys((
         "AnyType", "BoolType", "ClassType", "ComplexType", "DeviceObjType", "DictType", "EnumType", "FloatType",
         "IntType", "InterfaceType", "ListType", "NoneType", "NumberType", "OptionalType", "StringType", "TensorType",
@@ -133,6 +133,10 @@ def lookup(name: str) -> object:
 # Classes that programs know by their module's name: where each is made, and its module while the library is torch.
 _KNOWN_BY_MODULE = {
     ("taeda_tensor_core", "Tensor"): "torch",
+    ("taeda_tensor_core", "Generator"): "torch._C",
+    ("taeda_tensor_core", "Size"): "torch",
+    ("taeda_tensor_core", "device"): "torch",
+    ("taeda_tensor_core", "dtype"): "torch",
     ("taeda_nn.parameter", "Parameter"): "torch.nn.parameter",
     ("taeda_data.dataset", "Dataset"): "torch.utils.data.dataset",
     ("taeda_data.dataset", "IterableDataset"): "torch.utils.data.dataset",
@@ -200,6 +204,7 @@ def _extension(tensor: ModuleType) -> ModuleType:
     for kind in ("Event", "Stream", "default_generator"):
         if not hasattr(found, kind) and hasattr(tensor, kind):
             setattr(found, kind, getattr(tensor, kind))
+    found.PyTorchFileReader = import_module("taeda._file_reader").PyTorchFileReader
     found.Tag = import_module("taeda._ops").Tag
     found._are_functorch_transforms_active = functorch._are_functorch_transforms_active
     return found

@@ -261,6 +261,8 @@ def _coalescing_manager(
 def __getattr__(name: str) -> Any:
     from taeda import _distributed_names
 
+    if name in ("_pg_map", "_pg_names", "_pg_group_ranks"):
+        return getattr(_world, name[1:])
     if name in _distributed_names.TOP:
         return _distributed_names.top(name)
     raise AttributeError(f"module 'taeda.distributed.distributed_c10d' has no attribute {name!r}")

@@ -47,7 +47,6 @@ __all__ = [
 T = TypeVar("T")
 _REASON = "there is no compiler of Python programs; run the function or module itself"
 
-PyTorchFileReader = _absent.cls("taeda.PyTorchFileReader", "files are read by taeda.load")
 
 #: Types of compiled programs.
 TYPES = (
