@@ -108,10 +108,15 @@ def test_the_other_name():
         "import calendar, pickle\n"
         "for kind in (data.Dataset, data.IterableDataset, data.DataLoader, torch.nn.Parameter):\n"
         "    assert kind.__module__.startswith('torch.') and pickle.loads(pickle.dumps(kind)) is kind\n"
+        "for kind in (torch.Generator, torch.Size, torch.device, torch.dtype):\n"
+        "    assert kind.__module__.split('.')[0] == 'torch' and pickle.loads(pickle.dumps(kind)) is kind\n"
+        "for made in (torch.Size([1, 2]), torch.device('meta'), torch.float16):\n"
+        "    assert pickle.loads(pickle.dumps(made)) == made\n"
         "assert isinstance(data.DataLoader([1, 2]), data.DataLoader)\n"
         "del sys.modules['torch']\n"
         "import xml.dom\n"
         "assert before == (repr(taeda.float32), repr(taeda.ones(2).shape), taeda.Tensor.__module__)\n"
         "assert data.DataLoader.__module__ == 'taeda_data.loader'\n"
+        "assert taeda.Generator.__module__ == taeda.dtype.__module__ == 'taeda_tensor_core'\n"
     )
     subprocess.run([sys.executable, "-c", source], check=True)
