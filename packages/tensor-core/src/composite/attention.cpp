@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "taeda/arithmetic.h"
+#include "taeda/half.h"
 #include "taeda/ops.h"
 
 namespace taeda::impl {
@@ -61,9 +62,11 @@ bool same_batch(const Tensor& a, const Tensor& b) {
 }
 /// Whether the operator that keeps no scores can take these.
 bool fits_fused(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, double dropout_p) {
-  const bool real = (query.dtype() == DType::Float32 || query.dtype() == DType::Float64) &&
-                    key.dtype() == query.dtype() && value.dtype() == query.dtype();
-  return real && dropout_p == 0 && query.dim() <= 4 && (!mask.defined() || mask.dim() <= query.dim()) &&
+  // A mask of more digits than halves have keeps them.
+  const bool rounds_mask =
+      is_half(query) && mask.defined() && mask.dtype() != DType::Bool && mask.dtype() != query.dtype();
+  return !is_complex(query.dtype()) && key.dtype() == query.dtype() && value.dtype() == query.dtype() && !rounds_mask &&
+         dropout_p == 0 && query.dim() <= 4 && (!mask.defined() || mask.dim() <= query.dim()) &&
          same_batch(query, key) && same_batch(query, value) && query.numel() && key.numel() && value.numel() &&
          !differentiated(mask);
 }
@@ -102,6 +105,13 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   const double factor = scale.value_or(1 / std::sqrt(double(query.size(-1))));
   if (fits_fused(query, key, value, attn_mask, dropout_p))
     return fused(query, key, value, attn_mask, is_causal, factor);
+  // Halves go through several steps in float32 and are rounded once.
+  if (any_half(query, key, value, attn_mask)) {
+    const Tensor result = scaled_dot_product_attention(in_float32(query), in_float32(key), in_float32(value),
+                                                       in_float32(attn_mask), dropout_p, is_causal, factor, false);
+    return from_float32(result, joint_dtype({TensorList(&query, 1), TensorList(&key, 1), TensorList(&value, 1),
+                                             TensorList(&attn_mask, 1)}));
+  }
   Tensor scores = ops::matmul(query, ops::transpose(key, -2, -1)) * Tensor(factor);
   if (is_causal) {
     const Tensor past = causal_mask(query.size(-2), key.size(-2), query.device());

@@ -5,6 +5,9 @@
 // weights and used while they are in the cache; what is kept of a row is the logarithm of its sum of exponentials, from
 // which backward makes the same weights again. Forward shares blocks out among threads; backward shares heads, because
 // the blocks of a head add to the same gradients of keys and values, in order.
+//
+// bfloat16 operands stay so where the processor multiplies them faster than float32: scores, weights and sums are
+// float32, and weights and slopes are rounded to bfloat16 where they are factors of a product.
 #include "taeda/ops/attention.h"
 
 #include <algorithm>
@@ -12,6 +15,7 @@
 #include <limits>
 #include <memory>
 
+#include "cpu/arith.h"
 #include "cpu/blas.h"
 #include "cpu/loops/layers.h"
 #include "cpu/loops/softmax.h"
@@ -38,18 +42,36 @@ Tensor as_mask(const Tensor& t, DType dtype) {
   return !t.defined() || t.dtype() == DType::Bool || t.dtype() == dtype ? t : cpu::row_major(t, dtype);
 }
 
-/// The four dimensions, and the operands ready for products.
+/// to[i] = from[i], rounded.
+void narrow(const float* from, int64_t n, BFloat16* to) {
+  char* const pointers[] = {reinterpret_cast<char*>(to), reinterpret_cast<char*>(const_cast<float*>(from))};
+  const int64_t steps[] = {sizeof(BFloat16), sizeof(float)};
+  convert_elements(DType::BFloat16, DType::Float32, pointers, steps, n);
+}
+
+/// row[j] *= factor.
 template <class T>
+void multiply(T* row, int64_t n, T factor) {
+  char *const place = reinterpret_cast<char*>(row), *const by = reinterpret_cast<char*>(&factor);
+  char* const pointers[] = {place, place, by};
+  const int64_t steps[] = {sizeof(T), sizeof(T), 0};
+  cpu::row(cpu::SharedLine::mul).fn[int(dtype_of<T>)](pointers, steps, n, nullptr);
+}
+
+/// The four dimensions, and the operands ready for products. T: what is computed in; S: what operands and results are.
+template <class T, class S = T>
 struct Attention {
+  static constexpr bool halves = !std::is_same_v<T, S>;
+
   Tensor query, key, value, mask;
   int64_t n, heads, length, places, features, outputs;
   bool causal;
   T scale;
 
   Attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& attn_mask, bool is_causal, double factor)
-      : query(with_rows(q, dtype_of<T>)),
-        key(with_rows(k, dtype_of<T>)),
-        value(with_rows(v, dtype_of<T>)),
+      : query(with_rows(q, dtype_of<S>)),
+        key(with_rows(k, dtype_of<S>)),
+        value(with_rows(v, dtype_of<S>)),
         mask(as_mask(attn_mask, dtype_of<T>)),
         n(q.size(0)),
         heads(q.size(1)),
@@ -62,11 +84,15 @@ struct Attention {
 
   /// Few heads are shared out by their blocks, and the products in them too.
   bool few() const { return n * heads < 8; }
-  /// c = a @ b + beta * c with a (rows, inner).
-  void product(int64_t rows, int64_t columns, int64_t inner, Operand<T> a, Operand<T> b, T beta, T* c,
+  /// c = a @ b, added to c when `add`, with a (rows, inner); ldc is `columns` for bfloat16 operands.
+  void product(int64_t rows, int64_t columns, int64_t inner, Operand<S> a, Operand<S> b, bool add, T* c,
                int64_t ldc) const {
-    few() ? blas::gemm<T>(rows, columns, inner, T(1), a, b, beta, c, ldc)
-          : blas::gemm_whole<T>(rows, columns, inner, a, b, beta, c, ldc);
+    if constexpr (halves)
+      few() ? blas::gemm_bfloat16(rows, columns, inner, a, b, add, c)
+            : blas::gemm_whole_bfloat16(rows, columns, inner, a, b, add, c);
+    else
+      few() ? blas::gemm<T>(rows, columns, inner, T(1), a, b, T(add), c, ldc)
+            : blas::gemm_whole<T>(rows, columns, inner, a, b, T(add), c, ldc);
   }
   /// Rows of a block: its scores stay in the cache, and products are worth their call.
   int64_t rows() const {
@@ -80,23 +106,30 @@ struct Attention {
   /// Keys that the rows before `end` may see.
   int64_t seen(int64_t end) const { return causal ? std::min(places, end) : places; }
 
-  static T* at(const Tensor& t, int64_t b, int64_t h, int64_t row) {
-    return t.data<T>() + b * t.stride(0) + h * t.stride(1) + row * t.stride(2);
+  template <class E = S>
+  static E* at(const Tensor& t, int64_t b, int64_t h, int64_t row) {
+    return t.data<E>() + b * t.stride(0) + h * t.stride(1) + row * t.stride(2);
   }
-  static Operand<T> matrix(const Tensor& t, int64_t b, int64_t h, int64_t row, bool transposed = false) {
+  static Operand<S> matrix(const Tensor& t, int64_t b, int64_t h, int64_t row, bool transposed = false) {
     return {at(t, b, h, row), std::max({t.stride(2), t.size(3), int64_t(1)}), transposed};
   }
 
-  /// query key^T * scale + mask of rows [begin, end), each of `keys` numbers; the scaled queries stand behind them.
+  /// query key^T * scale + mask of rows [begin, end), each of `keys` numbers; scaled queries may stand behind them.
   void scores(int64_t b, int64_t h, int64_t begin, int64_t end, int64_t keys, T* out) const {
-    T* const scaled = out + (end - begin) * keys;
-    for (int64_t i = begin; i < end; ++i) {
-      const T* const row = at(query, b, h, i);
+    const int64_t count = end - begin;
+    const Operand<S> right = matrix(key, b, h, 0, true);
+    if constexpr (halves) {
+      product(count, keys, features, matrix(query, b, h, begin), right, false, out, keys);
+      multiply(out, count * keys, scale);
+    } else {
+      T* const scaled = out + count * keys;
+      for (int64_t i = 0; i < count; ++i) {
+        const T* const row = at(query, b, h, begin + i);
 #pragma GCC ivdep
-      for (int64_t j = 0; j < features; ++j) scaled[(i - begin) * features + j] = row[j] * scale;
+        for (int64_t j = 0; j < features; ++j) scaled[i * features + j] = row[j] * scale;
+      }
+      product(count, keys, features, {scaled, std::max<int64_t>(features, 1)}, right, false, out, keys);
     }
-    product(end - begin, keys, features, {scaled, std::max<int64_t>(features, 1)}, matrix(key, b, h, 0, true), T(0),
-            out, keys);
     if (mask.defined())
       mask.dtype() == DType::Bool ? forbid(b, h, begin, end, keys, out) : add(b, h, begin, end, keys, out);
     if (causal)
@@ -111,7 +144,7 @@ struct Attention {
   }
   void add(int64_t b, int64_t h, int64_t begin, int64_t end, int64_t keys, T* out) const {
     for (int64_t i = begin; i < end; ++i, out += keys) {
-      const T* const more = at(mask, b, h, i);
+      const T* const more = at<T>(mask, b, h, i);
       for (int64_t j = 0; j < keys; ++j) out[j] += more[j * mask.stride(3)];
     }
   }
@@ -123,28 +156,33 @@ struct Attention {
   /// Weights made from a rounded logarithm miss 1 by what it was rounded by, which is much where scores are large.
   static void normalise(T* row, int64_t keys) {
     const double total = layers<T>().row_sum(row, keys);
-    const T factor = T(total > 0 ? 1 / total : 1);
-#pragma GCC ivdep
-    for (int64_t j = 0; j < keys; ++j) row[j] *= factor;
+    multiply(row, keys, T(total > 0 ? 1 / total : 1));
   }
 
   static constexpr T kNever = -std::numeric_limits<T>::infinity();
 };
 
+/// Calls `body` with what is computed in and what operands are.
 template <class Body>
-void visit_float(DType dtype, const Body& body) {
-  if (dtype == DType::Float64) body.template operator()<double>();
-  else body.template operator()<float>();
+void visit_float(const Tensor& query, const Tensor& key, const Tensor& value, const Body& body) {
+  const int64_t rows = std::min<int64_t>(query.size(2), 32);  // that every block but the last has
+  if (query.dtype() == DType::Float64) body.template operator()<double, double>();
+  else if (query.dtype() == DType::BFloat16 && key.dtype() == DType::BFloat16 && value.dtype() == DType::BFloat16 &&
+           blas::worth_bfloat16(rows, key.size(2), std::min(query.size(3), value.size(3))))
+    body.template operator()<float, BFloat16>();
+  else body.template operator()<float, float>();
 }
 
-template <class T>
-void forward(const Attention<T>& s, const Tensor& result, const Tensor& logsumexp) {
+template <class T, class S>
+void forward(const Attention<T, S>& s, const Tensor& result, const Tensor& logsumexp) {
   const int64_t rows = s.rows(), blocks = s.blocks(), tasks = s.n * s.heads * blocks;
   const int64_t grain = std::max<int64_t>(1, (int64_t(1) << 17) / std::max<int64_t>(1, s.work() / blocks));
   const Unlocked unlocked(s.n * s.heads * s.work() > blas::kUnlockFlops);
   parallel_for(tasks, grain, [&](int64_t first, int64_t last) {
     const auto scratch = std::make_unique_for_overwrite<T[]>(s.room());
     const auto factors = std::make_unique_for_overwrite<T[]>(size_t(rows));
+    const auto weights = std::make_unique_for_overwrite<S[]>(s.halves ? size_t(rows * s.places) : 0);
+    const auto sums = std::make_unique_for_overwrite<T[]>(s.halves ? size_t(rows * s.outputs) : 0);
     const auto exponentials = loops::softmax_table().exponentials[sizeof(T) == 8];
     for (int64_t task = first; task < last; ++task) {
       const int64_t b = task / blocks / s.heads, h = task / blocks % s.heads, begin = task % blocks * rows,
@@ -160,13 +198,19 @@ void forward(const Attention<T>& s, const Tensor& result, const Tensor& logsumex
         lse[i] = nothing ? s.kNever : T(top + std::log(sum));
         factors[size_t(i - begin)] = T(nothing ? 1 : 1 / sum);
       }
-      s.product(end - begin, s.outputs, keys, {scratch.get(), keys}, s.matrix(s.value, b, h, 0), T(0),
-                s.at(result, b, h, begin), result.stride(2));
-      for (int64_t i = begin; i < end; ++i) {
-        T* const row = s.at(result, b, h, i);
-        const T factor = factors[size_t(i - begin)];
-#pragma GCC ivdep
-        for (int64_t j = 0; j < s.outputs; ++j) row[j] *= factor;
+      const Operand<S> values = s.matrix(s.value, b, h, 0);
+      if constexpr (s.halves) {
+        narrow(scratch.get(), (end - begin) * keys, weights.get());
+        s.product(end - begin, s.outputs, keys, {weights.get(), keys}, values, false, sums.get(), s.outputs);
+        for (int64_t i = begin; i < end; ++i) {
+          T* const row = sums.get() + (i - begin) * s.outputs;
+          multiply(row, s.outputs, factors[size_t(i - begin)]);
+          narrow(row, s.outputs, s.at(result, b, h, i));
+        }
+      } else {
+        s.product(end - begin, s.outputs, keys, {scratch.get(), keys}, values, false, s.at(result, b, h, begin),
+                  result.stride(2));
+        for (int64_t i = begin; i < end; ++i) multiply(s.at(result, b, h, i), s.outputs, factors[size_t(i - begin)]);
       }
     }
   });
@@ -174,61 +218,112 @@ void forward(const Attention<T>& s, const Tensor& result, const Tensor& logsumex
 
 void fused_attention_kernel(const Tensor& result, const Tensor& logsumexp, const Tensor& query, const Tensor& key,
                             const Tensor& value, const Tensor& attn_mask, bool is_causal, double scale) {
-  const DType dtype = infer::statistics_dtype(query.dtype());
-  const bool fits = result.dtype() == dtype && has_rows(result);
-  const Tensor place = fits ? result : empty(result.sizes(), dtype);
-  const cpu::Target sums(logsumexp, dtype);
-  visit_float(dtype, [&]<class T>() {
-    forward(Attention<T>(query, key, value, attn_mask, is_causal, scale), place, sums.tensor());
+  visit_float(query, key, value, [&]<class T, class S>() {
+    const bool fits = result.dtype() == dtype_of<S> && has_rows(result);
+    const Tensor place = fits ? result : empty(result.sizes(), dtype_of<S>);
+    const cpu::Target sums(logsumexp, dtype_of<T>);
+    forward(Attention<T, S>(query, key, value, attn_mask, is_causal, scale), place, sums.tensor());
+    if (!fits) ops::copy_(result, place);
+    sums.finish();
   });
-  if (!fits) ops::copy_(result, place);
-  sums.finish();
 }
 
-/// Zeros in the layout of `t` where that is dense with unit stride, else row-major: what gradients are added to.
+/// Room for a gradient in the layout of `t` where that is dense with unit stride, else row-major.
+Tensor room_for(const Tensor& t, DType dtype) {
+  return t.dense() && has_rows(t) ? empty_strided(t.sizes(), t.strides(), dtype) : empty(t.sizes(), dtype);
+}
+/// The same, of zeros that are added to.
 Tensor zeros_for(const Tensor& t, DType dtype) {
-  const Tensor made = t.dense() && has_rows(t) ? empty_strided(t.sizes(), t.strides(), dtype) : empty(t.sizes(), dtype);
+  const Tensor made = room_for(t, dtype);
   std::fill_n(static_cast<char*>(made.bytes()), size_t(made.numel() * made.item_bytes()), char(0));
   return made;
 }
 
-template <class T>
 struct Gradients {
   Tensor grad, result, lse, query, key, value;  // the last three are undefined where they are not wanted
 };
 
+/// Weights of rows [begin, end) of a head and, where they are wanted, the slopes of its scores.
+template <class T, class S>
+void weights_and_slopes(const Attention<T, S>& s, const Gradients& g, int64_t b, int64_t h, int64_t begin, int64_t end,
+                        int64_t keys, bool with_slopes, T* weights, T* slopes) {
+  const T* const lse = g.lse.template data<T>() + (b * s.heads + h) * s.length;
+  s.scores(b, h, begin, end, keys, weights);
+  for (int64_t i = begin; i < end; ++i) {
+    T* const row = weights + (i - begin) * keys;
+    s.weigh(row, keys, double(lse[i]));
+    s.normalise(row, keys);
+  }
+  if (!with_slopes) return;
+  s.product(end - begin, keys, s.outputs, s.matrix(g.grad, b, h, begin), s.matrix(s.value, b, h, 0, true), false,
+            slopes, keys);
+  for (int64_t i = 0; i < end - begin; ++i) {
+    const T* const p = weights + i * keys;
+    T* const d = slopes + i * keys;
+    // Of the very numbers that it is taken from: where one weight is nearly 1 they cancel to the last digit.
+    const T along = blas::dot<T>(keys, p, 1, d, 1);
+#pragma GCC ivdep
+    for (int64_t j = 0; j < keys; ++j) d[j] = p[j] * (d[j] - along) * s.scale;
+  }
+}
+
 /// Adds what one head gives.
 template <class T>
-void backward_head(const Attention<T>& s, const Gradients<T>& g, int64_t b, int64_t h, T* weights, T* slopes) {
-  const T* const lse = g.lse.template data<T>() + (b * s.heads + h) * s.length;
+void backward_head(const Attention<T>& s, const Gradients& g, int64_t b, int64_t h, T* weights, T* slopes) {
   for (int64_t begin = 0, step = s.rows(); begin < s.length; begin += step) {
     const int64_t end = std::min(s.length, begin + step), rows = end - begin, keys = s.seen(end);
-    s.scores(b, h, begin, end, keys, weights);
-    for (int64_t i = begin; i < end; ++i) {
-      T* const row = weights + (i - begin) * keys;
-      s.weigh(row, keys, double(lse[i]));
-      s.normalise(row, keys);
-    }
-    const Operand<T> up = s.matrix(g.grad, b, h, begin);
+    weights_and_slopes(s, g, b, h, begin, end, keys, g.query.defined() || g.key.defined(), weights, slopes);
     if (g.value.defined())
-      s.product(keys, s.outputs, rows, {weights, keys, true}, up, T(1), s.at(g.value, b, h, 0), g.value.stride(2));
-    if (!g.query.defined() && !g.key.defined()) continue;
-    s.product(rows, keys, s.outputs, up, s.matrix(s.value, b, h, 0, true), T(0), slopes, keys);
-    for (int64_t i = 0; i < rows; ++i) {
-      const T* const p = weights + i * keys;
-      T* const d = slopes + i * keys;
-      // Of the very numbers that it is taken from: where one weight is nearly 1 they cancel to the last digit.
-      const T along = blas::dot<T>(keys, p, 1, d, 1);
-#pragma GCC ivdep
-      for (int64_t j = 0; j < keys; ++j) d[j] = p[j] * (d[j] - along) * s.scale;
-    }
+      s.product(keys, s.outputs, rows, {weights, keys, true}, s.matrix(g.grad, b, h, begin), true,
+                s.at(g.value, b, h, 0), g.value.stride(2));
     if (g.query.defined())
-      s.product(rows, s.features, keys, {slopes, keys}, s.matrix(s.key, b, h, 0), T(0), s.at(g.query, b, h, begin),
+      s.product(rows, s.features, keys, {slopes, keys}, s.matrix(s.key, b, h, 0), false, s.at(g.query, b, h, begin),
                 g.query.stride(2));
     if (g.key.defined())
-      s.product(keys, s.features, rows, {slopes, keys, true}, s.matrix(s.query, b, h, begin), T(1),
+      s.product(keys, s.features, rows, {slopes, keys, true}, s.matrix(s.query, b, h, begin), true,
                 s.at(g.key, b, h, 0), g.key.stride(2));
   }
+}
+
+/// Scratch of a thread for the gradients of heads of bfloat16 numbers.
+struct HalfRoom {
+  std::unique_ptr<BFloat16[]> factors;
+  std::unique_ptr<float[]> query, key, value;
+  explicit HalfRoom(const Attention<float, BFloat16>& s)
+      : factors(std::make_unique_for_overwrite<BFloat16[]>(size_t(s.rows() * s.places))),
+        query(std::make_unique_for_overwrite<float[]>(size_t(s.rows() * s.features))),
+        key(std::make_unique_for_overwrite<float[]>(size_t(s.places * s.features))),
+        value(std::make_unique_for_overwrite<float[]>(size_t(s.places * s.outputs))) {}
+};
+
+/// Writes what one head gives: sums of float32 over its blocks, rounded at the end.
+void backward_head(const Attention<float, BFloat16>& s, const Gradients& g, int64_t b, int64_t h, float* weights,
+                   float* slopes, const HalfRoom& room) {
+  const auto write = [&](const float* from, int64_t rows, const Tensor& to, int64_t begin) {
+    for (int64_t i = 0; i < rows; ++i) narrow(from + i * to.size(3), to.size(3), s.at(to, b, h, begin + i));
+  };
+  std::fill_n(room.key.get(), s.places * s.features, 0.f);
+  std::fill_n(room.value.get(), s.places * s.outputs, 0.f);
+  for (int64_t begin = 0, step = s.rows(); begin < s.length; begin += step) {
+    const int64_t end = std::min(s.length, begin + step), rows = end - begin, keys = s.seen(end);
+    weights_and_slopes(s, g, b, h, begin, end, keys, g.query.defined() || g.key.defined(), weights, slopes);
+    BFloat16* const factors = room.factors.get();
+    if (g.value.defined()) {
+      narrow(weights, rows * keys, factors);
+      s.product(keys, s.outputs, rows, {factors, keys, true}, s.matrix(g.grad, b, h, begin), true, room.value.get(),
+                s.outputs);
+    }
+    if (g.query.defined() || g.key.defined()) narrow(slopes, rows * keys, factors);
+    if (g.query.defined()) {
+      s.product(rows, s.features, keys, {factors, keys}, s.matrix(s.key, b, h, 0), false, room.query.get(), s.features);
+      write(room.query.get(), rows, g.query, begin);
+    }
+    if (g.key.defined())
+      s.product(keys, s.features, rows, {factors, keys, true}, s.matrix(s.query, b, h, begin), true, room.key.get(),
+                s.features);
+  }
+  if (g.key.defined()) write(room.key.get(), s.places, g.key, 0);
+  if (g.value.defined()) write(room.value.get(), s.places, g.value, 0);
 }
 
 std::tuple<Tensor, Tensor, Tensor> fused_attention_backward_kernel(const Tensor& grad, const Tensor& query,
@@ -236,27 +331,39 @@ std::tuple<Tensor, Tensor, Tensor> fused_attention_backward_kernel(const Tensor&
                                                                    const Tensor& attn_mask, const Tensor& result,
                                                                    const Tensor& logsumexp, bool is_causal,
                                                                    double scale, int64_t output_mask) {
-  const DType dtype = infer::statistics_dtype(query.dtype());
-  const Tensor to_query = output_mask & 1 ? zeros_for(query, dtype) : Tensor(),
-               to_key = output_mask & 2 ? zeros_for(key, dtype) : Tensor(),
-               to_value = output_mask & 4 ? zeros_for(value, dtype) : Tensor();
-  visit_float(dtype, [&]<class T>() {
-    const Attention<T> s(query, key, value, attn_mask, is_causal, scale);
-    const Gradients<T> g{
-        with_rows(grad, dtype), with_rows(result, dtype), cpu::row_major(logsumexp, dtype), to_query, to_key, to_value};
+  Gradients g;
+  visit_float(query, key, value, [&]<class T, class S>() {
+    const Attention<T, S> s(query, key, value, attn_mask, is_causal, scale);
+    const auto place = [&](int64_t bit, const Tensor& t) {
+      if (!(output_mask & bit)) return Tensor();
+      return s.halves ? room_for(t, dtype_of<S>) : zeros_for(t, dtype_of<S>);
+    };
+    g = {with_rows(grad, dtype_of<S>),
+         with_rows(result, dtype_of<S>),
+         cpu::row_major(logsumexp, dtype_of<T>),
+         place(1, query),
+         place(2, key),
+         place(4, value)};
     const Unlocked unlocked(s.n * s.heads * s.work() > blas::kUnlockFlops);
     parallel_for(s.n * s.heads, std::max<int64_t>(1, (int64_t(1) << 17) / std::max<int64_t>(1, s.work())),
                  [&](int64_t first, int64_t last) {
                    const size_t size = s.room();
                    const auto scratch = std::make_unique_for_overwrite<T[]>(2 * size);
-                   for (int64_t i = first; i < last; ++i)
-                     backward_head(s, g, i / s.heads, i % s.heads, scratch.get(), scratch.get() + size);
+                   T *const weights = scratch.get(), *const slopes = weights + size;
+                   if constexpr (s.halves) {
+                     const HalfRoom room(s);
+                     for (int64_t i = first; i < last; ++i)
+                       backward_head(s, g, i / s.heads, i % s.heads, weights, slopes, room);
+                   } else {
+                     for (int64_t i = first; i < last; ++i)
+                       backward_head(s, g, i / s.heads, i % s.heads, weights, slopes);
+                   }
                  });
   });
   const auto back = [&](const Tensor& t) {
     return t.defined() && t.dtype() != query.dtype() ? ops::to_dtype(t, query.dtype()) : t;
   };
-  return {back(to_query), back(to_key), back(to_value)};
+  return {back(g.query), back(g.key), back(g.value)};
 }
 
 const bool registered = [] {

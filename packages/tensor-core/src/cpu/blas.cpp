@@ -402,20 +402,46 @@ void gemm_whole(int64_t m, int64_t n, int64_t k, Operand<T> a, Operand<T> b, T b
 template void gemm_whole<float>(int64_t, int64_t, int64_t, Operand<float>, Operand<float>, float, float*, int64_t);
 template void gemm_whole<double>(int64_t, int64_t, int64_t, Operand<double>, Operand<double>, double, double*, int64_t);
 
-bool gemm_bfloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b, bool accumulate,
-                   float* c) {
+bool worth_bfloat16(int64_t m, int64_t n, int64_t k) {
+  return m * n * k > 64 * 64 * 64 && (m * n > 128 * 128 || k < 4096) && onednn::has_bfloat16();
+}
+
+namespace {
+
+/// `onto`: whether a float32 c is added to, or the row that is added to each row of a bfloat16 c.
+template <class Onto, class C>
+void bfloat16_piece(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b, Onto onto, C* c,
+                    int64_t ldc) {
+  poll_signals();
+  check(onednn::matmul(m, n, k, a.data, a.ld, a.transposed, b.data, b.ld, b.transposed, onto, c, ldc),
+        ErrorKind::Runtime, "matmul: oneDNN could not multiply bfloat16 matrices (", m, ", ", k, ") and (", k, ", ", n,
+        ")");
+}
+bool columns_of(bool accumulate, int64_t) { return accumulate; }
+const float* columns_of(const float* row, int64_t j) { return row ? row + j : row; }
+
+template <class Onto, class C>
+void bfloat16_pieces(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b, Onto onto, C* c) {
   const int64_t work = m * n * k;
-  if (work <= 64 * 64 * 64 || (m * n <= 128 * 128 && k >= 4096) || !onednn::has_bfloat16()) return false;
-  const auto piece = [&](int64_t i, int64_t j, int64_t rows, int64_t columns) {
-    const Operand<BFloat16> left = rows_from(a, i), right = columns_from(b, j);
-    check(onednn::matmul(rows, columns, k, left.data, left.ld, left.transposed, right.data, right.ld, right.transposed,
-                         accumulate, c + i * n + j, n),
-          ErrorKind::Runtime, "matmul: oneDNN could not multiply bfloat16 matrices (", rows, ", ", k, ") and (", k,
-          ", ", columns, ")");
-  };
-  if (work <= kPieceFlops) piece(0, 0, m, n);
-  else in_pieces(m, n, count_pieces(work), 256, piece);
-  return true;
+  if (work <= kPieceFlops) return bfloat16_piece(m, n, k, a, b, onto, c, n);
+  in_pieces(m, n, count_pieces(work), 256, [&](int64_t i, int64_t j, int64_t rows, int64_t columns) {
+    bfloat16_piece(rows, columns, k, rows_from(a, i), columns_from(b, j), columns_of(onto, j), c + i * n + j, n);
+  });
+}
+
+}  // namespace
+
+void gemm_bfloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b, bool accumulate,
+                   float* c) {
+  bfloat16_pieces(m, n, k, a, b, accumulate, c);
+}
+void gemm_bfloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b, const float* row,
+                   BFloat16* c) {
+  bfloat16_pieces(m, n, k, a, b, row, c);
+}
+void gemm_whole_bfloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b, bool accumulate,
+                         float* c) {
+  bfloat16_piece(m, n, k, a, b, accumulate, c, n);
 }
 
 namespace {

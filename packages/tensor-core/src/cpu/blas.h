@@ -41,10 +41,17 @@ class Packed {
   std::unique_ptr<State> state_;
 };
 
-/// c = a @ b, added to c when `accumulate`, for bfloat16 operands summed in float32; c (m, n) dense. False, with c as
-/// it was, where products of float32 copies are as good: without the instructions, and for small products.
-bool gemm_bfloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b, bool accumulate,
+/// Whether gemm_bfloat16() is faster than a product of float32 copies: with the instructions, and not for small ones.
+bool worth_bfloat16(int64_t m, int64_t n, int64_t k);
+/// c = a @ b of bfloat16 operands, summed in float32, added to c when `accumulate`; c (m, n) dense.
+void gemm_bfloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b, bool accumulate,
                    float* c);
+/// ... and rounded at the end; `row` (n numbers), where given, is added to each row.
+void gemm_bfloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b, const float* row,
+                   BFloat16* c);
+/// The first on this thread alone and in one piece.
+void gemm_whole_bfloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b, bool accumulate,
+                         float* c);
 
 /// y = alpha * a @ x + beta * y with a (m, k).
 template <class T>

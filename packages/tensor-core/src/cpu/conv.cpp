@@ -9,6 +9,7 @@
 #include "core/runtime.h"
 #include "cpu/blas.h"
 #include "cpu/onednn/conv.h"
+#include "cpu/onednn/matmul.h"
 #include "cpu/patches.h"
 #include "cpu/prepare.h"
 #include "infer/conv.h"
@@ -132,42 +133,56 @@ bool large(const ConvPlan& s) { return s.work() > blas::kUnlockFlops; }
 
 /// Activations as oneDNN takes them, dense with the channels last: (N, C, H, W) of such strides, or a volume
 /// (N, D, H, W, C).
-Tensor packed(const Tensor& t, int64_t rank) {
+Tensor packed(const Tensor& t, int64_t rank, DType dtype) {
   const Tensor batch = batched(t, rank);
-  if (rank == 2) return channels_last(batch, DType::Float32);
+  if (rank == 2) return channels_last(batch, dtype);
   const Tensor last = permuted(batch, {0, 2, 3, 4, 1});
-  return row_major(last, DType::Float32);
+  return row_major(last, dtype);
 }
 /// Room for a result of these sizes (N, C, ...), in that order, and its view in the order of the sizes.
 struct Packed {
   Tensor memory, view;
-  explicit Packed(IntSpan sizes) {
+  Packed(IntSpan sizes, DType dtype) {
     if (sizes.size() == 4) {
-      memory = view = empty_strided(sizes, channels_last_strides(sizes), DType::Float32);
+      memory = view = empty_strided(sizes, channels_last_strides(sizes), dtype);
     } else {
-      memory = empty(Shape{sizes[0], sizes[2], sizes[3], sizes[4], sizes[1]}, DType::Float32);
+      memory = empty(Shape{sizes[0], sizes[2], sizes[3], sizes[4], sizes[1]}, dtype);
       view = permuted(memory, {0, 4, 1, 2, 3});
     }
   }
 };
 
-bool fast_forward(const Tensor& out, const ConvPlan& s, const Tensor& input, const Tensor& weight, const Tensor& bias) {
-  if (compute_dtype(out.dtype()) != DType::Float32) return false;
+/// Whether activations are bfloat16 and stay so, as the processor multiplies them faster than float32. Not those of one
+/// channel to a group: oneDNN (2023.2) writes behind its room in gradients of such weights, and there is little to win.
+bool in_halves(const ConvPlan& s, const Tensor& a, const Tensor& b) {
+  return a.dtype() == DType::BFloat16 && b.dtype() == DType::BFloat16 && s.in_group(s.c) > 1 && s.in_group(s.o) > 1 &&
+         onednn::has_bfloat16();
+}
+
+template <class T>
+bool fast_forward_typed(const Tensor& out, const ConvPlan& s, const Tensor& input, const Tensor& weight,
+                        const Tensor& bias) {
   const int64_t rank = weight.dim() - 2;
-  const Tensor x = packed(input, rank), b = cpu::row_major_or_none(bias, DType::Float32);
+  const Tensor x = packed(input, rank, dtype_of<T>), b = cpu::row_major_or_none(bias, DType::Float32);
   onednn::Weights w(weight, !(thread_state.grad_enabled && weight.requires_grad()));
   const Tensor to = batched(out, rank);
-  const bool direct = rank == 2 && to.channels_last() && to.dtype() == DType::Float32;
+  const bool direct = rank == 2 && to.channels_last() && to.dtype() == dtype_of<T>;
   std::optional<Packed> y;
-  if (!direct) y.emplace(to.sizes());
+  if (!direct) y.emplace(to.sizes(), dtype_of<T>);
   {
     const Unlocked unlocked(large(s));
-    float* const place = direct ? to.data<float>() : y->memory.data<float>();
-    if (!onednn::conv_forward(s, x.data<float>(), w, data_or_null<float>(b), place)) return false;
+    T* const place = direct ? to.data<T>() : y->memory.data<T>();
+    if (!onednn::conv_forward<T>(s, x.data<T>(), w, data_or_null<float>(b), place)) return false;
   }
   w.keep();
   if (!direct) ops::copy_(to, y->view);
   return true;
+}
+
+bool fast_forward(const Tensor& out, const ConvPlan& s, const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  if (compute_dtype(out.dtype()) != DType::Float32) return false;
+  if (in_halves(s, input, weight) && fast_forward_typed<BFloat16>(out, s, input, weight, bias)) return true;
+  return fast_forward_typed<float>(out, s, input, weight, bias);
 }
 
 void conv_kernel(const Tensor& out, const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride,
@@ -189,32 +204,43 @@ struct Gradients {
   Tensor input, weight, bias;
 };
 
+/// Fills what is wanted by `mask`, is not there yet, and has a fast routine of oneDNN's.
+template <class T>
+void fast_backward_typed(Gradients& out, const ConvPlan& s, const Tensor& grad, const Tensor& input,
+                         const Tensor& weight, int64_t mask) {
+  const bool input_is_missing = mask & 1 && !out.input.defined(), weight_is_missing = mask & 6 && !out.weight.defined();
+  if (!input_is_missing && !weight_is_missing) return;
+  const int64_t rank = weight.dim() - 2;
+  const Tensor g = packed(grad, rank, dtype_of<T>);
+  if (input_is_missing) {
+    onednn::Weights w(weight, !weight.requires_grad());
+    const Packed x(batched(input, rank).sizes(), dtype_of<T>);
+    {
+      const Unlocked unlocked(large(s));
+      if (onednn::conv_backward_data<T>(s, g.data<T>(), w, x.memory.data<T>())) out.input = x.view;
+    }
+    w.keep();
+    if (rank == 3 && out.input.defined()) out.input = row_major(out.input);
+  }
+  if (weight_is_missing) {
+    const Tensor x = packed(input, rank, dtype_of<T>);
+    out.weight = empty(weight.sizes(), DType::Float32);
+    if (mask & 4) out.bias = empty(weight.sizes().first(1), DType::Float32);
+    const Unlocked unlocked(large(s));
+    if (!onednn::conv_backward_weights<T>(s, x.data<T>(), g.data<T>(), out.weight.data<float>(),
+                                          out.bias.defined() ? out.bias.data<float>() : nullptr))
+      out.weight = out.bias = Tensor();
+  }
+}
+
 /// Fills what oneDNN has fast routines for; leaves the rest undefined.
 Gradients fast_backward(const ConvPlan& s, const Tensor& grad, const Tensor& input, const Tensor& weight,
                         int64_t mask) {
   Gradients out;
   if (compute_dtype(grad.dtype()) != DType::Float32) return out;
-  const int64_t rank = weight.dim() - 2;
-  const Tensor g = packed(grad, rank);
-  if (mask & 1) {
-    onednn::Weights w(weight, !weight.requires_grad());
-    const Packed x(batched(input, rank).sizes());
-    {
-      const Unlocked unlocked(large(s));
-      if (onednn::conv_backward_data(s, g.data<float>(), w, x.memory.data<float>())) out.input = x.view;
-    }
-    w.keep();
-    if (rank == 3 && out.input.defined()) out.input = row_major(out.input);
-  }
-  if (mask & 6) {
-    const Tensor x = packed(input, rank);
-    out.weight = empty(weight.sizes(), DType::Float32);
-    if (mask & 4) out.bias = empty(weight.sizes().first(1), DType::Float32);
-    const Unlocked unlocked(large(s));
-    if (!onednn::conv_backward_weights(s, x.data<float>(), g.data<float>(), out.weight.data<float>(),
-                                       out.bias.defined() ? out.bias.data<float>() : nullptr))
-      out.weight = out.bias = Tensor();
-  }
+  if (in_halves(s, input, weight) && grad.dtype() == DType::BFloat16)
+    fast_backward_typed<BFloat16>(out, s, grad, input, weight, mask);
+  fast_backward_typed<float>(out, s, grad, input, weight, mask);
   return out;
 }
 

@@ -73,6 +73,10 @@ void one_of_many(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
   }
 }
 
+/// How many products of a batch are a thread's share, where each is too small to be cut inside.
+int64_t share_of_batch(int64_t work) { return std::max<int64_t>(1, (1 << 17) / std::max<int64_t>(1, work)); }
+constexpr int64_t kCutInside = int64_t(1) << 22;  // multiplications
+
 /// out = beta * out + alpha * a @ b for row-major out of the computing dtype; batches along dimension 0 of 3-d tensors.
 template <class T>
 void products(const Tensor& out, const Matrices& a, const Matrices& b, T alpha, T beta) {
@@ -88,21 +92,27 @@ void products(const Tensor& out, const Matrices& a, const Matrices& b, T alpha, 
   };
   const Unlocked unlocked(batch * m * n * k > blas::kUnlockFlops);
   // Many small products are shared out among threads; each large one is cut inside.
-  if (batch > 1 && m * n * k < (int64_t(1) << 22))
-    parallel_for(batch, std::max<int64_t>(1, (1 << 17) / std::max<int64_t>(1, m * n * k)), run);
+  if (batch > 1 && m * n * k < kCutInside) parallel_for(batch, share_of_batch(m * n * k), run);
   else run(0, batch);
 }
 
-/// to (float32) = a @ b, or added to `to`, without float32 copies of bfloat16 operands; false where copies are as good.
+/// to = a @ b, or added to a float32 `to`, without float32 copies of bfloat16 operands; false where copies are as good.
+/// `to` is row-major, of float32 or bfloat16.
 bool bfloat16_products(const Tensor& to, const Tensor& a, const Tensor& b, bool accumulate) {
   if (a.dtype() != DType::BFloat16 || b.dtype() != DType::BFloat16) return false;
-  const Matrices left(a, DType::BFloat16), right(b, DType::BFloat16);
   const int64_t m = to.size(-2), n = to.size(-1), k = a.size(-1), batch = to.dim() == 3 ? to.size(0) : 1;
+  if (!blas::worth_bfloat16(m, n, k)) return false;
+  const Matrices left(a, DType::BFloat16), right(b, DType::BFloat16);
   const Unlocked unlocked(batch * m * n * k > blas::kUnlockFlops);
-  for (int64_t i = 0; i < batch; ++i)
-    if (!blas::gemm_bfloat16(m, n, k, left.operand<BFloat16>(i), right.operand<BFloat16>(i), accumulate,
-                             to.data<float>() + i * m * n))
-      return false;  // the first says so, as all are of one size
+  const auto run = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Operand<BFloat16> x = left.operand<BFloat16>(i), y = right.operand<BFloat16>(i);
+      if (to.dtype() == DType::BFloat16) blas::gemm_bfloat16(m, n, k, x, y, nullptr, to.data<BFloat16>() + i * m * n);
+      else blas::gemm_bfloat16(m, n, k, x, y, accumulate, to.data<float>() + i * m * n);
+    }
+  };
+  if (batch > 1 && m * n * k < kCutInside) parallel_for(batch, share_of_batch(m * n * k), run);
+  else run(0, batch);
   return true;
 }
 
@@ -110,8 +120,11 @@ bool bfloat16_products(const Tensor& to, const Tensor& a, const Tensor& b, bool 
 void add_products(const char* op, const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& b,
                   const Scalar& beta, const Scalar& alpha) {
   const DType dtype = compute_dtype(out.dtype());
-  const cpu::Target target(out, dtype);
   const bool read = self.defined() && !beta.equal(0);
+  if (!read && alpha.equal(1) && out.dtype() == DType::BFloat16 && out.contiguous() &&
+      bfloat16_products(out, a, b, false))
+    return;
+  const cpu::Target target(out, dtype);
   if (read && !target.tensor().same(self)) ops::copy_(target.tensor(), self);
   if (alpha.equal(1) && (!read || beta.equal(1)) && bfloat16_products(target.tensor(), a, b, read))
     return target.finish();
@@ -192,13 +205,6 @@ void dot_kernel(const Tensor& out, const Tensor& self, const Tensor& tensor) {
   target.finish();
 }
 
-template <class T>
-void fill_rows(T* out, const T* row, int64_t rows, int64_t columns) {
-  parallel_for(rows, std::max<int64_t>(1, 65536 / std::max<int64_t>(1, columns)), [=](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) std::copy_n(row, columns, out + i * columns);
-  });
-}
-
 /// Whether a weight is the transpose of a row-major matrix, which products take as it stands.
 bool stands_turned(const Tensor& weight, DType dtype) {
   return weight.dim() == 2 && weight.dtype() == dtype && weight.stride(0) == 1 && weight.stride(1) == weight.size(0) &&
@@ -219,27 +225,40 @@ void linear_typed(const Tensor& out, const Tensor& input, const Tensor& weight, 
                 bias.defined() ? bias.data<T>() : nullptr);
 }
 
-/// As bfloat16_products, for the layer: its bias lies in `to` beforehand.
-bool bfloat16_linear(const Tensor& to, const Tensor& input, const Tensor& weight, const Tensor& bias) {
-  const int64_t in = input.size(-1), columns = to.size(-1);
-  if (input.dtype() != DType::BFloat16 || weight.dtype() != DType::BFloat16 || weight.dim() != 2 || in == 0)
+/// As bfloat16_products, for the layer.
+bool bfloat16_linear(const Tensor& out, const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  const int64_t in = input.size(-1), columns = out.size(-1);
+  if (out.dtype() != DType::BFloat16 || input.dtype() != DType::BFloat16 || weight.dtype() != DType::BFloat16 ||
+      weight.dim() != 2 || in == 0)
     return false;
   const int64_t rows = input.numel() / in;
+  if (!blas::worth_bfloat16(rows, columns, in)) return false;
+  const cpu::Target target(out, DType::BFloat16);
   const Tensor x = row_major(input), w = row_major(weight), b = cpu::row_major_or_none(bias, DType::Float32);
   const Unlocked unlocked(rows * in * columns > blas::kUnlockFlops);
-  if (bias.defined()) fill_rows(to.data<float>(), b.data<float>(), rows, columns);
-  return blas::gemm_bfloat16(rows, columns, in, {x.data<BFloat16>(), in}, {w.data<BFloat16>(), in, true},
-                             bias.defined(), to.data<float>());
+  blas::gemm_bfloat16(rows, columns, in, {x.data<BFloat16>(), in}, {w.data<BFloat16>(), in, true},
+                      b.defined() ? b.data<float>() : nullptr, target.data<BFloat16>());
+  target.finish();
+  return true;
 }
 
 void linear_kernel(const Tensor& out, const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  if (bfloat16_linear(out, input, weight, bias)) return;
   const DType dtype = compute_dtype(out.dtype());
   const cpu::Target target(out, dtype);
-  if (bfloat16_linear(target.tensor(), input, weight, bias)) return target.finish();
   const Tensor x = row_major(input, dtype), w = stands_turned(weight, dtype) ? weight : row_major(weight, dtype),
                b = cpu::row_major_or_none(bias, dtype);
   visit_numeric("linear", dtype, [&]<class T>() { linear_typed<T>(target.tensor(), x, w, b); });
   target.finish();
+}
+
+/// A product of bfloat16 operands, of these sizes; undefined where float32 copies are as good.
+Tensor bfloat16_gradient(IntSpan sizes, int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b) {
+  if (!blas::worth_bfloat16(m, n, k)) return {};
+  const Tensor made = empty(sizes, DType::BFloat16);
+  const Unlocked unlocked(m * n * k > blas::kUnlockFlops);
+  blas::gemm_bfloat16(m, n, k, a, b, nullptr, made.data<BFloat16>());
+  return made;
 }
 
 std::tuple<Tensor, Tensor, Tensor> linear_backward_kernel(const Tensor& grad, const Tensor& input, const Tensor& weight,
@@ -247,12 +266,22 @@ std::tuple<Tensor, Tensor, Tensor> linear_backward_kernel(const Tensor& grad, co
   const DType dtype = compute_dtype(grad.dtype());
   const int64_t columns = weight.dim() == 2 ? weight.size(0) : 1, in = weight.size(-1);
   const int64_t rows = product(input.sizes().first(size_t(input.dim() - 1)));
-  const Tensor g = row_major(grad, dtype);
   Tensor grad_input, grad_weight, grad_bias;
   const int64_t ldg = std::max<int64_t>(columns, 1), ldi = std::max<int64_t>(in, 1);
+  if (grad.dtype() == DType::BFloat16 && input.dtype() == grad.dtype() && weight.dtype() == grad.dtype()) {
+    const Tensor gradient = row_major(grad), x = row_major(input), w = row_major(weight);
+    const BFloat16* const g = gradient.data<BFloat16>();
+    if (output_mask & 1)
+      grad_input = bfloat16_gradient(input.sizes(), rows, in, columns, {g, ldg}, {w.data<BFloat16>(), ldi});
+    if (output_mask & 2)
+      grad_weight = bfloat16_gradient(weight.sizes(), columns, in, rows, {g, ldg, true}, {x.data<BFloat16>(), ldi});
+  }
+  const bool input_is_missing = output_mask & 1 && !grad_input.defined(),
+             weight_is_missing = output_mask & 2 && !grad_weight.defined();
+  const Tensor g = input_is_missing || weight_is_missing || output_mask & 4 ? row_major(grad, dtype) : Tensor();
   const bool turned = stands_turned(weight, dtype);
   visit_numeric("linear_backward", dtype, [&]<class T>() {
-    if (output_mask & 1) {
+    if (input_is_missing) {
       grad_input = empty(input.sizes(), dtype);
       const Tensor w = turned ? weight : row_major(weight, dtype);
       const Unlocked unlocked(rows * in * columns > blas::kUnlockFlops);
@@ -260,7 +289,7 @@ std::tuple<Tensor, Tensor, Tensor> linear_backward_kernel(const Tensor& grad, co
         blas::gemm<T>(rows, in, columns, T(1), {g.data<T>(), ldg}, {w.data<T>(), turned ? ldg : ldi, turned}, T(0),
                       grad_input.data<T>(), ldi);
     }
-    if (output_mask & 2) {
+    if (weight_is_missing) {
       grad_weight = turned ? empty_strided(weight.sizes(), weight.strides(), dtype) : empty(weight.sizes(), dtype);
       const Tensor x = row_major(input, dtype);
       const Unlocked unlocked(rows * in * columns > blas::kUnlockFlops);

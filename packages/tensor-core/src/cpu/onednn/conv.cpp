@@ -1,4 +1,4 @@
-// float32 convolution by oneDNN: descriptors, a cache of primitives, and the pieces that they compute.
+// Convolution by oneDNN: descriptors, a cache of primitives, and the pieces that they compute.
 #include "cpu/onednn/conv.h"
 
 #ifdef TAEDA_WITH_ONEDNN
@@ -31,15 +31,16 @@ struct Key {
   ConvPlan shape;
   Pass pass;
   bool bias;
+  memory::data_type type;  // of the activations and weights
   int threads;
   friend bool operator==(const Key& a, const Key& b) {
-    return a.shape == b.shape && a.pass == b.pass && a.bias == b.bias && a.threads == b.threads;
+    return a.shape == b.shape && a.pass == b.pass && a.bias == b.bias && a.type == b.type && a.threads == b.threads;
   }
 };
 struct KeyHash {
   size_t operator()(const Key& key) const noexcept {
     const auto* words = reinterpret_cast<const uint64_t*>(&key.shape);
-    uint64_t hash = uint64_t(key.pass) * 4 + key.bias + uint64_t(key.threads) * 64;
+    uint64_t hash = uint64_t(key.pass) * 4 + key.bias + uint64_t(key.type) * 16 + uint64_t(key.threads) * 1024;
     for (size_t i = 0; i < sizeof key.shape / 8; ++i)
       hash = (hash ^ words[i]) * 0x9E3779B97F4A7C15ull, hash ^= hash >> 29;
     return size_t(hash);
@@ -63,7 +64,6 @@ bool is_deep(const ConvPlan& s) { return s.d > 1 || s.kd > 1 || s.od > 1; }
 
 Descriptors describe_conv(const Key& key) {
   const ConvPlan& s = key.shape;
-  const auto f32 = memory::data_type::f32;
   Descriptors d;
   const bool deep = is_deep(s);
   memory::dims x{s.n, s.c}, y{s.n, s.o}, weights{s.o / s.groups, s.c / s.groups};
@@ -76,12 +76,14 @@ Descriptors describe_conv(const Key& key) {
   add(x, s.d, s.h, s.w);
   add(y, s.od, s.oh, s.ow);
   add(weights, s.kd, s.kh, s.kw);
-  d.x = memory::desc(x, f32, deep ? Tag::ndhwc : Tag::nhwc);
-  d.y = memory::desc(y, f32, deep ? Tag::ndhwc : Tag::nhwc);
-  d.weights = memory::desc(weights, f32, Tag::any);
+  d.x = memory::desc(x, key.type, deep ? Tag::ndhwc : Tag::nhwc);
+  d.y = memory::desc(y, key.type, deep ? Tag::ndhwc : Tag::nhwc);
+  // Gradients of parameters are sums over all pixels of all pieces.
+  const auto type = key.pass == Pass::Weights ? memory::data_type::f32 : key.type;
+  d.weights = memory::desc(weights, type, Tag::any);
   d.user_weights =
-      memory::desc(weights, f32, s.groups > 1 ? (deep ? Tag::goidhw : Tag::goihw) : (deep ? Tag::oidhw : Tag::oihw));
-  d.bias = key.bias ? memory::desc({s.o}, f32, Tag::x) : memory::desc();
+      memory::desc(weights, type, s.groups > 1 ? (deep ? Tag::goidhw : Tag::goihw) : (deep ? Tag::oidhw : Tag::oihw));
+  d.bias = key.bias ? memory::desc({s.o}, memory::data_type::f32, Tag::x) : memory::desc();
   add(d.strides, s.sd, s.sh, s.sw);
   add(d.dilates, s.dd - 1, s.dh - 1, s.dw - 1);
   add(d.padding_low, s.pd, s.ph, s.pw);
@@ -114,8 +116,9 @@ std::shared_ptr<const Plan> make_plan(const Key& key) {
   const auto algorithm = dnnl::algorithm::convolution_direct;
   const dnnl::convolution_forward::primitive_desc forward(
       engine(), key.pass == Pass::Forward ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training,
-      algorithm, d.x, d.weights, key.pass == Pass::Data ? memory::desc() : d.bias, d.y, d.strides, d.dilates,
-      d.padding_low, d.padding_high, attributes());
+      algorithm, d.x, memory::desc(d.weights.get_dims(), key.type, Tag::any),
+      key.pass == Pass::Data ? memory::desc() : d.bias, d.y, d.strides, d.dilates, d.padding_low, d.padding_high,
+      attributes());
   auto plan = std::make_shared<Plan>();
   plan->x = d.x;
   plan->y = d.y;
@@ -176,14 +179,8 @@ std::shared_ptr<const Plan> plan_of(const Key& key) {
   return plan;
 }
 
-Key key_of(const ConvPlan& shape, Pass pass, bool bias, int threads) {
-  Key key{};
-  key.shape = shape;
-  key.pass = pass;
-  key.bias = bias;
-  key.threads = threads;
-  return key;
-}
+template <class T>
+constexpr memory::data_type type_of = std::is_same_v<T, BFloat16> ? memory::data_type::bf16 : memory::data_type::f32;
 
 memory wrap(const memory::desc& desc, const void* data) { return memory(desc, engine(), const_cast<void*>(data)); }
 
@@ -277,8 +274,13 @@ struct Prepared {
 /// One pass over all pieces.
 class Passage {
  public:
-  Passage(const ConvPlan& shape, Pass pass, bool bias)
-      : shape_(shape), pass_(pass), bias_(bias), fixed_(deterministic()), pieces_(pieces_of(shape, pass, fixed_)) {}
+  Passage(const ConvPlan& shape, Pass pass, bool bias, memory::data_type type)
+      : shape_(shape),
+        pass_(pass),
+        bias_(bias),
+        type_(type),
+        fixed_(deterministic()),
+        pieces_(pieces_of(shape, pass, fixed_)) {}
   /// False where oneDNN has no fast routine; nothing is computed then.
   bool prepare(Weights* weights) {
     if (prepare_pieces(weights)) return true;
@@ -316,7 +318,7 @@ class Passage {
   bool prepare_pieces(Weights* weights) {
     for (const Piece& piece : pieces_) {
       if (find(piece.plan)) continue;
-      auto plan = plan_of(key_of(piece.plan, pass_, bias_, fixed_ ? 1 : num_threads()));
+      auto plan = plan_of({piece.plan, pass_, bias_, type_, fixed_ ? 1 : num_threads()});
       if (!plan->fast) return false;
       Prepared& made = prepared_.emplace_back(Prepared{piece.plan, std::move(plan), {}, {}});
       if (weights) made.weights = weights->in_layout(made.plan->weights, made.plan->user_weights, made.space);
@@ -331,16 +333,19 @@ class Passage {
 
   ConvPlan shape_;
   Pass pass_;
-  bool bias_, fixed_;
+  bool bias_;
+  memory::data_type type_;
+  bool fixed_;
   std::vector<Piece> pieces_;
   std::vector<Prepared> prepared_;  // a handful of shapes
 };
 
 }  // namespace
 
-bool conv_forward(const ConvPlan& shape, const float* x, Weights& weight, const float* bias, float* y) {
+template <class T>
+bool conv_forward(const ConvPlan& shape, const T* x, Weights& weight, const float* bias, T* y) {
   return guarded(is_deep(shape) ? "conv3d" : "conv2d", [&] {
-    Passage passage(shape, Pass::Forward, bias != nullptr);
+    Passage passage(shape, Pass::Forward, bias != nullptr, type_of<T>);
     if (!passage.prepare(&weight)) return false;
     passage.run([&](int64_t, const Piece& piece, const Prepared& by) {
       std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, wrap(by.plan->x, x + piece.x)},
@@ -353,9 +358,10 @@ bool conv_forward(const ConvPlan& shape, const float* x, Weights& weight, const 
   });
 }
 
-bool conv_backward_data(const ConvPlan& shape, const float* grad, Weights& weight, float* grad_x) {
+template <class T>
+bool conv_backward_data(const ConvPlan& shape, const T* grad, Weights& weight, T* grad_x) {
   return guarded(is_deep(shape) ? "conv3d_backward" : "conv2d_backward", [&] {
-    Passage passage(shape, Pass::Data, false);
+    Passage passage(shape, Pass::Data, false, type_of<T>);
     if (!passage.prepare(&weight)) return false;
     passage.run([&](int64_t, const Piece& piece, const Prepared& by) {
       passage.execute(by, {{DNNL_ARG_DIFF_SRC, wrap(by.plan->x, grad_x + piece.x)},
@@ -366,10 +372,10 @@ bool conv_backward_data(const ConvPlan& shape, const float* grad, Weights& weigh
   });
 }
 
-bool conv_backward_weights(const ConvPlan& shape, const float* x, const float* grad, float* grad_weight,
-                           float* grad_bias) {
+template <class T>
+bool conv_backward_weights(const ConvPlan& shape, const T* x, const T* grad, float* grad_weight, float* grad_bias) {
   return guarded(is_deep(shape) ? "conv3d_backward" : "conv2d_backward", [&] {
-    Passage passage(shape, Pass::Weights, grad_bias != nullptr);
+    Passage passage(shape, Pass::Weights, grad_bias != nullptr, type_of<T>);
     if (!passage.prepare(nullptr)) return false;
     // The first piece writes the result, the others numbers that are added to it in the order of the pieces.
     const auto size = size_t(shape.o * (shape.c / shape.groups) * shape.kernel());
@@ -404,8 +410,27 @@ bool conv_backward_weights(const ConvPlan& shape, const float* x, const float* g
 
 #else
 namespace taeda::onednn {
-bool conv_forward(const infer::ConvPlan&, const float*, Weights&, const float*, float*) { return false; }
-bool conv_backward_data(const infer::ConvPlan&, const float*, Weights&, float*) { return false; }
-bool conv_backward_weights(const infer::ConvPlan&, const float*, const float*, float*, float*) { return false; }
+template <class T>
+bool conv_forward(const infer::ConvPlan&, const T*, Weights&, const float*, T*) {
+  return false;
+}
+template <class T>
+bool conv_backward_data(const infer::ConvPlan&, const T*, Weights&, T*) {
+  return false;
+}
+template <class T>
+bool conv_backward_weights(const infer::ConvPlan&, const T*, const T*, float*, float*) {
+  return false;
+}
 }  // namespace taeda::onednn
 #endif
+
+namespace taeda::onednn {
+#define TAEDA_INSTANTIATE(T)                                                                   \
+  template bool conv_forward<T>(const infer::ConvPlan&, const T*, Weights&, const float*, T*); \
+  template bool conv_backward_data<T>(const infer::ConvPlan&, const T*, Weights&, T*);         \
+  template bool conv_backward_weights<T>(const infer::ConvPlan&, const T*, const T*, float*, float*);
+TAEDA_INSTANTIATE(float)
+TAEDA_INSTANTIATE(BFloat16)
+#undef TAEDA_INSTANTIATE
+}  // namespace taeda::onednn

@@ -11,6 +11,7 @@
 #include "cpu/one_thread.h"
 #include "cpu/onednn/engine.h"
 #include "core/quiet.h"
+#include "taeda/elementwise.h"
 
 namespace taeda::onednn {
 namespace {
@@ -97,19 +98,33 @@ void store(const float* from, int64_t m, int64_t n, bool accumulate, float* c, i
   }
 }
 
-/// c = a @ b, c += a @ b or c = row + a @ b by the plan of `key`, which is for a dense c.
-bool execute(Key key, const memory::desc* layout, const void* a, const void* b, const float* row, float* c,
-             int64_t ldc) {
+/// The same, rounded.
+void store(const float* from, int64_t m, int64_t n, bool, BFloat16* c, int64_t ldc) {
+  const int64_t steps[] = {sizeof(BFloat16), sizeof(float)};
+  const bool whole = ldc == n;
+  for (int64_t i = 0; i < (whole ? 1 : m); ++i) {
+    char* const pointers[] = {reinterpret_cast<char*>(c + i * ldc),
+                              reinterpret_cast<char*>(const_cast<float*>(from + i * n))};
+    convert_elements(DType::BFloat16, DType::Float32, pointers, steps, whole ? m * n : n);
+  }
+}
+
+/// c = a @ b, c += a @ b or c = row + a @ b by the plan of `key`, which is for a dense float32 c.
+template <class C>
+bool execute(Key key, const memory::desc* layout, const void* a, const void* b, const float* row, C* c, int64_t ldc) {
   try {
     // brgemm writes dense results only: a part of a larger matrix goes through a block of its own.
-    const bool dense = ldc == key.n, accumulate = key.accumulate;
+    constexpr bool rounded = std::is_same_v<C, BFloat16>;
+    const bool dense = !rounded && ldc == key.n, accumulate = key.accumulate;
     key.accumulate = accumulate && dense;
     const Plan& plan = plan_of(key, layout);
     if (plan.by_gemm && !key.halves) return false;
     std::optional<Quiet> quiet;
     if (plan.by_gemm) quiet.emplace();
     const Scratch scratch(plan.scratch), block(dense ? memory::desc() : plan.c);
-    float* const to = dense ? c : static_cast<float*>(block.data());
+    float* to = static_cast<float*>(block.data());
+    if constexpr (!rounded)
+      if (dense) to = c;
     std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, memory(plan.a, engine(), const_cast<void*>(a))},
                                               {DNNL_ARG_WEIGHTS, memory(plan.b, engine(), const_cast<void*>(b))},
                                               {DNNL_ARG_DST, memory(plan.c, engine(), to)},
@@ -132,6 +147,11 @@ bool matmul(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, bool t
 bool matmul(int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda, bool ta, const BFloat16* b, int64_t ldb,
             bool tb, bool accumulate, float* c, int64_t ldc) {
   return execute({m, n, k, lda, ldb, ta, tb, accumulate, false, true}, nullptr, a, b, nullptr, c, ldc);
+}
+
+bool matmul(int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda, bool ta, const BFloat16* b, int64_t ldb,
+            bool tb, const float* row, BFloat16* c, int64_t ldc) {
+  return execute({m, n, k, lda, ldb, ta, tb, false, row != nullptr, true}, nullptr, a, b, row, c, ldc);
 }
 
 struct Packed::State {
@@ -180,8 +200,10 @@ bool has_bfloat16() {
       Plan plan;
       plan.a = plan.b = matrix(64, 64, 64, false, memory::data_type::bf16);
       plan.c = matrix(64, 64, 64, false);
-      // Elsewhere oneDNN has reference loops only, slower than products of float32 copies.
-      return std::strstr(describe(plan, false).impl_info_str(), "bf16") != nullptr;
+      // Elsewhere oneDNN has reference loops only, slower than products of float32 copies. Names of kernels say
+      // "bf16" for its instructions on vectors, "amx" for those on tiles.
+      const char* const name = describe(plan, false).impl_info_str();
+      return std::strstr(name, "bf16") || std::strstr(name, "amx");
     } catch (const dnnl::error&) {
       return false;
     }
@@ -200,6 +222,10 @@ Packed::~Packed() = default;
 bool Packed::multiply(int64_t, const float*, int64_t, bool, const float*, float*, int64_t) const { return false; }
 bool matmul(int64_t, int64_t, int64_t, const BFloat16*, int64_t, bool, const BFloat16*, int64_t, bool, bool, float*,
             int64_t) {
+  return false;
+}
+bool matmul(int64_t, int64_t, int64_t, const BFloat16*, int64_t, bool, const BFloat16*, int64_t, bool, const float*,
+            BFloat16*, int64_t) {
   return false;
 }
 bool has_bfloat16() { return false; }

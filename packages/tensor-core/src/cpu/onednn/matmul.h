@@ -17,6 +17,9 @@ bool matmul(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, bool t
 /// The same for bfloat16 operands, summed in float32.
 bool matmul(int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda, bool ta, const BFloat16* b, int64_t ldb,
             bool tb, bool accumulate, float* c, int64_t ldc);
+/// ... and rounded at the end.
+bool matmul(int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda, bool ta, const BFloat16* b, int64_t ldb,
+            bool tb, const float* row, BFloat16* c, int64_t ldc);
 /// A right operand that is laid out once for products of many rows, or of a few rows many times.
 class Packed {
  public:

@@ -50,18 +50,19 @@ dnnl::memory Weights::in_layout(const dnnl::memory::desc& wanted, const dnnl::me
   const auto wrap = [](const dnnl::memory::desc& desc, void* data) { return dnnl::memory(desc, engine(), data); };
   for (const auto& one : packed_)
     if (one->desc == wanted) return wrap(wanted, one->bytes->data);
-  if (!plain_.defined()) plain_ = cpu::row_major(given_, DType::Float32);
+  const DType dtype = wanted.get_data_type() == dnnl::memory::data_type::bf16 ? DType::BFloat16 : DType::Float32;
+  if (!plain_.defined() || plain_.dtype() != dtype) plain_ = cpu::row_major(given_, dtype);
   const bool as_it_is = wanted == plain;
-  if (as_it_is && (plain_.same(given_) || !frozen_)) return wrap(plain, plain_.data<float>());
+  if (as_it_is && (plain_.same(given_) || !frozen_)) return wrap(plain, plain_.bytes());
   count_derivation();
   if (!frozen_) {
     space = std::make_unique<Scratch>(wanted);
-    reorder(plain, plain_.data<float>(), wanted, space->data());
+    reorder(plain, plain_.bytes(), wanted, space->data());
     return wrap(wanted, space->data());
   }
   const auto made = std::make_shared<Packed>(Packed{wanted, new_storage(wanted.get_size(), Device{})});
-  if (as_it_is) std::memcpy(made->bytes->data, plain_.data<float>(), wanted.get_size());
-  else reorder(plain, plain_.data<float>(), wanted, made->bytes->data);
+  if (as_it_is) std::memcpy(made->bytes->data, plain_.bytes(), wanted.get_size());
+  else reorder(plain, plain_.bytes(), wanted, made->bytes->data);
   packed_.push_back(made);
   fresh_ = true;
   return wrap(wanted, made->bytes->data);

@@ -24,15 +24,15 @@ class Weights {
   void keep();
 
 #ifdef TAEDA_WITH_ONEDNN
-  /// float32 in the layout `wanted`; `plain` describes row-major weights. Valid as long as this and, where nothing is
-  /// kept, `space`, which is then filled.
+  /// In the layout and dtype of `wanted`; `plain` describes row-major weights of that dtype. Valid as long as this and,
+  /// where nothing is kept, `space`, which is then filled.
   dnnl::memory in_layout(const dnnl::memory::desc& wanted, const dnnl::memory::desc& plain,
                          std::unique_ptr<Scratch>& space);
 #endif
 
  private:
   const Tensor& given_;
-  Tensor plain_;  // row-major float32, once needed
+  Tensor plain_;  // row-major in the dtype that is computed in, once needed
   uint32_t version_ = 0;
   bool frozen_, fresh_ = false;
   std::vector<std::shared_ptr<const Packed>> packed_;
