@@ -136,3 +136,49 @@ def test_helpers_that_libraries_continue_with():
     assert functional._autograd_grad((taeda.ones(2),), (x,)) == (None,)
     (found,) = functional._autograd_grad((x * 3, taeda.ones(2)), (x,), (taeda.ones(2), taeda.ones(2)))
     assert found.tolist() == [3.0, 3.0]
+
+
+Z = [1 + 2j, -0.5 + 0.25j]
+
+
+def test_jacobian_of_complex_numbers():
+    z = np.asarray(Z)
+    forward = {"vectorize": True, "strategy": "forward-mode"}
+    x = taeda.tensor(Z, dtype=taeda.complex128)
+    cases = [  # function, derivative by the real part, gradient d/dRe + i d/dIm of the result's real part
+        (lambda t: t**3, 3 * z**2, np.conj(3 * z**2)),
+        (lambda t: (t * t.conj()).real, 2 * z.real, 2 * z),
+        (lambda t: t.real * t, 2 * z.real + 1j * z.imag, 2 * z.real),
+    ]
+    for f, by_real, gradient in cases:
+        found = jacobian(f, x, **forward)
+        assert found.dtype == f(x).dtype
+        close(found, np.diag(by_real))
+        close(jacobian(f, x, vectorize=True), np.diag(gradient))
+    with pytest.raises(RuntimeError, match="real scalar"):
+        jacobian(cases[0][0], x)
+    both = jacobian(lambda a, b: (a.sum() * b, a.real), (x, tensor([2.0])), **forward)
+    assert [[tuple(part.shape) for part in row] for row in both] == [[(1, 2), (1, 1)], [(2, 2), (2, 1)]]
+    close(both[0][0], [[2, 2]])
+    close(both[0][1], [[z.sum()]])
+    close(both[1][0], np.eye(2))
+    close(both[1][1], np.zeros((2, 1)))
+
+
+def test_hessian_of_complex_numbers():
+    z = taeda.tensor([1 + 2j], dtype=taeda.complex128)
+    # The gradient of |z|^2 Re z is |z|^2 + 2 z Re z: by the real part 2 Re z + 2 z + 2 Re z.
+    found = hessian(
+        lambda t: ((t * t.conj()).real * t.real).sum(),
+        z,
+        vectorize=True,
+        outer_jacobian_strategy="forward-mode",
+    )
+    close(found, [[6 + 4j]])
+
+
+def test_jacobian_of_complex_numbers_is_differentiable():
+    z = taeda.tensor([1 + 2j], dtype=taeda.complex128, requires_grad=True)
+    found = jacobian(lambda t: t**3, z, create_graph=True, vectorize=True, strategy="forward-mode")
+    found.real.sum().backward()
+    close(z.grad, np.conj(6 * np.asarray([1 + 2j])))

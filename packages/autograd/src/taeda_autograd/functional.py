@@ -122,7 +122,7 @@ def _construct_standard_basis_for(
 
 
 def _check_strategy(name: str, strict: bool, vectorize: bool, *strategies: str) -> None:
-    """What PyTorch refuses of the ways to compute; here all of them are one, whose results are the same."""
+    """What PyTorch refuses of the ways to compute, whose results are the same but for complex numbers."""
     for strategy in strategies:
         if strategy not in ("forward-mode", "reverse-mode"):
             raise ValueError(
@@ -149,8 +149,11 @@ def jacobian(
         inputs: Tensor or tuple of tensors.
         create_graph: Make the result differentiable.
         strict: RuntimeError when an output does not depend on an input, instead of zeros.
-        vectorize: Accepted; not together with `strict`.
-        strategy: Accepted; 'forward-mode' only with `vectorize`.
+        vectorize: Not together with `strict`; complex outputs need it.
+        strategy: 'forward-mode', only with `vectorize`, or 'reverse-mode'.
+
+    Of complex numbers 'reverse-mode' gives the gradients of each output, which are conjugate derivatives,
+    'forward-mode' the derivatives of the outputs by the real parts of the inputs.
 
     Returns:
         A tensor for one input and one output, else a tuple over outputs (of tuples over inputs).
@@ -158,14 +161,18 @@ def jacobian(
     _check_strategy("jacobian", strict, vectorize, strategy)
     with enable_grad():
         single_in, inputs, single_out, outputs = _call(func, inputs, create_graph, "jacobian")
+        if strategy == "forward-mode" and any(x.is_complex() for x in (*inputs, *outputs)):
+            parts = _forward_jacobian(inputs, outputs, create_graph)
+            return _like(single_out, tuple(_like(single_in, part) for part in parts))
         rows = []
         for output in outputs:
             flat = output.reshape(-1)
+            weights = (flat.new_ones(()),) if vectorize else None
             columns: list[list[Tensor]] = [[] for _ in inputs]
             for i in range(flat.numel()):
                 for column, g in zip(
                     columns,
-                    _gradients((flat[i],), inputs, None, create_graph, strict, "jacobian"),
+                    _gradients((flat[i],), inputs, weights, create_graph, strict, "jacobian"),
                     strict=True,
                 ):
                     column.append(g)
@@ -176,6 +183,24 @@ def jacobian(
             ]
             rows.append(_like(single_in, tuple(made)))
     return _like(single_out, tuple(rows))
+
+
+def _forward_jacobian(inputs: tuple, outputs: tuple, create_graph: bool) -> list[tuple]:
+    """Per output the derivatives by each input: one direction after the other, each as `jvp` differentiates twice."""
+    weights = tuple(zeros_like(o).requires_grad_() for o in outputs)
+    backward = _gradients(outputs, inputs, weights, True, False, "jacobian")
+    sizes = tuple(x.numel() for x in inputs)
+    units = _construct_standard_basis_for(inputs, sizes)
+    columns = []
+    for i in range(sum(sizes)):
+        direction = tuple(unit[i].reshape(x.shape) for unit, x in zip(units, inputs, strict=True))
+        columns.append(_gradients(backward, weights, direction, create_graph, False, "jacobian"))
+    parts = []
+    for k, output in enumerate(outputs):
+        flat = stack([c[k] for c in columns], -1) if columns else output.new_zeros((*output.shape, 0))
+        pieces = flat.split(sizes, -1)
+        parts.append(tuple(p.reshape((*output.shape, *x.shape)) for p, x in zip(pieces, inputs, strict=True)))
+    return parts
 
 
 def hessian(
@@ -193,8 +218,7 @@ def hessian(
         inputs: Tensor or tuple of tensors.
         create_graph: Make the result differentiable.
         strict: RuntimeError when the function does not depend on an input, instead of zeros.
-        vectorize: Accepted; not together with `strict`.
-        outer_jacobian_strategy: Accepted; 'forward-mode' only with `vectorize`.
+        vectorize, outer_jacobian_strategy: As `vectorize` and `strategy` of `jacobian`, for the second derivative.
     """
     _check_strategy("hessian", strict, vectorize, outer_jacobian_strategy)
     single, _ = _tuple(inputs, "hessian: argument 'inputs'")
@@ -205,7 +229,7 @@ def hessian(
             raise RuntimeError("hessian: 'func' must return a tensor of one element")
         return _like(single, _gradients((output.reshape(()),), xs, None, True, strict, "hessian"))
 
-    return jacobian(gradient, inputs, create_graph, strict)
+    return jacobian(gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
 
 
 def hvp(
