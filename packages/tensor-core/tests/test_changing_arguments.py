@@ -1,6 +1,7 @@
 """Arguments whose conversion runs Python code that changes the arguments themselves."""
 
 import contextlib
+import threading
 
 import numpy as np
 import pytest
@@ -163,5 +164,23 @@ def test_sequences_that_never_end_are_read_as_far_as_they_say():
 
 def test_sequences_that_never_reach_a_number_are_refused():
     for read in (taeda.tensor, taeda.as_tensor, lambda s: taeda.ones(2, 2)[s]):
-        with pytest.raises(RecursionError):
+        with pytest.raises(ValueError, match="nested more than 64 deep"):
             read(_Items(None, 1))
+    assert taeda.tensor(_Items(_Items(taeda.ones(2), 1), 1)).tolist() == [[[1.0, 1.0]]]
+
+
+def test_endless_sequences_are_refused_on_the_small_stack_of_a_thread():
+    found = []
+
+    def read():
+        try:
+            taeda.tensor(_Items(None, 1))
+        except ValueError as error:
+            found.append(str(error))
+
+    before = threading.stack_size(128 * 1024)
+    thread = threading.Thread(target=read)
+    thread.start()
+    threading.stack_size(before)
+    thread.join()
+    assert found == ["tensor: argument 'data' is nested more than 64 deep"]

@@ -98,6 +98,10 @@ class Looks {
   uint32_t items_ = 0;
 };
 
+void check_depth(size_t depth) {
+  check(depth <= size_t(kMaxDims), ErrorKind::Value, "tensor: argument 'data' is nested more than ", kMaxDims, " deep");
+}
+
 /// Shape and dtype of nested sequences, found before anything is allocated.
 struct Scan {
   Shape sizes;
@@ -108,8 +112,7 @@ struct Scan {
     // Nothing here runs Python code, so the items stay where they are.
     for (PyObject* o = data; is_nested(o); o = PySequence_Fast_GET_ITEM(o, 0)) {
       sizes.push_back(PySequence_Fast_GET_SIZE(o));
-      check(sizes.size() <= size_t(kMaxDims), ErrorKind::Value, "tensor: argument 'data' is nested more than ",
-            kMaxDims, " deep");
+      check_depth(sizes.size());
       if (PySequence_Fast_GET_SIZE(o) == 0) break;
     }
     visit(data, 0);
@@ -178,10 +181,11 @@ T* fill(PyObject* o, IntSpan sizes, T* to, Looks& looks) {
 
 /// A sequence whose items are arrays or tensors: each is converted, then they are stacked.
 Tensor stacked(PyObject* data, std::optional<DType> dtype) {
-  struct Depth {  // an item may be made anew each time that it is asked for
-    Depth() { ensure(Py_EnterRecursiveCall(" while a sequence was read") == 0); }
-    ~Depth() { Py_LeaveRecursiveCall(); }
-  } depth;
+  thread_local size_t depth = 0;
+  struct Level {  // an item may be made anew each time that it is asked for
+    Level() { check_depth(depth + 1), ++depth; }
+    ~Level() { --depth; }
+  } level;
   std::vector<Tensor> items;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(data); ++i) {
     const Object held = share(PySequence_Fast_GET_ITEM(data, i));  // its conversion may change the list
