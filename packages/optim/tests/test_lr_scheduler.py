@@ -257,6 +257,21 @@ def test_restarts_go_on_from_a_fraction_of_an_epoch(make):
     assert one.T_cur == other.T_cur == 2.5
 
 
+def test_the_place_between_restarts_can_be_set(make):
+    scheduler = lrs.CosineAnnealingWarmRestarts(optimizer_of(make), 4, 2)
+    base = scheduler.base_lrs[0]
+    scheduler.T_cur, scheduler.T_i = 6, 8
+    scheduler.last_epoch = 10
+    assert (scheduler.T_cur, scheduler.T_i) == (6, 8)
+    assert scheduler.get_lr()[0] == pytest.approx(base * (1 + math.cos(math.pi * 6 / 8)) / 2)
+    scheduler.step()
+    assert (scheduler.T_cur, scheduler.T_i, scheduler.last_epoch) == (7, 8, 11)
+    scheduler.step()
+    assert (scheduler.T_cur, scheduler.T_i) == (0, 16) and scheduler.get_last_lr()[0] == base
+    scheduler.step(5.5)
+    assert (scheduler.T_cur, scheduler.T_i, scheduler.last_epoch) == (1.5, 8, 5)
+
+
 @pytest.mark.parametrize(
     "again",
     [

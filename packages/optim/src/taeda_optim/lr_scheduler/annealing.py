@@ -61,19 +61,24 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                     f"CosineAnnealingWarmRestarts: argument '{name}' must be a positive int, found {value!r}"
                 )
         self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
+        # Steps since the last restart, and the length of the period under way.
+        self.T_cur, self.T_i = self._place(last_epoch)
         super().__init__(optimizer, last_epoch)
 
-    @property
-    def T_cur(self) -> float:
-        """Steps since the last restart."""
-        return self._place(self.last_epoch)[0]
-
-    @property
-    def T_i(self) -> int:
-        """Length of the period under way."""
-        return self._place(self.last_epoch)[1]
+    def _go(self, epoch: float | None = None) -> None:  # type: ignore[override]
+        if epoch is not None:
+            self.T_cur, self.T_i = self._place(epoch)
+        else:
+            self.T_cur += 1
+            if self.T_cur >= self.T_i:
+                self.T_cur -= self.T_i
+                self.T_i *= self.T_mult
+        super()._go(epoch)  # type: ignore[arg-type]
+        self.last_epoch = math.floor(self.last_epoch)  # the fraction stands in T_cur
 
     def _place(self, step: float) -> tuple[float, int]:
+        if step < 0:
+            return step, self.T_0
         if self.T_mult == 1:
             return step % self.T_0, self.T_0
         period, at = self.T_0, step
@@ -83,13 +88,10 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return at, period
 
     def rate(self, step: float, base: float) -> float:
-        at, period = self._place(step)
+        at, period = (self.T_cur, self.T_i) if step == self.last_epoch else self._place(step)
         return self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * at / period)) / 2
-
-    def state_dict(self) -> dict[str, Any]:
-        whole = math.floor(self.last_epoch)  # as PyTorch has it; the fraction stands in T_cur
-        return {**super().state_dict(), "last_epoch": whole, "T_cur": self.T_cur, "T_i": self.T_i}
 
     def _take(self, state: dict[str, Any]) -> None:
         super()._take(state)
-        self.last_epoch += state.get("T_cur", 0) % 1
+        if "T_cur" not in state:
+            self.T_cur, self.T_i = self._place(self.last_epoch)
