@@ -497,3 +497,36 @@ def test_of_several_ellipses_the_first_stands_for_dimensions():
     assert x[..., None, ...].shape == (2, 3, 4, 1) and x[0, ..., ..., 1].tolist() == x[0, :, 1].tolist()
     x[..., 0, ...] = 5.0
     assert (x[:, :, 0] == 5).all() and (x[:, :, 1] != 5).any()
+
+
+@pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "amax", "amin"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize("include_self", [True, False])
+def test_slices_that_meet(reduce, dtype, dim, include_self):
+    """An index that is spread to whole slices, as sums over a graph's edges use it, against NumPy slice by slice."""
+    rng = np.random.default_rng(dim)
+    sizes, count = [4, 5, 9], 23
+    target = rng.integers(-3, 4, sizes).astype(dtype)
+    sizes[dim] = count
+    source = rng.integers(-3, 4, sizes).astype(dtype)
+    if "float" in dtype:
+        source.flat[::37] = np.nan
+    places = rng.integers(0, target.shape[dim], count)
+    expected = np.moveaxis(target.copy(), dim, 0)
+    joined = {"sum": np.add, "mean": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}[
+        reduce
+    ]
+    for place in range(expected.shape[0]):
+        slices = [np.moveaxis(source, dim, 0)[i] for i in np.flatnonzero(places == place)]
+        slices = ([expected[place].copy()] if include_self or not slices else []) + slices
+        made = joined.reduce(slices, axis=0)
+        if reduce == "mean":
+            made = made // len(slices) if "int" in dtype else made / len(slices)
+        expected[place] = made
+    shape = [1, 1, 1]
+    shape[dim] = count
+    index = taeda.tensor(places).reshape(shape).expand(*source.shape)
+    for given in (taeda.tensor(source), taeda.tensor(source.T.copy()).permute(2, 1, 0)):
+        found = taeda.tensor(target).scatter_reduce(dim, index, given, reduce, include_self=include_self)
+        np.testing.assert_allclose(found.numpy(), np.moveaxis(expected, 0, dim), rtol=1e-6)

@@ -320,6 +320,9 @@ def test_products_of_few_bits():
     a, b = tc.arange(-6, 6).reshape(3, 4).to(tc.int8), tc.arange(8).reshape(4, 2).to(tc.int8)
     assert tc._int_mm(a, b).dtype is tc.int32
     assert tc._int_mm(a, b).tolist() == (a.double() @ b.double()).tolist()
+    least, most = (tc.full(shape, -128, dtype=tc.int8) for shape in ((2, 3001), (3001, 3)))
+    assert tc._int_mm(least, most).tolist() == [[3001 * 128**2] * 3] * 2
+    assert tc._int_mm(a[:, :0], b[:0]).tolist() == [[0] * b.shape[1]] * a.shape[0]
     x, y = (
         tc.arange(6.0).reshape(2, 3).to(tc.float8_e4m3fn),
         tc.arange(6.0).reshape(3, 2).to(tc.float8_e4m3fn),

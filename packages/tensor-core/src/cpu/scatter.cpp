@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "cpu/arith.h"
 #include "cpu/indexing.h"
+#include "cpu/prepare.h"
 #include "infer/dims.h"
 #include "taeda/elementwise.h"
 #include "taeda/interrupt.h"
@@ -176,41 +178,85 @@ struct ScatterReduction {
   const char* values;
   int64_t* seen;  // null where nothing is counted
 };
+/// Calls `body` with the function that joins two elements of a dtype.
+template <class Body>
+void visit_joined(const ScatterReduction& how, const Body& body) {
+  if (how.sum) body([](auto a, auto b) { return plus(a, b); });
+  else if (how.prod) body([](auto a, auto b) { return times(a, b); });
+  else if (how.largest) body([](auto a, auto b) { return exceeds(b, a) ? b : a; });
+  else body([](auto a, auto b) { return (b != b) | ((a == a) & exceeds(a, b)) ? b : a; });
+}
 template <class T, class V>
 void reduce_visits(const ScatterReduction& how, std::span<const Visit> visits) {
-  const auto each = [&](const auto& joined) {
+  visit_joined(how, [&](const auto& joined) {
     for (const auto [place, at] : visits) {
       T& into = reinterpret_cast<T*>(how.target)[place];
       const T value = T(reinterpret_cast<const V*>(how.values)[at]);
       into = how.seen && how.seen[place]++ == 0 ? value : joined(into, value);
     }
-  };
-  if (how.sum) each([](T a, T b) { return plus(a, b); });
-  else if (how.prod) each([](T a, T b) { return times(a, b); });
-  else if (how.largest) each([](T a, T b) { return exceeds(b, a) ? b : a; });
-  else each([](T a, T b) { return b != b || (a == a && exceeds(a, b)) ? b : a; });
+  });
 }
-/// The same for an index that is spread from one dimension to the others: whole slices meet.
-void reduce_slices(const ScatterReduction& how, const Tensor& to, int64_t dim, const Tensor& index,
-                   const Tensor& source) {
-  std::vector<int64_t> counts(size_t(to.size(dim)), how.seen ? how.seen[0] : 1);
-  for (int64_t i = 0; i < index.size(dim); ++i) {
-    poll_signals();
-    const int64_t given = index.data<int64_t>()[i * index.stride(dim)];
-    const int64_t place = given < 0 ? given + to.size(dim) : given;
-    const Tensor into = ops::select(to, dim, place), value = ops::select(source, dim, i);
-    if (counts[size_t(place)]++ == 0) ops::copy_(into, value);
-    else if (how.sum) ops::add_(into, value);
-    else if (how.prod) ops::mul_(into, value);
-    else if (how.largest) ops::maximum_out(into, into, value);
-    else ops::minimum_out(into, into, value);
+/// Each of n sums as a mean; integers are rounded down.
+template <class T>
+void divide_by_count(T* sums, int64_t n, int64_t count) {
+  if (count <= 1) return;
+  for (int64_t i = 0; i < n; ++i) {
+    if constexpr (std::is_integral_v<T>) sums[i] = T(int64_t(std::floor(double(sums[i]) / double(count))));
+    else sums[i] = sums[i] / T(count);
   }
-  for (int64_t place = 0; how.mean && place < to.size(dim); ++place) {
-    if (counts[size_t(place)] <= 1) continue;
-    const Tensor into = ops::select(to, dim, place), count(counts[size_t(place)]);
-    if (is_integral(to.dtype())) ops::floor_divide_(into, count);
-    else ops::div_(into, count);
+}
+/// The same for an index that is spread from one dimension to the others: whole slices meet. The result and the source
+/// are row-major: `outer` blocks of `size` and of `count` slices of `inner` elements.
+struct Slices {
+  int64_t outer, size, count, inner;
+  std::vector<int64_t> first, order;  // place p takes the slices order[first[p]], ... in the order of the index
+  Slices(int64_t blocks, int64_t places, int64_t slices, int64_t elements, const int64_t* index, int64_t step)
+      : outer(blocks), size(places), count(slices), inner(elements), first(size_t(places + 1)), order(size_t(slices)) {
+    const auto place = [=](int64_t i) {
+      return size_t(index[i * step] < 0 ? index[i * step] + places : index[i * step]);
+    };
+    for (int64_t i = 0; i < count; ++i) ++first[place(i) + 1];
+    for (size_t p = 1; p < first.size(); ++p) first[p] += first[p - 1];
+    std::vector<int64_t> next(first.begin(), first.end() - 1);
+    for (int64_t i = 0; i < count; ++i) order[size_t(next[place(i)]++)] = i;
   }
+};
+template <class T, class V>
+void reduce_slices(const ScatterReduction& how, const Slices& s, bool include_self) {
+  const SharedLine line = how.sum       ? SharedLine::add
+                          : how.prod    ? SharedLine::mul
+                          : how.largest ? SharedLine::maximum
+                                        : SharedLine::minimum;
+  const Loop join = std::is_same_v<T, V> ? row(line).fn[int(dtype_of<T>)] : nullptr;
+  const auto add = [&](T* into, const V* from, const auto& joined) {
+    if (join) {
+      char* const place = reinterpret_cast<char*>(into);
+      char* const pointers[] = {place, place, reinterpret_cast<char*>(const_cast<V*>(from))};
+      constexpr int64_t steps[] = {sizeof(T), sizeof(T), sizeof(T)};
+      return join(pointers, steps, s.inner, nullptr);
+    }
+#pragma GCC ivdep
+    for (int64_t j = 0; j < s.inner; ++j) into[j] = joined(into[j], T(from[j]));
+  };
+  const int64_t places = s.outer * s.size, work = std::max<int64_t>(1, s.outer * s.count * s.inner);
+  visit_joined(how, [&](const auto& joined) {
+    parallel_for(places, std::max<int64_t>(1, kLoopGrain * places / work), [&](int64_t begin, int64_t end) {
+      poll_signals();
+      for (int64_t p = begin; p < end; ++p) {
+        T* const into = reinterpret_cast<T*>(how.target) + p * s.inner;
+        const V* const source = reinterpret_cast<const V*>(how.values) + p / s.size * s.count * s.inner;
+        const size_t at = size_t(p % s.size);
+        int64_t i = s.first[at];
+        const int64_t last = s.first[at + 1], count = last - i + int64_t(include_self);
+        if (i < last && !include_self) {
+          const V* const from = source + s.order[size_t(i++)] * s.inner;
+          for (int64_t j = 0; j < s.inner; ++j) into[j] = T(from[j]);
+        }
+        for (; i < last; ++i) add(into, source + s.order[size_t(i)] * s.inner, joined);
+        if (how.mean) divide_by_count(into, s.inner, count);
+      }
+    });
+  });
 }
 /// The first of the index's lines along `dim`.
 Tensor line(const Tensor& index, int64_t dim) {
@@ -220,7 +266,7 @@ Tensor line(const Tensor& index, int64_t dim) {
 }
 /// Whether `index` says the same place for slices of many elements.
 bool spread(const Tensor& index, const Tensor& to, const Tensor& source, int64_t dim) {
-  constexpr int64_t many = 256;
+  constexpr int64_t many = 8;
   if (index.numel() < many * index.size(dim) || index.dtype() != DType::Int64 || to.dtype() == DType::Bool)
     return false;
   for (int64_t d = 0; d < index.dim(); ++d) {
@@ -229,15 +275,6 @@ bool spread(const Tensor& index, const Tensor& to, const Tensor& source, int64_t
   }
   return true;
 }
-template <class T>
-void divide_by_counts(T* target, const int64_t* counts, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    if (counts[i] <= 1) continue;
-    if constexpr (std::is_integral_v<T>) target[i] = T(int64_t(std::floor(double(target[i]) / double(counts[i]))));
-    else target[i] = target[i] / T(counts[i]);
-  }
-}
-
 void scatter_reduce_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                            std::string_view reduce, bool include_self) {
   const bool mean = reduce == "mean", sum = reduce == "sum" || mean, prod = reduce == "prod",
@@ -258,11 +295,19 @@ void scatter_reduce_kernel(const Tensor& out, const Tensor& self, int64_t dim, c
   const bool checked = check_all("scatter_reduce", to, d, slices ? line(index1, d) : index1);
   start_from(out, self);
   const bool counted = mean || !include_self;
-  const Tensor counts = empty(Shape{counted ? out.numel() : 0}, DType::Int64);
+  const Tensor counts = empty(Shape{counted && !slices ? out.numel() : 0}, DType::Int64);
   std::fill_n(counts.data<int64_t>(), counts.numel(), int64_t(include_self));
   const ScatterReduction how{
       mean, sum, prod, largest, to.bytes(), source.bytes(), counted ? counts.data<int64_t>() : nullptr};
-  if (slices) return reduce_slices(how, to, d, index1, source);
+  if (slices) {
+    const Tensor values = row_major(source);
+    const Slices sizes(product(to.sizes().first(size_t(d))), to.size(d), index1.size(d),
+                       product(to.sizes().subspan(size_t(d) + 1)), index1.data<int64_t>(), index1.stride(d));
+    const Unlocked unlocked(index1.numel() > 32768);
+    const ScatterReduction by{mean, sum, prod, largest, to.bytes(), values.bytes(), nullptr};
+    return visit_sum(out.dtype(), source.dtype(),
+                     [&]<class T, class V>() { reduce_slices<T, V>(by, sizes, include_self); });
+  }
   const Unlocked unlocked(index1.numel() > 32768);
   // The walk is the same for all dtypes.
   void (*reduce_some)(const ScatterReduction&, std::span<const Visit>) = nullptr;
@@ -279,8 +324,9 @@ void scatter_reduce_kernel(const Tensor& out, const Tensor& self, int64_t dim, c
       false, checked);
   flush();
   if (mean)
-    visit_sum(out.dtype(), out.dtype(),
-              [&]<class T, class>() { divide_by_counts(to.data<T>(), how.seen, out.numel()); });
+    visit_sum(out.dtype(), out.dtype(), [&]<class T, class>() {
+      for (int64_t i = 0; i < out.numel(); ++i) divide_by_count(to.data<T>() + i, 1, how.seen[i]);
+    });
 }
 
 const bool registered = [] {

@@ -398,7 +398,23 @@ def _fits(name: str, a: Any, b: Any) -> None:
         raise RuntimeError(f"{name}: found dtypes {a.dtype} and {b.dtype}, expected one")
 
 
+def _lines(a: Any) -> tuple[Any, Any, Any] | None:
+    """Where the rows of a sparse matrix begin, columns and values; None where its elements are in no order."""
+    if a._way == "sparse_csr":
+        return (*a._places, a._elements)
+    if a._way != "sparse_coo" or not a._ordered:
+        return None
+    rows, columns = a._places[0]
+    starts = core.searchsorted(rows, core.arange(a.shape[0] + 1, device=rows.device))
+    return starts, columns, a._elements
+
+
 def _sparse_dense(a: Any, b: Any, reduce: str = "sum") -> Any:
+    fused = reduce == "sum" and b.dtype in (core.float32, core.float64) and a.dim() == 2 and b.numel()
+    if fused and (lines := _lines(a)) is not None:
+        # Each row is a bag of rows of b, which are summed up with the elements as their weights.
+        starts, columns, values = lines
+        return core.ops.embedding_bag(b, columns, starts, False, 0, False, values, True)[0]
     rows, columns, values = _rows(a)
     out = core.zeros((a.shape[0], b.shape[1]), dtype=values.dtype, device=values.device)
     products = values.unsqueeze(1) * b.index_select(0, columns)
