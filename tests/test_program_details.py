@@ -527,3 +527,25 @@ def test_what_a_loader_fixes_can_be_deleted():
     assert "dataset" not in vars(loader)
     with pytest.raises(AttributeError, match="dataset"):
         del loader.dataset
+
+
+def test_states_hold_what_stands_for_tensors_until_they_are_copied():
+    class Later:
+        def __init__(self, value):
+            self.value = value
+            self.shape = value.shape
+
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            return function(*(a.value if isinstance(a, cls) else a for a in args), **(kwargs or {}))
+
+    layer = nn.Linear(2, 3)
+    state = {"weight": Later(taeda.full((3, 2), 2.0)), "bias": Later(taeda.full((3,), 0.5))}
+    with pytest.raises(RuntimeError, match=r"expected torch\.Tensor"):
+        layer.load_state_dict(state, assign=True)
+    layer.load_state_dict(state)
+    assert layer.weight.tolist() == [[2.0, 2.0]] * 3 and layer.bias.tolist() == [0.5] * 3
+    with pytest.raises(RuntimeError, match="size mismatch for bias"):
+        layer.load_state_dict({**state, "bias": Later(taeda.ones(4))})
+    with pytest.raises(RuntimeError, match=r"expected torch\.Tensor"):
+        layer.load_state_dict({**state, "bias": [0.0] * 3})

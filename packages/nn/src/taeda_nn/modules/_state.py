@@ -182,7 +182,7 @@ class Stateful:
                 if strict:
                     missing_keys.append(key)
                 continue
-            problem = _mismatch(key, target, state_dict[key])
+            problem = _mismatch(key, target, state_dict[key], assign)
             if problem:
                 error_msgs.append(problem)
             elif assign:
@@ -280,10 +280,12 @@ def _plan_below(
             _plan_below(child, part, below, metadata, strict, assign, report)
 
 
-def _mismatch(key: str, target: Tensor, source: Any) -> str | None:
+def _mismatch(key: str, target: Tensor, source: Any, assign: bool) -> str | None:
     """Why a value does not fit, in words that programs take apart; None if it fits."""
     copying = f'While copying the parameter named "{key}"'
-    if not isinstance(source, Tensor):
+    # What stands for a tensor until somebody uses it can be copied, and only a tensor can be taken itself.
+    stands_in = not isinstance(source, Tensor)
+    if stands_in and (assign or not hasattr(type(source), "__torch_function__")):
         return f"{copying}, expected torch.Tensor or Tensor-like object from checkpoint but received {type(source)}"
     if is_lazy(target):
         return None
@@ -293,7 +295,7 @@ def _mismatch(key: str, target: Tensor, source: Any) -> str | None:
             f"size mismatch for {key}: copying a param with shape {given} from checkpoint, the shape in current model "
             f"is {expected}."
         )
-    if source.is_complex() and not target.is_complex():
+    if not stands_in and source.is_complex() and not target.is_complex():
         return f"{copying}, found dtype {source.dtype}, expected {target.dtype}"
     return None
 

@@ -325,7 +325,7 @@ def _names(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list
 
 def _input_name(names: list[str], way: tuple[Any, ...]) -> str:
     """What an input is called: its argument, and the way to it inside of the argument."""
-    label = "_".join([names[way[0].idx], *(str(key[0]) for key in way[1:])])
+    label = "_".join([names[way[0].idx], *(str(key).strip("[].'") for key in way[1:])])
     return label if label.isidentifier() else "".join(c if c.isalnum() else "_" for c in label)
 
 
