@@ -369,6 +369,60 @@ def test_members_stand_in_the_dict_of_classes_with_others_in_front_of_the_module
     assert twin.bias is None and layer.bias is not None
 
 
+class Doubling:
+    """Makes something of members, as mixtures of PyTorch's modules do, and is no module itself."""
+
+    def __getattr__(self, name):
+        try:
+            return object.__getattribute__(self, name)
+        except AttributeError:
+            found = super().__getattr__(name)
+        return found * 2 if isinstance(found, tt.Tensor) else found
+
+
+class Doubled(Doubling, nn.Module):
+    shared = 7
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(tt.ones(1))
+        self.register_buffer("seen", tt.full((1,), 3.0))
+        self.inner, self.bias, self.plain = nn.Linear(2, 2), None, tt.ones(1)
+        self.register_parameter("absent", None)
+
+
+def restored(net):
+    return pickle.loads(pickle.dumps(net))
+
+
+@pytest.mark.parametrize("made", [lambda net: net, copy.deepcopy, restored])
+def test_classes_with_a_lookup_of_their_own_are_asked_for_members(made):
+    net = made(Doubled())
+    assert net.scale.item() == 2 and net.seen.item() == 6 and net.plain.item() == 1 and net.absent is None
+    assert net.inner is net._modules["inner"] and net._parameters["scale"].item() == 1
+    assert [name for name, _ in net.named_parameters()] == ["scale", "inner.weight", "inner.bias"]
+    assert net.state_dict()["seen"].item() == 3 and not hasattr(Doubled, "scale")
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = net.nothing
+    del net.scale
+    assert not hasattr(net, "scale")
+    net.scale = 5  # no member any more
+    assert net.scale == 5 and net.shared == 7
+
+
+def test_members_put_in_other_ways_are_asked_for_too():
+    net = Doubled()
+    net._parameters["weight"] = nn.Parameter(tt.ones(1))
+    net._buffers = {"kept": tt.ones(1)}
+    assert net.weight.item() == 2 and net.kept.item() == 2 and not hasattr(net, "seen")
+    other = Doubled()
+    other.kept = 4
+    assert other.kept == 4
+    del other.kept
+    with pytest.raises(AttributeError):
+        del other.kept
+
+
 class Showing(nn.Module):
     """A class that says of itself what is pickled, as PyTorch's users do: all of its `__dict__`."""
 
@@ -779,3 +833,14 @@ def test_assignments_go_through_the_methods_that_register(monkeypatch):
     norm.running_mean = tt.ones(2)
     assert seen == [("weight", False), ("bias", True), ("a", False), ("0", False), ("running_mean", False)]
     assert layer.bias is None and "running_mean" in norm.state_dict() and table["a"].item() == 0
+
+
+def test_members_by_a_function_of_the_programs_own():
+    net = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1, bias=False))
+
+    def widths(module):
+        return [("width", module.in_features)] if isinstance(module, nn.Linear) else []
+
+    assert list(net._named_members(widths)) == [("0.width", 2), ("1.width", 3)]
+    assert list(net._named_members(widths, prefix="net", recurse=False)) == []
+    assert list(net[0]._named_members(widths, "net")) == [("net.width", 2)]

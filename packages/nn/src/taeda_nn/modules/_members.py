@@ -74,6 +74,7 @@ class Members(MutableMapping):
         if hasattr(type(self._module), name):
             keep_class_attribute(type(self._module), name)
             look_behind_property(type(self._module), name)
+        ask_own_lookup(type(self._module), name)
         self._names.setdefault(name, True if self._kind == "buffer" else None)
         attributes(self._module)[name] = value
 
@@ -288,6 +289,8 @@ def replace_members(module: Module, kind: str, members: Mapping[str, Any]) -> No
             values.pop(name, None)
     values[book] = {name: before.get(name, True if kind == "buffer" else None) for name in given}
     values[f"_{kind}s"] = KeptMembers(module, kind)
+    for name in given:
+        ask_own_lookup(type(module), name)
     values.update(given)
 
 
@@ -326,6 +329,45 @@ class WithLookup:
 
     def __getattr__(self, name: str) -> Any:
         return member(self, name)
+
+
+class AskedMember:
+    """Stands in a class for members of its instances: the class's own ``__getattr__`` is asked for them.
+
+    PyTorch's modules keep members where the interpreter does not find them, and classes make something else of them in
+    that method. Other attributes of the name are found at once.
+    """
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, module: Module | None, owner: type) -> Any:
+        values = {} if module is None else attributes(module)
+        if self._name not in values or any(self._name in values.get(book, ()) for book in _BOOKS.values()):
+            raise AttributeError(f"{owner.__name__!r} object has no attribute {self._name!r}")
+        return values[self._name]
+
+    def __set__(self, module: Module, value: Any) -> None:
+        attributes(module)[self._name] = value
+
+    def __delete__(self, module: Module) -> None:
+        if self._name not in attributes(module):
+            raise AttributeError(f"{type(module).__name__!r} object has no attribute {self._name!r}")
+        del attributes(module)[self._name]
+
+
+def has_own_lookup(owner: type) -> bool:
+    """Whether a class of modules, or one of those it is made of, defines ``__getattr__``."""
+    found = getattr(owner, "__getattr__", None)  # that of a class of classes is bound to it
+    return found not in (None, WithLookup.__getattr__) and getattr(found, "__self__", None) is None
+
+
+def ask_own_lookup(owner: type, name: str) -> None:
+    """Lets members of that name be what ``owner``'s ``__getattr__`` makes of them, where it has one."""
+    if has_own_lookup(owner) and not any(name in vars(above) for above in owner.__mro__):
+        setattr(owner, name, AskedMember(name))
 
 
 def look_behind_property(owner: type, name: str) -> None:
@@ -384,6 +426,7 @@ def set_member(module: Module, name: str, value: Any) -> None:
         if hasattr(type(module), name):
             keep_class_attribute(type(module), name)
             look_behind_property(type(module), name)
+        ask_own_lookup(type(module), name)
         values["_module_names"].setdefault(name)
         values[name] = registered(kind, module, name, value)
     elif name in parameters:
@@ -468,6 +511,8 @@ def take_pickled_state(module: Module, state: dict[str, Any]) -> None:
     values["_buffer_names"] = {name: name not in transient for name in state["_buffers"]}
     values["_module_names"] = dict.fromkeys(state["_modules"])
     for kind in _BOOKS:
+        for name in state[kind]:
+            ask_own_lookup(type(module), name)
         values.update(state[kind])
     values["__getattr__"] = Lookup(module)
     elsewhere = {*_BOOKS, *_FOREIGN_HOOKS, "_hook_set", "_non_persistent_buffers_set", "__getattr__"}

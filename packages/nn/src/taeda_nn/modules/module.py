@@ -15,7 +15,7 @@ stands only where members are.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from taeda_nn._bind import Tensor, no_grad
@@ -36,6 +36,8 @@ from taeda_nn.modules._members import (
     Members,
     WithLookup,
     as_pickled,
+    ask_own_lookup,
+    has_own_lookup,
     is_shown,
     look_behind_property,
     pickled_state,
@@ -77,6 +79,20 @@ _NO_HOOKS = HookSet()
 _global_parameter_registration_hooks = REGISTRATION_HOOKS["parameter"]
 _global_buffer_registration_hooks = REGISTRATION_HOOKS["buffer"]
 _global_module_registration_hooks = REGISTRATION_HOOKS["module"]
+
+
+def _members_of(table: str) -> Callable[[Module], Iterable[tuple[str, Any]]]:
+    """What gives the members of a module whose name table is called ``table``."""
+
+    def members(module: Module) -> Iterable[tuple[str, Any]]:
+        names = tuple(getattr(module, table))
+        values = attributes_with(module, names)
+        return [(name, values[name]) for name in names]
+
+    return members
+
+
+_parameters_of, _buffers_of = _members_of("_parameter_names"), _members_of("_buffer_names")
 
 
 class Module(Converting, Stateful):
@@ -127,7 +143,7 @@ class Module(Converting, Stateful):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "__getattr__" in cls.__dict__ and not issubclass(cls, WithLookup):
+        if has_own_lookup(cls) and not issubclass(cls, WithLookup):
             cls.__bases__ = (*cls.__bases__, WithLookup)
         show_members(cls, vars(Module)["__dict__"])
 
@@ -240,6 +256,7 @@ class Module(Converting, Stateful):
         if name not in known and hasattr(self, name):
             raise KeyError(f"register_{what}: {type(self).__name__} already has an attribute {name!r}")
         look_behind_property(type(self), name)
+        ask_own_lookup(type(self), name)
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Adds a parameter under ``name``; None reserves the name for a parameter that is absent.
@@ -344,19 +361,20 @@ class Module(Converting, Stateful):
             yield module
 
     def _named_members(
-        self, table: str, prefix: str, recurse: bool, remove_duplicate: bool
+        self,
+        get_members_fn: Callable[[Module], Iterable[tuple[str, Any]]],
+        prefix: str = "",
+        recurse: bool = True,
+        remove_duplicate: bool = True,
     ) -> Iterator[tuple[str, Any]]:
-        """Yields (dotted name, member) of the kind whose name table is called ``table``."""
+        """Yields (dotted name, member) of what ``get_members_fn`` gives of each module."""
         seen: set[int] = set()
         if recurse:
             holders = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
         else:
             holders = iter([(prefix, self)])
         for path, module in holders:
-            names = tuple(getattr(module, table))
-            values = attributes_with(module, names)
-            for name in names:
-                member = values[name]
+            for name, member in get_members_fn(module):
                 if member is None or (remove_duplicate and id(member) in seen):
                     continue
                 seen.add(id(member))
@@ -366,7 +384,7 @@ class Module(Converting, Stateful):
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
         """Yields (dotted name, parameter) of this module and, if ``recurse``, of all below it."""
-        return self._named_members("_parameter_names", prefix, recurse, remove_duplicate)
+        return self._named_members(_parameters_of, prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """Yields the parameters of this module and, if ``recurse``, of all below it, each once."""
@@ -377,7 +395,7 @@ class Module(Converting, Stateful):
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
         """Yields (dotted name, buffer) of this module and, if ``recurse``, of all below it."""
-        return self._named_members("_buffer_names", prefix, recurse, remove_duplicate)
+        return self._named_members(_buffers_of, prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """Yields the buffers of this module and, if ``recurse``, of all below it, each once."""
