@@ -81,3 +81,18 @@ def test_members_of_modules_are_dicts():
     net = taeda.nn.Linear(2, 1)
     for members in (net._parameters, vars(net)["_parameters"]):
         assert pytree.tree_map(lambda t: tuple(t.shape), members) == {"weight": (1, 2), "bias": (1,)}
+
+
+def test_sizes_are_containers_and_keys_are_no_tuples():
+    size = taeda.ones(2, 3).shape
+    assert pytree.tree_flatten(size)[0] == [2, 3] and pytree.tree_map(lambda n: n + 1, {"s": size}) == {
+        "s": (3, 4)
+    }
+    ways = [way for way, _ in pytree.tree_flatten_with_path([size, {"a": taeda.ones(2).max(0)}])[0]]
+    first, values = ways[1], ways[2]
+    assert [(type(key).__name__, key) for key in first] == [
+        ("SequenceKey", pytree.SequenceKey(0)),
+        ("SequenceKey", pytree.SequenceKey(1)),
+    ]
+    assert values == (pytree.SequenceKey(1), pytree.MappingKey("a"), pytree.SequenceKey(0))
+    assert not any(isinstance(key, tuple) for key in values) and pytree.keystr(values) == "[1]['a'][0]"

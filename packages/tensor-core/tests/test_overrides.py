@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -461,3 +463,28 @@ def test_variables_of_a_function_that_asks_can_be_read():
         method(taeda.ones(1).as_subclass(Refusing))
     assert "free" in [entry.frame.f_locals.get("name") for entry in caught.traceback]
     assert method(1) == ("free", 1)
+
+
+def test_the_first_class_that_answers_may_be_met_in_a_question():
+    program = """
+import taeda_tensor_core as tc
+class Answering:
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        return function.__name__
+asked = [tc.%s(Answering())]
+with tc.DisableTorchFunction():
+    try:
+        tc.%s(Answering())
+    except TypeError as error:
+        asked.append(str(error))
+print(asked)
+"""
+    for name in ("is_complex", "is_floating_point", "numel"):
+        command = [sys.executable, "-c", program % (name, name)]
+        told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        assert told.startswith(f"['{name}', \"{name}: argument 'input' must be a Tensor, found Answering"), (
+            told
+        )
+        with pytest.raises(TypeError, match=f"{name}: argument 'input' must be a Tensor, found int"):
+            getattr(taeda, name)(3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from taeda_tensor_core import _C
+from taeda_tensor_core import _C, _overridable
 from taeda_tensor_core._C import Size, Tensor
 
 TYPE_CHECKING = False
@@ -17,19 +17,42 @@ def is_tensor(obj: object) -> bool:
     return isinstance(obj, Tensor)
 
 
+def _instead(function: Any, value: Any) -> Any:
+    """What a class answers that is no tensor's, where it is the first of its kind: no operator has seen one yet.
+
+    Raises:
+        TypeError: It answers nothing.
+    """
+    if _overridable.is_asking() or not hasattr(type(value), "__torch_function__"):
+        raise TypeError(
+            f"{function.__name__}: argument 'input' must be a Tensor, found {type(value).__name__}"
+        ) from None
+    _C._arm_overrides()
+    return function(value)
+
+
 def is_floating_point(input: Tensor) -> bool:
     """Whether the dtype of `input` is real floating."""
-    return input.is_floating_point()
+    try:
+        return input.is_floating_point()
+    except AttributeError:
+        return _instead(is_floating_point, input)
 
 
 def is_complex(input: Tensor) -> bool:
     """Whether the dtype of `input` is complex."""
-    return input.is_complex()
+    try:
+        return input.is_complex()
+    except AttributeError:
+        return _instead(is_complex, input)
 
 
 def numel(input: Tensor) -> int:
     """Number of elements of `input`."""
-    return input.numel()
+    try:
+        return input.numel()
+    except AttributeError:
+        return _instead(numel, input)
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:

@@ -82,6 +82,11 @@ def _start() -> None:
         _ask_first(function)
 
 
+def is_asking() -> bool:
+    """Whether a class that answers was seen, so that the functions ask."""
+    return _asking
+
+
 def overridable(functions: Iterable[Any]) -> None:
     """Let `__torch_function__` answer for these public functions; what is no plain Python function is left alone."""
     for function in functions:

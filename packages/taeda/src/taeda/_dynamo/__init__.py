@@ -56,6 +56,10 @@ def optimize_assert(backend: Any = "inductor", **options: Any) -> Any:
     return optimize(backend, nopython=True, **options)
 
 
+def reset_code_caches() -> None:
+    """Forget what was compiled: nothing is kept by code."""
+
+
 def graph_break(msg: str = "") -> None:
     """Mark of a place where compiling ends; nothing happens."""
 

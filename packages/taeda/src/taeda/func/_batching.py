@@ -235,8 +235,8 @@ def _draw(level: Batching, op: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     first = args[0]
     if level.randomness == "error":
         raise RuntimeError(
-            f"vmap: {op.name} draws numbers; say what they shall be with randomness='different' (for each example) or "
-            "randomness='same'"
+            f"vmap: called random operation while in randomness error mode: {op.name} draws numbers; say what they "
+            "shall be with randomness='different' (for each example) or randomness='same'"
         )
     whole, different = level.whole(first), level.randomness == "different"
     if op.form == "function":

@@ -19,6 +19,8 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar, overload
 
+from taeda_registry.slots import tensor
+
 __all__ = [
     "Context", "DumpableContext", "FlattenFn", "FromDumpableContextFn", "GetAttrKey", "KeyEntry", "KeyPath",
     "LeafSpec", "MappingKey", "PyTree",
@@ -48,7 +50,9 @@ IsLeaf = Callable[[Any], bool] | None
 # --- keys: the way to a leaf ---
 
 
-class SequenceKey(NamedTuple):
+# Not tuples: programs tell a key from a way, which is a tuple of keys.
+@dataclasses.dataclass(frozen=True)
+class SequenceKey:
     """An item of a sequence."""
 
     idx: int
@@ -61,7 +65,8 @@ class SequenceKey(NamedTuple):
         return sequence[self.idx]
 
 
-class MappingKey(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class MappingKey:
     """A value of a mapping."""
 
     key: Any
@@ -74,7 +79,8 @@ class MappingKey(NamedTuple):
         return mapping[self.key]
 
 
-class GetAttrKey(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class GetAttrKey:
     """An attribute."""
 
     name: str
@@ -271,6 +277,7 @@ def _install() -> None:
 
     register(list, lambda d: (d, None), lambda v, _: list(v), "builtins.list", _keyed_sequence)
     register(tuple, lambda d: (list(d), None), lambda v, _: tuple(v), "builtins.tuple", _keyed_sequence)
+    register(tensor.Size, lambda d: (list(d), None), lambda v, _: tuple(v), "taeda.Size", _keyed_sequence)
     register(dict, _dict_flatten, _dict_unflatten, "builtins.dict", _keyed_mapping)
     register(
         OrderedDict, _dict_flatten, lambda v, keys: OrderedDict(zip(keys, v, strict=True)),
@@ -293,6 +300,12 @@ class _NamedTuples:
     """How all named tuples are taken apart; their class is the context."""
 
 
+def _keyed_named(obj: Any) -> tuple[list[tuple[Any, Any]], Any]:
+    if not is_namedtuple_class(type(obj)):  # results of operators
+        return _keyed_sequence(obj)[0], type(obj)
+    return [(GetAttrKey(n), v) for n, v in zip(obj._fields, obj, strict=True)], type(obj)
+
+
 def _unflatten_named(values: Iterable[Any], cls: Any) -> Any:
     return cls._make(values) if is_namedtuple_class(cls) else cls(tuple(values))
 
@@ -301,7 +314,7 @@ SUPPORTED_NODES[_NamedTuples] = NodeDef(
     _NamedTuples,
     lambda d: (list(d), type(d)),
     _unflatten_named,
-    lambda d: ([(GetAttrKey(n), v) for n, v in zip(_field_names(d), d, strict=True)], type(d)),
+    _keyed_named,
     "collections.namedtuple",
     None,
     None,
@@ -320,12 +333,6 @@ for _stem, _cls in (
             f"_{_stem}_flatten_with_keys": _node.flatten_with_keys_fn,
         }
     )
-
-
-def _field_names(obj: Any) -> list[str]:
-    if hasattr(obj, "_fields"):
-        return list(obj._fields)
-    return list(obj.__match_args__)
 
 
 def _get_node_type(tree: Any) -> type | None:
