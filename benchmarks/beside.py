@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from _measure import load, parser, table
+from _served import Served
 from training import make_steps
 
 MODELS = ("alexnet", "vgg19", "resnet50", "mobilenet_v1", "gnmt", "ncf")
@@ -97,33 +98,6 @@ def side_by_side(steps: list[Callable], seconds: float) -> list[float]:
     return found
 
 
-class Served:
-    """A process that serves."""
-
-    def __init__(self, library: str, model: str) -> None:
-        command = [sys.executable, __file__, "--serve", library, model]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self._answer()
-
-    def _answer(self) -> str:
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"exit status {self._process.wait()}")
-        return line
-
-    def rate(self, how: str, seconds: float) -> float:
-        """Steps a second."""
-        print(how, seconds, file=self._process.stdin, flush=True)
-        return float(self._answer())
-
-    def __enter__(self) -> Served:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._process.stdin.close()
-        self._process.wait()
-
-
 @contextmanager
 def busy(count: int) -> Iterator[None]:
     """Foreign processes that want a core each."""
@@ -143,7 +117,7 @@ def rows(
     """One row for every model and condition."""
     for model in models:
         with ExitStack() as stack:
-            served = {name: stack.enter_context(Served(name, model)) for name in libraries}
+            served = {name: stack.enter_context(Served(__file__, name, model)) for name in libraries}
             quiet: dict[str, float] = {}
             for condition in conditions:
                 others, how = CONDITIONS[condition]
@@ -151,7 +125,7 @@ def rows(
                 with busy(others):
                     for _round in range(repeats):
                         for name, process in served.items():
-                            samples[name].append(process.rate(how, seconds))
+                            samples[name].append(float(process.ask(how, seconds)))
                             time.sleep(0.05)
                 rates = {name: median(values) for name, values in samples.items()}
                 quiet = quiet or rates

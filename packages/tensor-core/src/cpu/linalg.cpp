@@ -96,9 +96,9 @@ void products(const Tensor& out, const Matrices& a, const Matrices& b, T alpha, 
   else run(0, batch);
 }
 
-/// to = a @ b, or added to a float32 `to`, without float32 copies of bfloat16 operands; false where copies are as good.
-/// `to` is row-major, of float32 or bfloat16.
-bool bfloat16_products(const Tensor& to, const Tensor& a, const Tensor& b, bool accumulate) {
+/// to = a @ b, or added to a float32 `to` or to `row`, without float32 copies of bfloat16 operands; false where copies
+/// are as good. `to` is row-major, of float32 or bfloat16; only the latter may have a float32 row.
+bool bfloat16_products(const Tensor& to, const Tensor& a, const Tensor& b, bool accumulate, const Tensor& row = {}) {
   if (a.dtype() != DType::BFloat16 || b.dtype() != DType::BFloat16) return false;
   const int64_t m = to.size(-2), n = to.size(-1), k = a.size(-1), batch = to.dim() == 3 ? to.size(0) : 1;
   if (!blas::worth_bfloat16(m, n, k)) return false;
@@ -107,7 +107,9 @@ bool bfloat16_products(const Tensor& to, const Tensor& a, const Tensor& b, bool 
   const auto run = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const Operand<BFloat16> x = left.operand<BFloat16>(i), y = right.operand<BFloat16>(i);
-      if (to.dtype() == DType::BFloat16) blas::gemm_bfloat16(m, n, k, x, y, nullptr, to.data<BFloat16>() + i * m * n);
+      if (to.dtype() == DType::BFloat16)
+        blas::gemm_bfloat16(m, n, k, x, y, row.defined() ? row.data<float>() : nullptr,
+                            to.data<BFloat16>() + i * m * n);
       else blas::gemm_bfloat16(m, n, k, x, y, accumulate, to.data<float>() + i * m * n);
     }
   };
@@ -116,14 +118,22 @@ bool bfloat16_products(const Tensor& to, const Tensor& a, const Tensor& b, bool 
   return true;
 }
 
+/// What is added to every row of a result of n columns, in float32; undefined where rows differ.
+Tensor same_row(const Tensor& self, int64_t n) {
+  const int64_t d = self.dim();
+  if (d == 0 || d > 2 || self.size(-1) != n || (d == 2 && self.size(0) != 1 && self.stride(0) != 0)) return {};
+  return row_major(alias(self, Shape{n}, Shape{self.stride(-1)}, 0), DType::Float32);
+}
+
 /// beta * self + alpha * a @ b into `out`; `self` undefined means beta 0.
 void add_products(const char* op, const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& b,
                   const Scalar& beta, const Scalar& alpha) {
   const DType dtype = compute_dtype(out.dtype());
   const bool read = self.defined() && !beta.equal(0);
-  if (!read && alpha.equal(1) && out.dtype() == DType::BFloat16 && out.contiguous() &&
-      bfloat16_products(out, a, b, false))
-    return;
+  if (alpha.equal(1) && out.dtype() == DType::BFloat16 && out.contiguous() && (!read || beta.equal(1))) {
+    const Tensor row = read ? same_row(self, out.size(-1)) : Tensor();
+    if ((!read || row.defined()) && bfloat16_products(out, a, b, false, row)) return;
+  }
   const cpu::Target target(out, dtype);
   if (read && !target.tensor().same(self)) ops::copy_(target.tensor(), self);
   if (alpha.equal(1) && (!read || beta.equal(1)) && bfloat16_products(target.tensor(), a, b, read))
