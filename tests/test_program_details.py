@@ -524,7 +524,7 @@ def test_what_a_loader_fixes_can_be_deleted():
     with pytest.raises(ValueError, match="dataset"):
         loader.dataset = [3]
     del loader.dataset
-    assert "dataset" not in vars(loader)
+    assert "dataset" not in vars(loader) and not hasattr(loader, "dataset")
     with pytest.raises(AttributeError, match="dataset"):
         del loader.dataset
 

@@ -335,6 +335,7 @@ def test_swalr_begins_at_any_epoch():
             found.append(optimizer.param_groups[0]["lr"])
         rates.append(found)
     assert rates[0] == pytest.approx([0.775, 0.325, 0.1, 0.1]) and rates[1] == pytest.approx(rates[0])
+    assert schedule.anneal_func(0.5) == pytest.approx(0.5) and schedule.anneal_func(0.25) < 0.25
 
 
 def stepped(make, schedule, first="optimizer"):

@@ -39,6 +39,14 @@ class _Fixed:
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
+    def __get__(self, loader: Any, owner: type | None = None) -> Any:
+        if loader is None:
+            return self
+        try:
+            return loader.__dict__[self.name]
+        except KeyError:
+            raise AttributeError(f"{type(loader).__name__!r} object has no attribute {self.name!r}") from None
+
     def __set__(self, loader: Any, value: Any) -> None:
         attributes = loader.__dict__
         if "_DataLoader__initialized" in attributes:

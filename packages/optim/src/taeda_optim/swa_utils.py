@@ -225,10 +225,13 @@ class SWALR(LRScheduler):
         self.anneal_epochs = anneal_epochs
         super().__init__(optimizer, last_epoch)
 
+    def anneal_func(self, t: float) -> float:
+        """How far the rates have come at a share ``t`` of the way in time, by the strategy."""
+        return t if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * t)) / 2
+
     def _share(self, step: int) -> float:
-        """How far the change has come after ``step`` steps, by the strategy."""
-        done = max(0.0, min(1.0, step / max(1, self.anneal_epochs)))
-        return done if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * done)) / 2
+        """How far the change has come after ``step`` steps."""
+        return self.anneal_func(max(0.0, min(1.0, step / max(1, self.anneal_epochs))))
 
     def rates(self, step: int) -> list[float]:
         """The rates that are there: where the optimizer stands says nothing of them."""
