@@ -154,8 +154,9 @@ def follow_name() -> None:
     """
     global _told
     modules = sys.modules
-    # A module that is half imported has not all of its names.
-    kinds = [getattr(modules.get(home), "__dict__", {}).get(name) for home, name in _KNOWN_BY_MODULE]
+    # A module that is half imported has not all of its names, or only says where they are.
+    found = [getattr(modules.get(home), "__dict__", {}).get(name) for home, name in _KNOWN_BY_MODULE]
+    kinds = [kind if isinstance(kind, type) else None for kind in found]
     core = modules.get("taeda_tensor_core")
     ready = hasattr(core, "__taeda_interface__")
     here = modules["taeda"]
