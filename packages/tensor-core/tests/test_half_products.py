@@ -67,12 +67,18 @@ def test_products(m, n, k, left, right):
     assert not wide[:, 1::2].any()
 
 
-@pytest.mark.parametrize("batch", [1, 3, 40])
-def test_batches(batch):
-    a, a_64 = numbers((batch, 70, 90), 4)
-    b, b_64 = numbers((batch, 80, 90), 5)
-    near(a @ b.transpose(1, 2), a_64 @ b_64.transpose(0, 2, 1), 90)
-    near(a.transpose(1, 2) @ a, a_64.transpose(0, 2, 1) @ a_64, 70)
+@pytest.mark.parametrize("batch", [1, 3, 40, 101])
+@pytest.mark.parametrize("m, n, k", [(70, 80, 90), (20, 17, 24), (1, 200, 64), (3, 2, 1)])
+def test_batches(batch, m, n, k):
+    a, a_64 = numbers((batch, m, k), 4)
+    b, b_64 = numbers((batch, n, k), 5)
+    c, c_64 = numbers((batch, m, n), 6)
+    near(a @ b.transpose(1, 2), a_64 @ b_64.transpose(0, 2, 1), k)
+    near(a.transpose(1, 2) @ a, a_64.transpose(0, 2, 1) @ a_64, m)
+    near(taeda.baddbmm(c, a, b.transpose(1, 2)), c_64 + a_64 @ b_64.transpose(0, 2, 1), k)
+    near(taeda.bmm(a, b[:1].expand(batch, n, k).transpose(1, 2)), a_64 @ b_64[0].T, k)
+    apart, apart_64 = numbers((batch, 2, m, k), 7)
+    near(apart[:, 1] @ b.transpose(1, 2), apart_64[:, 1] @ b_64.transpose(0, 2, 1), k)
 
 
 @pytest.mark.parametrize("rows, inputs, outputs", [(70, 90, 130), (3, 5, 7), (600, 64, 300)])

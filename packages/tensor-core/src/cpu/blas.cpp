@@ -402,8 +402,9 @@ void gemm_whole(int64_t m, int64_t n, int64_t k, Operand<T> a, Operand<T> b, T b
 template void gemm_whole<float>(int64_t, int64_t, int64_t, Operand<float>, Operand<float>, float, float*, int64_t);
 template void gemm_whole<double>(int64_t, int64_t, int64_t, Operand<double>, Operand<double>, double, double*, int64_t);
 
-bool worth_bfloat16(int64_t m, int64_t n, int64_t k) {
-  return m * n * k > 64 * 64 * 64 && (m * n > 128 * 128 || k < 4096) && onednn::has_bfloat16();
+bool worth_bfloat16(int64_t m, int64_t n, int64_t k, int64_t batch) {
+  return m * n * k > (batch > 1 ? 16 * 16 * 16 : 64 * 64 * 64) && (m * n > 128 * 128 || k < 4096) &&
+         onednn::has_bfloat16();
 }
 
 namespace {
@@ -438,6 +439,11 @@ void gemm_bfloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand
 void gemm_bfloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b, const float* row,
                    BFloat16* c) {
   bfloat16_pieces(m, n, k, a, b, row, c);
+}
+bool gemm_bfloat16(int64_t batch, int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, int64_t step_a,
+                   Operand<BFloat16> b, int64_t step_b, BFloat16* c) {
+  poll_signals();
+  return onednn::matmul(batch, m, n, k, a.data, step_a, a.ld, a.transposed, b.data, step_b, b.ld, b.transposed, c);
 }
 void gemm_whole_bfloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b, bool accumulate,
                          float* c) {

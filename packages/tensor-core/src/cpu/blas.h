@@ -42,13 +42,17 @@ class Packed {
 };
 
 /// Whether gemm_bfloat16() is faster than a product of float32 copies: with the instructions, and not for small ones.
-bool worth_bfloat16(int64_t m, int64_t n, int64_t k);
+bool worth_bfloat16(int64_t m, int64_t n, int64_t k, int64_t batch = 1);
 /// c = a @ b of bfloat16 operands, summed in float32, added to c when `accumulate`; c (m, n) dense.
 void gemm_bfloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b, bool accumulate,
                    float* c);
 /// ... and rounded at the end; `row` (n numbers), where given, is added to each row.
 void gemm_bfloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b, const float* row,
                    BFloat16* c);
+/// Many of the latter, without rows, on this thread alone; operands lie `step_*` elements apart, results together.
+/// False, and nothing is written, where one by one they take no longer.
+bool gemm_bfloat16(int64_t batch, int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, int64_t step_a,
+                   Operand<BFloat16> b, int64_t step_b, BFloat16* c);
 /// The first on this thread alone and in one piece.
 void gemm_whole_bfloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b, bool accumulate,
                          float* c);

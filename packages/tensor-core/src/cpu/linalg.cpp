@@ -101,10 +101,10 @@ void products(const Tensor& out, const Matrices& a, const Matrices& b, T alpha, 
 bool bfloat16_products(const Tensor& to, const Tensor& a, const Tensor& b, bool accumulate, const Tensor& row = {}) {
   if (a.dtype() != DType::BFloat16 || b.dtype() != DType::BFloat16) return false;
   const int64_t m = to.size(-2), n = to.size(-1), k = a.size(-1), batch = to.dim() == 3 ? to.size(0) : 1;
-  if (!blas::worth_bfloat16(m, n, k)) return false;
+  if (!blas::worth_bfloat16(m, n, k, to.dtype() == DType::BFloat16 ? batch : 1)) return false;
   const Matrices left(a, DType::BFloat16), right(b, DType::BFloat16);
   const Unlocked unlocked(batch * m * n * k > blas::kUnlockFlops);
-  const auto run = [&](int64_t begin, int64_t end) {
+  const auto one_by_one = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const Operand<BFloat16> x = left.operand<BFloat16>(i), y = right.operand<BFloat16>(i);
       if (to.dtype() == DType::BFloat16)
@@ -113,8 +113,22 @@ bool bfloat16_products(const Tensor& to, const Tensor& a, const Tensor& b, bool 
       else blas::gemm_bfloat16(m, n, k, x, y, accumulate, to.data<float>() + i * m * n);
     }
   };
-  if (batch > 1 && m * n * k < kCutInside) parallel_for(batch, share_of_batch(m * n * k), run);
-  else run(0, batch);
+  if (batch == 1 || m * n * k >= kCutInside) {
+    one_by_one(0, batch);
+    return true;
+  }
+  const int64_t share =
+      std::max(share_of_batch(m * n * k), (batch + 31) / 32);  // of sizes that do not depend on threads
+  parallel_for((batch + share - 1) / share, 1, [&](int64_t first, int64_t last) {
+    for (int64_t begin = first * share; begin < std::min(batch, last * share); begin += share) {
+      const int64_t count = std::min(share, batch - begin);
+      if (to.dtype() == DType::Float32 || row.defined() ||
+          !blas::gemm_bfloat16(count, m, n, k, left.operand<BFloat16>(begin), left.tensor.stride(0),
+                               right.operand<BFloat16>(begin), right.tensor.stride(0),
+                               to.data<BFloat16>() + begin * m * n))
+        one_by_one(begin, begin + count);
+    }
+  });
   return true;
 }
 

@@ -23,11 +23,12 @@ constexpr size_t kPlans = 256;  // that each thread keeps
 struct Key {
   int64_t m, n, k, lda, ldb;
   bool ta, tb, accumulate, biased, halves;
-  int64_t packed_for = 0;  // the rows for which the layout of a packed right operand was chosen
+  int64_t packed_for = 0;                     // the rows for which the layout of a packed right operand was chosen
+  int64_t batch = 0, step_a = 0, step_b = 0;  // many products at once, of rounded results that lie together
   friend bool operator==(const Key&, const Key&) = default;
   size_t slot() const {
     uint64_t hash = uint64_t(biased) * 16 + uint64_t(halves) * 8 + uint64_t(ta) * 4 + uint64_t(tb) * 2 + accumulate;
-    for (int64_t part : {m, n, k, lda, ldb, packed_for})
+    for (int64_t part : {m, n, k, lda, ldb, packed_for, batch, step_a, step_b})
       hash = (hash ^ uint64_t(part)) * 0x9E3779B97F4A7C15ull, hash ^= hash >> 31;
     return size_t(hash % kPlans);
   }
@@ -42,6 +43,12 @@ struct Plan {
 memory::desc matrix(int64_t rows, int64_t columns, int64_t ld, bool transposed,
                     memory::data_type type = memory::data_type::f32) {
   return memory::desc({rows, columns}, type, transposed ? memory::dims{1, ld} : memory::dims{ld, 1});
+}
+
+/// The same, many times.
+memory::desc matrices(int64_t batch, int64_t step, int64_t rows, int64_t columns, int64_t ld, bool transposed) {
+  return memory::desc({batch, rows, columns}, memory::data_type::bf16,
+                      transposed ? memory::dims{step, 1, ld} : memory::dims{step, ld, 1});
 }
 
 dnnl::matmul::primitive_desc describe(const Plan& plan, bool accumulate) {
@@ -69,6 +76,11 @@ std::unique_ptr<Plan> make_plan(const Key& key, const memory::desc* layout) {
   else plan->b = matrix(key.k, key.n, key.ldb, key.tb, type);
   plan->c = matrix(key.m, key.n, key.n, false);
   plan->row = matrix(1, key.n, key.n, false);
+  if (key.batch) {
+    plan->a = matrices(key.batch, key.step_a, key.m, key.k, key.lda, key.ta);
+    plan->b = matrices(key.batch, key.step_b, key.k, key.n, key.ldb, key.tb);
+    plan->c = matrices(key.batch, key.m * key.n, key.m, key.n, key.n, false);
+  }
   const dnnl::matmul::primitive_desc pd = describe(*plan, key.accumulate);
   plan->b = pd.weights_desc();
   plan->scratch = pd.scratchpad_desc();
@@ -154,6 +166,24 @@ bool matmul(int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda, boo
   return execute({m, n, k, lda, ldb, ta, tb, false, row != nullptr, true}, nullptr, a, b, row, c, ldc);
 }
 
+bool matmul(int64_t batch, int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t step_a, int64_t lda, bool ta,
+            const BFloat16* b, int64_t step_b, int64_t ldb, bool tb, BFloat16* c) {
+  try {
+    Key key{m, n, k, lda, ldb, ta, tb, false, false, true};
+    key.batch = batch, key.step_a = step_a, key.step_b = step_b;
+    const Plan& plan = plan_of(key);
+    if (plan.by_gemm) return false;
+    const Scratch scratch(plan.scratch);
+    plan.primitive.execute(plain_stream(), {{DNNL_ARG_SRC, memory(plan.a, engine(), const_cast<BFloat16*>(a))},
+                                            {DNNL_ARG_WEIGHTS, memory(plan.b, engine(), const_cast<BFloat16*>(b))},
+                                            {DNNL_ARG_DST, memory(plan.c, engine(), c)},
+                                            {DNNL_ARG_SCRATCHPAD, scratch.memory()}});
+    return true;
+  } catch (const dnnl::error&) {
+    return false;
+  }
+}
+
 struct Packed::State {
   int64_t rows, n, k;
   memory::desc layout;
@@ -219,6 +249,10 @@ bool matmul(int64_t, int64_t, int64_t, const BFloat16*, int64_t, bool, const BFl
 }
 bool matmul(int64_t, int64_t, int64_t, const BFloat16*, int64_t, bool, const BFloat16*, int64_t, bool, const float*,
             BFloat16*, int64_t) {
+  return false;
+}
+bool matmul(int64_t, int64_t, int64_t, int64_t, const BFloat16*, int64_t, int64_t, bool, const BFloat16*, int64_t,
+            int64_t, bool, BFloat16*) {
   return false;
 }
 bool has_bfloat16() { return false; }
