@@ -444,3 +444,29 @@ def test_what_is_recorded_is_asked_inside_of_vmap():
     with taeda.no_grad():
         assert not taeda.vmap(lambda row: (weight * row).sum())(rows).requires_grad
         assert taeda.vmap(switched(taeda.enable_grad))(rows).requires_grad
+
+
+def test_such_functions_go_on_behind_an_error():
+    """What a context keeps is the whole batch's again when an example's backward has failed."""
+
+    class Once(taeda.autograd.Function):
+        fails = True
+
+        @staticmethod
+        def forward(ctx, x):
+            ctx.factor = 2 * x
+            return x**2
+
+        @staticmethod
+        def backward(ctx, grad):
+            if Once.fails:
+                raise ArithmeticError("not yet")
+            return grad * ctx.factor
+
+    x = taeda.arange(3.0, requires_grad=True)
+    y = vmap(Once.apply)(x)
+    with pytest.raises(ArithmeticError, match="not yet"):
+        y.sum().backward(retain_graph=True)
+    Once.fails = False
+    y.sum().backward()
+    assert x.grad.tolist() == [0.0, 2.0, 4.0]

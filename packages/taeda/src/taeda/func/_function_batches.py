@@ -85,9 +85,11 @@ class ContextOfOne:
         """With the attributes' tensors those of that level, which afterwards are kept without one."""
         self._level = level
         self._exchange(lambda value: level.batch(value.value) if isinstance(value, _Whole) else value)
-        yield
-        self._exchange(lambda value: value if self._whole(value) is None else _Whole(self._whole(value)))
-        self._level, self._constant = None, ()
+        try:
+            yield
+        finally:
+            self._exchange(lambda value: value if self._whole(value) is None else _Whole(self._whole(value)))
+            self._level, self._constant = None, ()
 
     def _exchange(self, change: Any) -> None:
         own = {name: value for name, value in vars(self).items() if name not in ("_of_all", "_level")}
