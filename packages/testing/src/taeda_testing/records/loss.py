@@ -596,7 +596,8 @@ def _ctc_steps(backward: bool) -> Any:
     return samples
 
 
-def _ctc_errors(name: str, *rest: Any) -> tuple[ErrorSample, ...]:
+def _ctc_errors(name: str, *rest: Any, refused: str = "float32") -> tuple[ErrorSample, ...]:
+    """What is refused; ``refused``: a dtype that targets may not have."""
     x, targets, inputs, lengths = (
         zeros(4, 2, 3),
         np.ones((2, 2), np.int64),
@@ -614,7 +615,9 @@ def _ctc_errors(name: str, *rest: Any) -> tuple[ErrorSample, ...]:
         *misfit(name, x, targets, np.array([4]), lengths, *rest, error=kinds, words=("input_lengths",)),
         *misfit(name, x, targets + 2, inputs, lengths, *rest, error=kinds, words=("targets", "3")),
         *misfit(name, x, targets, inputs, lengths, 3, *rest[1:], error=kinds, words=("blank", "3")),
-        *misfit(name, x, zeros(2, 2), inputs, lengths, *rest, error=kinds, words=("targets", "float32")),
+        *misfit(
+            name, x, targets.astype(refused), inputs, lengths, *rest, error=kinds, words=("targets", refused)
+        ),
     )
 
 
@@ -732,7 +735,10 @@ RECORDS = [
     _composed("margin_ranking_loss", in_double(_ranking), _signed(
         (((4,), (4,)), (4,), 0.0), (((2, 3), (2, 3)), (3,), 0.5)
     ), errors=misfit("", (2, 3), (4,), (3,), words=("3", "4"))),
-    OpRecord("ctc_loss", _ctc, _utterances, FLOATS, differentiable=True, errors=_ctc_errors("ctc_loss"), **_NEAR_CTC),
+    OpRecord(
+        "ctc_loss", _ctc, _utterances, FLOATS, differentiable=True,
+        errors=_ctc_errors("ctc_loss", refused="complex64"), **_NEAR_CTC,
+    ),
     OpRecord(
         "ctc_loss_backward", _ctc_backward, _ctc_steps(True), FLOATS, namespace="ops", second=False, **_NEAR_CTC,
         errors=misfit("ctc_loss_backward", (3,), zeros(4, 2, 3), np.ones((2, 2), np.int64), np.array([4, 4]),

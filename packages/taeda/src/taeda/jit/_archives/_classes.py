@@ -32,7 +32,7 @@ class LoadedModule(RecursiveScriptModule):
         nn.Module.__init__(self)
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return super(RecursiveScriptModule, self).__getattr__(name)  # there is no other module behind it
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
