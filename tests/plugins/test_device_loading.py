@@ -297,7 +297,8 @@ def test_a_distribution_without_a_name_gets_no_pip_command(site):
     """
     failed, unknown = site.lines(program)
     assert failed == "device 'dev' cannot be used, its plug-in failed: ValueError: no"
-    assert "dev (stranger_dev)" in unknown.partition("installed plug-ins offer: ")[2].split(", ")
+    offers = unknown.partition("installed plug-ins offer: ")[2].partition(". Expected one of ")[0]
+    assert "dev (stranger_dev)" in offers.split(", ")
 
 
 def test_a_file_of_a_device_that_cannot_be_used_says_so(site):
