@@ -50,9 +50,7 @@ class OptimizedModule(nn.Module):
             _within(self).training = mode
 
     def __getattr__(self, name: str) -> Any:
-        if name in _OWN:
-            raise AttributeError(f"'OptimizedModule' object has no attribute {name!r}")
-        return getattr(_within(self), name)
+        return super().__getattr__(name) if name in _OWN else getattr(_within(self), name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _OWN or hasattr(type(self), name):
