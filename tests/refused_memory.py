@@ -91,7 +91,7 @@ def record_run(record: OpRecord, dtype: str, sample: Sample, rng: random.Random)
     writes = not all(same(t.detach(), kept) for t, kept in zip(tensors, before, strict=True))
     if writes and any(t.requires_grad for t in tensors):
         return
-    least = OBJECTS if record.family in ("conv", "rnn", "matrix") else 0
+    least = OBJECTS if record.family in ("conv", "factor", "matrix", "rnn", "solve", "spectra") else 0
     put_back()
     for n in places(requests(run, least), rng):
         put_back()
