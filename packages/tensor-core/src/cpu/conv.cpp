@@ -153,7 +153,7 @@ struct Packed {
 };
 
 /// Whether activations are bfloat16 and stay so, as the processor multiplies them faster than float32. Not those of one
-/// channel to a group: oneDNN (2023.2) writes behind its room in gradients of such weights, and there is little to win.
+/// channel to a group: gradients of such weights were NaN, and crashed, in oneDNN 2023.2, and there is little to win.
 bool in_halves(const ConvPlan& s, const Tensor& a, const Tensor& b) {
   return a.dtype() == DType::BFloat16 && b.dtype() == DType::BFloat16 && s.in_group(s.c) > 1 && s.in_group(s.o) > 1 &&
          onednn::has_bfloat16();

@@ -96,12 +96,21 @@ void products(const Tensor& out, const Matrices& a, const Matrices& b, T alpha, 
   else run(0, batch);
 }
 
-/// to = a @ b, or added to a float32 `to` or to `row`, without float32 copies of bfloat16 operands; false where copies
-/// are as good. `to` is row-major, of float32 or bfloat16; only the latter may have a float32 row.
-bool bfloat16_products(const Tensor& to, const Tensor& a, const Tensor& b, bool accumulate, const Tensor& row = {}) {
+/// What is added to every row of a result of n columns, in float32; undefined where rows differ.
+Tensor same_row(const Tensor& self, int64_t n) {
+  const int64_t d = self.dim();
+  if (d == 0 || d > 2 || self.size(-1) != n || (d == 2 && self.size(0) != 1 && self.stride(0) != 0)) return {};
+  return row_major(alias(self, Shape{n}, Shape{self.stride(-1)}, 0), DType::Float32);
+}
+
+/// to = a @ b, or added to a float32 `to` or to the same `added` in each row, without float32 copies of bfloat16
+/// operands; false where copies are as good. `to` is row-major, of float32 or bfloat16; `added` is for the latter.
+bool bfloat16_products(const Tensor& to, const Tensor& a, const Tensor& b, bool accumulate, const Tensor& added = {}) {
   if (a.dtype() != DType::BFloat16 || b.dtype() != DType::BFloat16) return false;
   const int64_t m = to.size(-2), n = to.size(-1), k = a.size(-1), batch = to.dim() == 3 ? to.size(0) : 1;
   if (!blas::worth_bfloat16(m, n, k, to.dtype() == DType::BFloat16 ? batch : 1)) return false;
+  const Tensor row = added.defined() ? same_row(added, n) : Tensor();
+  if (added.defined() && !row.defined()) return false;
   const Matrices left(a, DType::BFloat16), right(b, DType::BFloat16);
   const Unlocked unlocked(batch * m * n * k > blas::kUnlockFlops);
   const auto one_by_one = [&](int64_t begin, int64_t end) {
@@ -132,22 +141,14 @@ bool bfloat16_products(const Tensor& to, const Tensor& a, const Tensor& b, bool 
   return true;
 }
 
-/// What is added to every row of a result of n columns, in float32; undefined where rows differ.
-Tensor same_row(const Tensor& self, int64_t n) {
-  const int64_t d = self.dim();
-  if (d == 0 || d > 2 || self.size(-1) != n || (d == 2 && self.size(0) != 1 && self.stride(0) != 0)) return {};
-  return row_major(alias(self, Shape{n}, Shape{self.stride(-1)}, 0), DType::Float32);
-}
-
 /// beta * self + alpha * a @ b into `out`; `self` undefined means beta 0.
 void add_products(const char* op, const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& b,
                   const Scalar& beta, const Scalar& alpha) {
   const DType dtype = compute_dtype(out.dtype());
   const bool read = self.defined() && !beta.equal(0);
-  if (alpha.equal(1) && out.dtype() == DType::BFloat16 && out.contiguous() && (!read || beta.equal(1))) {
-    const Tensor row = read ? same_row(self, out.size(-1)) : Tensor();
-    if ((!read || row.defined()) && bfloat16_products(out, a, b, false, row)) return;
-  }
+  if (alpha.equal(1) && out.dtype() == DType::BFloat16 && out.contiguous() && (!read || beta.equal(1)) &&
+      bfloat16_products(out, a, b, false, read ? self : Tensor()))
+    return;
   const cpu::Target target(out, dtype);
   if (read && !target.tensor().same(self)) ops::copy_(target.tensor(), self);
   if (alpha.equal(1) && (!read || beta.equal(1)) && bfloat16_products(target.tensor(), a, b, read))
@@ -276,10 +277,13 @@ void linear_kernel(const Tensor& out, const Tensor& input, const Tensor& weight,
   target.finish();
 }
 
-/// A product of bfloat16 operands, of these sizes; undefined where float32 copies are as good.
-Tensor bfloat16_gradient(IntSpan sizes, int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b) {
+/// The product of bfloat16 matrices, the first as it stands or turned, of these sizes; undefined where float32 copies
+/// are as good.
+Tensor bfloat16_gradient(IntSpan sizes, int64_t m, int64_t n, int64_t k, const Tensor& left, bool turned,
+                         const Tensor& right) {
   if (!blas::worth_bfloat16(m, n, k)) return {};
-  const Tensor made = empty(sizes, DType::BFloat16);
+  const Tensor x = row_major(left), y = row_major(right), made = empty(sizes, DType::BFloat16);
+  const Operand<BFloat16> a{x.data<BFloat16>(), turned ? m : k, turned}, b{y.data<BFloat16>(), n};
   const Unlocked unlocked(m * n * k > blas::kUnlockFlops);
   blas::gemm_bfloat16(m, n, k, a, b, nullptr, made.data<BFloat16>());
   return made;
@@ -293,12 +297,8 @@ std::tuple<Tensor, Tensor, Tensor> linear_backward_kernel(const Tensor& grad, co
   Tensor grad_input, grad_weight, grad_bias;
   const int64_t ldg = std::max<int64_t>(columns, 1), ldi = std::max<int64_t>(in, 1);
   if (grad.dtype() == DType::BFloat16 && input.dtype() == grad.dtype() && weight.dtype() == grad.dtype()) {
-    const Tensor gradient = row_major(grad), x = row_major(input), w = row_major(weight);
-    const BFloat16* const g = gradient.data<BFloat16>();
-    if (output_mask & 1)
-      grad_input = bfloat16_gradient(input.sizes(), rows, in, columns, {g, ldg}, {w.data<BFloat16>(), ldi});
-    if (output_mask & 2)
-      grad_weight = bfloat16_gradient(weight.sizes(), columns, in, rows, {g, ldg, true}, {x.data<BFloat16>(), ldi});
+    if (output_mask & 1) grad_input = bfloat16_gradient(input.sizes(), rows, in, columns, grad, false, weight);
+    if (output_mask & 2) grad_weight = bfloat16_gradient(weight.sizes(), columns, in, rows, grad, true, input);
   }
   const bool input_is_missing = output_mask & 1 && !grad_input.defined(),
              weight_is_missing = output_mask & 2 && !grad_weight.defined();
