@@ -56,8 +56,8 @@ class _Fixed:
         attributes[self.name] = value
 
     def __delete__(self, loader: Any) -> None:
-        if loader.__dict__.pop(self.name, self) is self:
-            raise AttributeError(f"{type(loader).__name__!r} object has no attribute {self.name!r}")
+        self.__get__(loader)  # raises where there is none
+        del loader.__dict__[self.name]
 
 
 class DataLoader(Generic[T_co]):
