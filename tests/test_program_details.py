@@ -506,6 +506,11 @@ def test_records_of_a_file_are_read_one_by_one(tmp_path):
             (tmp_path / wrong).write_bytes(content)
         with pytest.raises(RuntimeError, match=wrong):
             taeda.PyTorchFileReader(str(tmp_path / wrong))
+    damaged = bytearray(path.read_bytes())
+    damaged[begin] ^= 1
+    reader = taeda.PyTorchFileReader(io.BytesIO(damaged))
+    with pytest.raises(RuntimeError, match="checksum"):
+        reader.get_storage_from_record("data/0", 5, taeda.float32)
     assert taeda._C.PyTorchFileReader is taeda.PyTorchFileReader
 
 

@@ -46,7 +46,7 @@ OWN_NAMES = {
     "compile": "compiler", "_disable_dynamo": "_compile",
     "Tag": "_ops",
     "fork": "jit", "wait": "jit", "Future": "futures",
-    "PyTorchFileReader": "_file_reader", "ScriptModule": "jit", "typename": "_checks", "vmap": "func",
+    "ScriptModule": "jit", "typename": "_checks", "vmap": "func",
     **dict.fromkeys((
         "AnyType", "BoolType", "ClassType", "ComplexType", "DeviceObjType", "DictType", "EnumType", "FloatType",
         "IntType", "InterfaceType", "ListType", "NoneType", "NumberType", "OptionalType", "StringType", "TensorType",
@@ -205,7 +205,7 @@ def _extension(tensor: ModuleType) -> ModuleType:
     for kind in ("Event", "Stream", "default_generator"):
         if not hasattr(found, kind) and hasattr(tensor, kind):
             setattr(found, kind, getattr(tensor, kind))
-    found.PyTorchFileReader = import_module("taeda._file_reader").PyTorchFileReader
+    found.PyTorchFileReader = tensor.PyTorchFileReader
     found.Tag = import_module("taeda._ops").Tag
     found._are_functorch_transforms_active = functorch._are_functorch_transforms_active
     return found

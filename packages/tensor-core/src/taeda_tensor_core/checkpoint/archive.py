@@ -67,6 +67,15 @@ class Archive:
         """Whether an entry is compressed."""
         return self._entry(name).deflated
 
+    def size(self, name: str) -> int:
+        """How many bytes the content of an entry has."""
+        return self._entry(name).size
+
+    def place(self, name: str) -> tuple[int, int]:
+        """Where in the file an entry begins, and where its content does."""
+        entry = self._entry(name)
+        return entry.begin, entry.data
+
     def read(self, name: str) -> bytes:
         """The content of a small entry."""
         entry = self._entry(name)
