@@ -28,9 +28,8 @@ Tensor safe_softmax(const Tensor& scores) {
   return ops::masked_fill(ops::softmax(ops::masked_fill(scores, dead, Tensor(0)), -1), dead, Tensor(0));
 }
 
-/// Whether a mask is differentiated: then the scores must have a history.
-bool differentiated(const Tensor& mask) {
-  return mask.defined() && thread_state.grad_enabled && (mask.requires_grad() || (mask.impl()->flags & kCarries));
+bool differentiated(const Tensor& t) {
+  return t.defined() && thread_state.grad_enabled && (t.requires_grad() || (t.impl()->flags & kCarries));
 }
 /// As (N, H, rows, columns).
 Tensor four_dims(Tensor t) {
@@ -68,7 +67,11 @@ bool fits_fused(const Tensor& query, const Tensor& key, const Tensor& value, con
   return !is_complex(query.dtype()) && key.dtype() == query.dtype() && value.dtype() == query.dtype() && !rounds_mask &&
          dropout_p == 0 && query.dim() <= 4 && (!mask.defined() || mask.dim() <= query.dim()) &&
          same_batch(query, key) && same_batch(query, value) && query.numel() && key.numel() && value.numel() &&
-         !differentiated(mask);
+         !differentiated(mask);  // then the scores must have a history
+}
+/// Whether gradients of several heads are added up, which halves would round each of before.
+bool adds_gradients(const Tensor& query, const Tensor& t) {
+  return is_half(t) && differentiated(t) && t.size(-3) != query.size(-3);
 }
 Tensor fused(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask, bool is_causal,
              double scale) {
@@ -84,6 +87,15 @@ Tensor fused(const Tensor& query, const Tensor& key, const Tensor& value, const 
   return out;
 }
 
+/// Halves through several steps in float32, rounded once.
+Tensor through_float32(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
+                       double dropout_p, bool is_causal, std::optional<double> scale, bool enable_gqa) {
+  const Tensor result = scaled_dot_product_attention(in_float32(query), in_float32(key), in_float32(value),
+                                                     in_float32(mask), dropout_p, is_causal, scale, enable_gqa);
+  return from_float32(
+      result, joint_dtype({TensorList(&query, 1), TensorList(&key, 1), TensorList(&value, 1), TensorList(&mask, 1)}));
+}
+
 }  // namespace
 
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
@@ -91,6 +103,8 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
                                     std::optional<double> scale, bool enable_gqa) {
   if (enable_gqa) {
     const Tensor keys = repeated("key", key, query), values = repeated("value", value, query);
+    if (adds_gradients(query, key) || adds_gradients(query, value))
+      return through_float32(query, key, value, attn_mask, dropout_p, is_causal, scale, true);
     return scaled_dot_product_attention(query, keys, values, attn_mask, dropout_p, is_causal, scale, false);
   }
   expect_attention("query", query);
@@ -105,13 +119,8 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   const double factor = scale.value_or(1 / std::sqrt(double(query.size(-1))));
   if (fits_fused(query, key, value, attn_mask, dropout_p))
     return fused(query, key, value, attn_mask, is_causal, factor);
-  // Halves go through several steps in float32 and are rounded once.
-  if (any_half(query, key, value, attn_mask)) {
-    const Tensor result = scaled_dot_product_attention(in_float32(query), in_float32(key), in_float32(value),
-                                                       in_float32(attn_mask), dropout_p, is_causal, factor, false);
-    return from_float32(result, joint_dtype({TensorList(&query, 1), TensorList(&key, 1), TensorList(&value, 1),
-                                             TensorList(&attn_mask, 1)}));
-  }
+  if (any_half(query, key, value, attn_mask))
+    return through_float32(query, key, value, attn_mask, dropout_p, is_causal, factor, false);
   Tensor scores = ops::matmul(query, ops::transpose(key, -2, -1)) * Tensor(factor);
   if (is_causal) {
     const Tensor past = causal_mask(query.size(-2), key.size(-2), query.device());
