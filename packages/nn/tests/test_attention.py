@@ -15,6 +15,7 @@ from taeda_nn.attention.flex_attention import (
     flex_attention,
 )
 from taeda_nn.attention.varlen import AuxRequest, varlen_attn
+from taeda_registry.slots import autograd
 from taeda_registry.slots import tensor as tt
 
 
@@ -287,3 +288,38 @@ def test_a_mask_beside_is_causal_leaves_out_both(kind, rng, to_tensor, close):
     if kind == "recorded":
         out.sum().backward()
         assert not given.grad.triu(1).any() and given.grad.tril().any()
+
+
+@pytest.mark.parametrize("own", [1, 2, 6])
+@pytest.mark.parametrize("seen", ["all", "past", "chosen", "weighed", "weighed with gradients"])
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_grouped_heads_are_repeated_heads(own, seen, batch, rng, to_tensor, close):
+    sizes = ((6, 5, 4), (own, 7, 4), (own, 7, 3))
+    operands = [to_tensor(rng.standard_normal((*batch, *size))).requires_grad_() for size in sizes]
+    options = {"is_causal": seen == "past"}
+    if seen == "chosen":
+        options["attn_mask"] = to_tensor(rng.random((5, 7)) < 0.6)
+    elif seen.startswith("weighed"):
+        options["attn_mask"] = to_tensor(rng.standard_normal((5, 7))).requires_grad_("gradients" in seen)
+
+    def derivatives(attend):
+        result = attend(*operands)
+        first = autograd.grad((result**2).sum(), operands, create_graph=True)
+        return (result, *first, *autograd.grad(sum((g**3).sum() for g in first), operands))
+
+    found = derivatives(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, enable_gqa=True, **options))
+    expected = derivatives(
+        lambda q, k, v: F.scaled_dot_product_attention(
+            q, *(x.repeat_interleave(6 // own, -3) for x in (k, v)), **options
+        )
+    )
+    for one, other in zip(found, expected, strict=True):
+        close(one, other)
+
+
+def test_grouped_heads_that_do_not_divide_are_refused(to_tensor):
+    q, k = to_tensor(np.zeros((1, 4, 2, 3))), to_tensor(np.zeros((1, 3, 2, 3)))
+    with pytest.raises(RuntimeError, match="'key' has 3 heads, expected a divisor of the 4"):
+        F.scaled_dot_product_attention(q, k, k, enable_gqa=True)
+    with pytest.raises(RuntimeError, match="fused_attention: argument 'key' has shape"):
+        tt.ops.fused_attention(q, k, k, None, False, 1.0)

@@ -132,16 +132,21 @@ def softmax(x):
 
 
 @pytest.mark.parametrize(
-    "heads, length, places, features", [(2, 70, 70, 64), (12, 130, 90, 80), (1, 1, 500, 64)]
+    "heads, group, length, places, features",
+    [(2, 1, 70, 70, 64), (12, 1, 130, 90, 80), (1, 1, 1, 500, 64), (12, 3, 130, 90, 80), (8, 8, 70, 70, 64)],
 )
 @pytest.mark.parametrize("seen", ["all", "past", "chosen", "weighed"])
 @pytest.mark.parametrize("layout", ["heads first", "places first"])
-def test_attention(heads, length, places, features, seen, layout):
-    shapes = [(2, heads, n, features) for n in (length, places, places, length)]
+def test_attention(heads, group, length, places, features, seen, layout):
+    own = heads // group
+    shapes = [
+        (2, h, n, features) for h, n in ((heads, length), (own, places), (own, places), (heads, length))
+    ]
     pairs = [numbers(shape, 13 + i) for i, shape in enumerate(shapes)]
     if layout == "places first":
         pairs = [(t.transpose(1, 2).contiguous().transpose(1, 2), n) for t, n in pairs]
     (q, q_64), (k, k_64), (v, v_64), (g, g_64) = pairs
+    k_64, v_64 = (x.repeat(group, 1) for x in (k_64, v_64))
     rng = np.random.default_rng(17)
     add, mask = np.zeros((length, places)), None
     if seen == "past":
@@ -158,7 +163,11 @@ def test_attention(heads, length, places, features, seen, layout):
     p = softmax(q_64 @ k_64.swapaxes(-1, -2) * scale + add)
     expected = p @ v_64
     slopes = p * (g_64 @ v_64.swapaxes(-1, -2) - (g_64 * expected).sum(-1, keepdims=True)) * scale
-    wanted = [slopes @ k_64, slopes.swapaxes(-1, -2) @ q_64, p.swapaxes(-1, -2) @ g_64]
+    shared = [
+        x.reshape(2, own, group, places, features).sum(2)
+        for x in (slopes.swapaxes(-1, -2) @ q_64, p.swapaxes(-1, -2) @ g_64)
+    ]
+    wanted = [slopes @ k_64, *shared]
     found = ops.fused_attention_backward(g, q, k, v, full, result, lse, seen == "past", scale, 7)
     # Weights are rounded before they are multiplied, each on its own: the errors of a sum grow with its root.
     for one, other in zip((result, *found), (expected, *wanted), strict=True):

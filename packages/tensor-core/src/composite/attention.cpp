@@ -46,32 +46,43 @@ Tensor without_future(const Tensor& mask, int64_t queries, int64_t keys) {
   if (mask.dtype() == DType::Bool) return ops::logical_and(mask, past);
   return ops::where(past, mask, Tensor(kNever));
 }
-/// Heads of keys and values as often as queries have heads for each.
-Tensor repeated(const char* argument, const Tensor& t, const Tensor& query) {
+void expect_heads(const char* argument, const Tensor& t, const Tensor& query) {
   check(query.dim() >= 3 && t.dim() >= 3, ErrorKind::Runtime,
         "scaled_dot_product_attention: argument 'enable_gqa' needs heads in dimension -3");
   const int64_t heads = query.size(-3), own = t.size(-3);
   check(own > 0 && heads % own == 0, ErrorKind::Runtime, "scaled_dot_product_attention: argument '", argument, "' has ",
         own, " heads, expected a divisor of the ", heads, " of 'query'");
-  return own == heads ? t : ops::repeat_interleave(t, heads / own, -3);
 }
-bool same_batch(const Tensor& a, const Tensor& b) {
-  return a.dim() == b.dim() &&
-         std::ranges::equal(a.sizes().first(size_t(a.dim() - 2)), b.sizes().first(size_t(b.dim() - 2)));
+/// Whether several heads of queries attend to one of `t`.
+bool shares_heads(const Tensor& query, const Tensor& t) { return t.size(-3) != query.size(-3); }
+/// Heads of keys or values as often as queries have heads for each.
+Tensor repeated(const Tensor& t, const Tensor& query) {
+  return shares_heads(query, t) ? ops::repeat_interleave(t, query.size(-3) / t.size(-3), -3) : t;
+}
+bool same_lead(const Tensor& a, const Tensor& b, int64_t matrix_dims) {
+  return a.dim() == b.dim() && std::ranges::equal(a.sizes().first(size_t(a.dim() - matrix_dims)),
+                                                  b.sizes().first(size_t(b.dim() - matrix_dims)));
+}
+bool same_batch(const Tensor& a, const Tensor& b) { return same_lead(a, b, 2); }
+/// Whether the operator that keeps no scores lets several heads of queries attend to one of keys and values.
+bool takes_groups(const Tensor& query, const Tensor& key, const Tensor& value) {
+  return query.device().backend == kCPU && same_lead(query, key, 3) && same_lead(query, value, 3) &&
+         key.size(-3) == value.size(-3);
 }
 /// Whether the operator that keeps no scores can take these.
-bool fits_fused(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, double dropout_p) {
+bool fits_fused(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, double dropout_p,
+                bool enable_gqa) {
   // A mask of more digits than halves have keeps them.
   const bool rounds_mask =
       is_half(query) && mask.defined() && mask.dtype() != DType::Bool && mask.dtype() != query.dtype();
   return !is_complex(query.dtype()) && key.dtype() == query.dtype() && value.dtype() == query.dtype() && !rounds_mask &&
          dropout_p == 0 && query.dim() <= 4 && (!mask.defined() || mask.dim() <= query.dim()) &&
-         same_batch(query, key) && same_batch(query, value) && query.numel() && key.numel() && value.numel() &&
-         !differentiated(mask);  // then the scores must have a history
+         ((same_batch(query, key) && same_batch(query, value)) || (enable_gqa && takes_groups(query, key, value))) &&
+         query.numel() && key.numel() && value.numel() && !differentiated(mask);  // then the scores must have a history
 }
 /// Whether gradients of several heads are added up, which halves would round each of before.
 bool adds_gradients(const Tensor& query, const Tensor& t) {
-  return is_half(t) && differentiated(t) && t.size(-3) != query.size(-3);
+  return is_half(t) && differentiated(t) && shares_heads(query, t);
 }
 Tensor fused(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask, bool is_causal,
              double scale) {
@@ -102,10 +113,8 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
                                     const Tensor& attn_mask, double dropout_p, bool is_causal,
                                     std::optional<double> scale, bool enable_gqa) {
   if (enable_gqa) {
-    const Tensor keys = repeated("key", key, query), values = repeated("value", value, query);
-    if (adds_gradients(query, key) || adds_gradients(query, value))
-      return through_float32(query, key, value, attn_mask, dropout_p, is_causal, scale, true);
-    return scaled_dot_product_attention(query, keys, values, attn_mask, dropout_p, is_causal, scale, false);
+    expect_heads("key", key, query);
+    expect_heads("value", value, query);
   }
   expect_attention("query", query);
   expect_attention("key", key);
@@ -114,13 +123,16 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   expect_sizes("value", value, -2, key.size(-2), "the places of 'key'");
   if (is_causal && attn_mask.defined()) {
     const Tensor both = without_future(attn_mask, query.size(-2), key.size(-2));
-    return scaled_dot_product_attention(query, key, value, both, dropout_p, false, scale, false);
+    return scaled_dot_product_attention(query, key, value, both, dropout_p, false, scale, enable_gqa);
   }
   const double factor = scale.value_or(1 / std::sqrt(double(query.size(-1))));
-  if (fits_fused(query, key, value, attn_mask, dropout_p))
+  if (fits_fused(query, key, value, attn_mask, dropout_p, enable_gqa))
     return fused(query, key, value, attn_mask, is_causal, factor);
+  if (enable_gqa && !adds_gradients(query, key) && !adds_gradients(query, value))
+    return scaled_dot_product_attention(query, repeated(key, query), repeated(value, query), attn_mask, dropout_p,
+                                        is_causal, factor, false);
   if (any_half(query, key, value, attn_mask))
-    return through_float32(query, key, value, attn_mask, dropout_p, is_causal, factor, false);
+    return through_float32(query, key, value, attn_mask, dropout_p, is_causal, factor, enable_gqa);
   Tensor scores = ops::matmul(query, ops::transpose(key, -2, -1)) * Tensor(factor);
   if (is_causal) {
     const Tensor past = causal_mask(query.size(-2), key.size(-2), query.device());

@@ -3,8 +3,8 @@
 // Note [Attention in blocks]
 // A block is some rows of queries of one head, against all keys that they may see. Its scores are made, turned into
 // weights and used while they are in the cache; what is kept of a row is the logarithm of its sum of exponentials, from
-// which backward makes the same weights again. Forward shares blocks out among threads; backward shares heads, because
-// the blocks of a head add to the same gradients of keys and values, in order.
+// which backward makes the same weights again. Forward shares blocks out among threads; backward shares heads of keys,
+// because the blocks of all queries' heads that attend to one add to the same gradients of keys and values, in order.
 //
 // bfloat16 operands stay so where the processor multiplies them faster than float32: scores, weights and sums are
 // float32, and weights and slopes are rounded to bfloat16 where they are factors of a product.
@@ -64,26 +64,31 @@ struct Attention {
   static constexpr bool halves = !std::is_same_v<T, S>;
 
   Tensor query, key, value, mask;
-  int64_t n, heads, length, places, features, outputs;
-  bool causal;
+  int64_t n, heads, group, length, places, features, outputs;  // group: heads of queries for one of keys
+  bool causal, backward;
   T scale;
 
-  Attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& attn_mask, bool is_causal, double factor)
+  Attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& attn_mask, bool is_causal, double factor,
+            bool is_backward)
       : query(with_rows(q, dtype_of<S>)),
         key(with_rows(k, dtype_of<S>)),
         value(with_rows(v, dtype_of<S>)),
         mask(as_mask(attn_mask, dtype_of<T>)),
         n(q.size(0)),
         heads(q.size(1)),
+        group(heads / std::max<int64_t>(k.size(1), 1)),
         length(q.size(2)),
         places(k.size(2)),
         features(q.size(3)),
         outputs(v.size(3)),
         causal(is_causal),
+        backward(is_backward),
         scale(T(factor)) {}
 
+  /// Heads, of which a thread of backward takes those of one group.
+  int64_t tasks() const { return n * (backward ? heads / group : heads); }
   /// Few heads are shared out by their blocks, and the products in them too.
-  bool few() const { return n * heads < 8; }
+  bool few() const { return tasks() < 8; }
   /// c = a @ b, added to c when `add`, with a (rows, inner); ldc is `columns` for bfloat16 operands.
   void product(int64_t rows, int64_t columns, int64_t inner, Operand<S> a, Operand<S> b, bool add, T* c,
                int64_t ldc) const {
@@ -117,7 +122,7 @@ struct Attention {
   /// query key^T * scale + mask of rows [begin, end), each of `keys` numbers; scaled queries may stand behind them.
   void scores(int64_t b, int64_t h, int64_t begin, int64_t end, int64_t keys, T* out) const {
     const int64_t count = end - begin;
-    const Operand<S> right = matrix(key, b, h, 0, true);
+    const Operand<S> right = matrix(key, b, h / group, 0, true);
     if constexpr (halves) {
       product(count, keys, features, matrix(query, b, h, begin), right, false, out, keys);
       multiply(out, count * keys, scale);
@@ -175,7 +180,7 @@ void visit_float(const Tensor& query, const Tensor& key, const Tensor& value, co
 
 template <class T, class S>
 void forward(const Attention<T, S>& s, const Tensor& result, const Tensor& logsumexp) {
-  const int64_t rows = s.rows(), blocks = s.blocks(), tasks = s.n * s.heads * blocks;
+  const int64_t rows = s.rows(), blocks = s.blocks(), tasks = s.tasks() * blocks;
   const int64_t grain = std::max<int64_t>(1, (int64_t(1) << 17) / std::max<int64_t>(1, s.work() / blocks));
   const Unlocked unlocked(s.n * s.heads * s.work() > blas::kUnlockFlops);
   parallel_for(tasks, grain, [&](int64_t first, int64_t last) {
@@ -198,7 +203,7 @@ void forward(const Attention<T, S>& s, const Tensor& result, const Tensor& logsu
         lse[i] = nothing ? s.kNever : T(top + std::log(sum));
         factors[size_t(i - begin)] = T(nothing ? 1 : 1 / sum);
       }
-      const Operand<S> values = s.matrix(s.value, b, h, 0);
+      const Operand<S> values = s.matrix(s.value, b, h / s.group, 0);
       if constexpr (s.halves) {
         narrow(scratch.get(), (end - begin) * keys, weights.get());
         s.product(end - begin, s.outputs, keys, {weights.get(), keys}, values, false, sums.get(), s.outputs);
@@ -222,7 +227,7 @@ void fused_attention_kernel(const Tensor& result, const Tensor& logsumexp, const
     const bool fits = result.dtype() == dtype_of<S> && has_rows(result);
     const Tensor place = fits ? result : empty(result.sizes(), dtype_of<S>);
     const cpu::Target sums(logsumexp, dtype_of<T>);
-    forward(Attention<T, S>(query, key, value, attn_mask, is_causal, scale), place, sums.tensor());
+    forward(Attention<T, S>(query, key, value, attn_mask, is_causal, scale, false), place, sums.tensor());
     if (!fits) ops::copy_(result, place);
     sums.finish();
   });
@@ -255,8 +260,8 @@ void weights_and_slopes(const Attention<T, S>& s, const Gradients& g, int64_t b,
     s.normalise(row, keys);
   }
   if (!with_slopes) return;
-  s.product(end - begin, keys, s.outputs, s.matrix(g.grad, b, h, begin), s.matrix(s.value, b, h, 0, true), false,
-            slopes, keys);
+  s.product(end - begin, keys, s.outputs, s.matrix(g.grad, b, h, begin), s.matrix(s.value, b, h / s.group, 0, true),
+            false, slopes, keys);
   for (int64_t i = 0; i < end - begin; ++i) {
     const T* const p = weights + i * keys;
     T* const d = slopes + i * keys;
@@ -270,22 +275,23 @@ void weights_and_slopes(const Attention<T, S>& s, const Gradients& g, int64_t b,
 /// Adds what one head gives.
 template <class T>
 void backward_head(const Attention<T>& s, const Gradients& g, int64_t b, int64_t h, T* weights, T* slopes) {
+  const int64_t shared = h / s.group;
   for (int64_t begin = 0, step = s.rows(); begin < s.length; begin += step) {
     const int64_t end = std::min(s.length, begin + step), rows = end - begin, keys = s.seen(end);
     weights_and_slopes(s, g, b, h, begin, end, keys, g.query.defined() || g.key.defined(), weights, slopes);
     if (g.value.defined())
       s.product(keys, s.outputs, rows, {weights, keys, true}, s.matrix(g.grad, b, h, begin), true,
-                s.at(g.value, b, h, 0), g.value.stride(2));
+                s.at(g.value, b, shared, 0), g.value.stride(2));
     if (g.query.defined())
-      s.product(rows, s.features, keys, {slopes, keys}, s.matrix(s.key, b, h, 0), false, s.at(g.query, b, h, begin),
-                g.query.stride(2));
+      s.product(rows, s.features, keys, {slopes, keys}, s.matrix(s.key, b, shared, 0), false,
+                s.at(g.query, b, h, begin), g.query.stride(2));
     if (g.key.defined())
       s.product(keys, s.features, rows, {slopes, keys, true}, s.matrix(s.query, b, h, begin), true,
-                s.at(g.key, b, h, 0), g.key.stride(2));
+                s.at(g.key, b, shared, 0), g.key.stride(2));
   }
 }
 
-/// Scratch of a thread for the gradients of heads of bfloat16 numbers.
+/// Scratch of a thread for the gradients of a group of heads of bfloat16 numbers.
 struct HalfRoom {
   std::unique_ptr<BFloat16[]> factors;
   std::unique_ptr<float[]> query, key, value;
@@ -296,14 +302,15 @@ struct HalfRoom {
         value(std::make_unique_for_overwrite<float[]>(size_t(s.places * s.outputs))) {}
 };
 
-/// Writes what one head gives: sums of float32 over its blocks, rounded at the end.
+/// Writes rows [begin, begin + rows) of a head of a gradient.
+void write_rounded(const Attention<float, BFloat16>& s, const float* from, int64_t rows, const Tensor& to, int64_t b,
+                   int64_t h, int64_t begin) {
+  for (int64_t i = 0; i < rows; ++i) narrow(from + i * to.size(3), to.size(3), s.at(to, b, h, begin + i));
+}
+
+/// Writes the gradient of one head of queries, and adds what it gives to those of keys and values in `room`.
 void backward_head(const Attention<float, BFloat16>& s, const Gradients& g, int64_t b, int64_t h, float* weights,
                    float* slopes, const HalfRoom& room) {
-  const auto write = [&](const float* from, int64_t rows, const Tensor& to, int64_t begin) {
-    for (int64_t i = 0; i < rows; ++i) narrow(from + i * to.size(3), to.size(3), s.at(to, b, h, begin + i));
-  };
-  std::fill_n(room.key.get(), s.places * s.features, 0.f);
-  std::fill_n(room.value.get(), s.places * s.outputs, 0.f);
   for (int64_t begin = 0, step = s.rows(); begin < s.length; begin += step) {
     const int64_t end = std::min(s.length, begin + step), rows = end - begin, keys = s.seen(end);
     weights_and_slopes(s, g, b, h, begin, end, keys, g.query.defined() || g.key.defined(), weights, slopes);
@@ -315,15 +322,29 @@ void backward_head(const Attention<float, BFloat16>& s, const Gradients& g, int6
     }
     if (g.query.defined() || g.key.defined()) narrow(slopes, rows * keys, factors);
     if (g.query.defined()) {
-      s.product(rows, s.features, keys, {factors, keys}, s.matrix(s.key, b, h, 0), false, room.query.get(), s.features);
-      write(room.query.get(), rows, g.query, begin);
+      s.product(rows, s.features, keys, {factors, keys}, s.matrix(s.key, b, h / s.group, 0), false, room.query.get(),
+                s.features);
+      write_rounded(s, room.query.get(), rows, g.query, b, h, begin);
     }
     if (g.key.defined())
       s.product(keys, s.features, rows, {factors, keys, true}, s.matrix(s.query, b, h, begin), true, room.key.get(),
                 s.features);
   }
-  if (g.key.defined()) write(room.key.get(), s.places, g.key, 0);
-  if (g.value.defined()) write(room.value.get(), s.places, g.value, 0);
+}
+
+/// Gradients of one head of keys and values, and of the queries that attend to it.
+template <class T, class S>
+void backward_group(const Attention<T, S>& s, const Gradients& g, int64_t b, int64_t shared, T* weights, T* slopes) {
+  for (int64_t h = shared * s.group; h < (shared + 1) * s.group; ++h) backward_head(s, g, b, h, weights, slopes);
+}
+/// The same: sums of float32 over all blocks, rounded at the end.
+void backward_group(const Attention<float, BFloat16>& s, const Gradients& g, int64_t b, int64_t shared, float* weights,
+                    float* slopes, const HalfRoom& room) {
+  std::fill_n(room.key.get(), s.places * s.features, 0.f);
+  std::fill_n(room.value.get(), s.places * s.outputs, 0.f);
+  for (int64_t h = shared * s.group; h < (shared + 1) * s.group; ++h) backward_head(s, g, b, h, weights, slopes, room);
+  if (g.key.defined()) write_rounded(s, room.key.get(), s.places, g.key, b, shared, 0);
+  if (g.value.defined()) write_rounded(s, room.value.get(), s.places, g.value, b, shared, 0);
 }
 
 std::tuple<Tensor, Tensor, Tensor> fused_attention_backward_kernel(const Tensor& grad, const Tensor& query,
@@ -333,7 +354,7 @@ std::tuple<Tensor, Tensor, Tensor> fused_attention_backward_kernel(const Tensor&
                                                                    double scale, int64_t output_mask) {
   Gradients g;
   visit_float(query, key, value, [&]<class T, class S>() {
-    const Attention<T, S> s(query, key, value, attn_mask, is_causal, scale);
+    const Attention<T, S> s(query, key, value, attn_mask, is_causal, scale, true);
     const auto place = [&](int64_t bit, const Tensor& t) {
       if (!(output_mask & bit)) return Tensor();
       return s.halves ? room_for(t, dtype_of<S>) : zeros_for(t, dtype_of<S>);
@@ -345,7 +366,8 @@ std::tuple<Tensor, Tensor, Tensor> fused_attention_backward_kernel(const Tensor&
          place(2, key),
          place(4, value)};
     const Unlocked unlocked(s.n * s.heads * s.work() > blas::kUnlockFlops);
-    parallel_for(s.n * s.heads, std::max<int64_t>(1, (int64_t(1) << 17) / std::max<int64_t>(1, s.work())),
+    const int64_t shared = s.heads / s.group;
+    parallel_for(s.tasks(), std::max<int64_t>(1, (int64_t(1) << 17) / std::max<int64_t>(1, s.group * s.work())),
                  [&](int64_t first, int64_t last) {
                    const size_t size = s.room();
                    const auto scratch = std::make_unique_for_overwrite<T[]>(2 * size);
@@ -353,10 +375,10 @@ std::tuple<Tensor, Tensor, Tensor> fused_attention_backward_kernel(const Tensor&
                    if constexpr (s.halves) {
                      const HalfRoom room(s);
                      for (int64_t i = first; i < last; ++i)
-                       backward_head(s, g, i / s.heads, i % s.heads, weights, slopes, room);
+                       backward_group(s, g, i / shared, i % shared, weights, slopes, room);
                    } else {
                      for (int64_t i = first; i < last; ++i)
-                       backward_head(s, g, i / s.heads, i % s.heads, weights, slopes);
+                       backward_group(s, g, i / shared, i % shared, weights, slopes);
                    }
                  });
   });

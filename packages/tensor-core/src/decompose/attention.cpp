@@ -40,23 +40,36 @@ Tensor filled(const Tensor& grad, const Tensor& like) {
   return ops::cat(std::vector<Tensor>{grad, rest}, 2);
 }
 
+/// Heads of keys or values as often as several heads of queries attend to each.
+Tensor repeated(const Tensor& t, const Tensor& query) {
+  const int64_t heads = query.size(1);
+  return t.size(1) == heads ? t : ops::repeat_interleave(t, heads / t.size(1), 1);
+}
+/// The gradient of what was repeated.
+Tensor gathered(const Tensor& grad, const Tensor& like) {
+  const int64_t own = like.size(1);
+  if (grad.size(1) == own) return grad;
+  return ops::sum(ops::reshape(grad, Shape{grad.size(0), own, grad.size(1) / own, grad.size(2), grad.size(3)}),
+                  Shape{2}, false);
+}
+
 Two fused_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool causal,
                     double scale) {
   const int64_t keys = seen(query, key, causal);
-  const Weights weights(query, first(key, 2, keys), first(mask, 3, keys), causal, scale);
-  return {ops::matmul(weights.of, first(value, 2, keys)), weights.logsumexp};
+  const Weights weights(query, repeated(first(key, 2, keys), query), first(mask, 3, keys), causal, scale);
+  return {ops::matmul(weights.of, repeated(first(value, 2, keys), query)), weights.logsumexp};
 }
 Three fused_attention_backward(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
                                const Tensor& mask, const Tensor&, const Tensor&, bool causal, double scale,
                                int64_t wanted) {
   const int64_t keys = seen(query, key, causal);
-  const Tensor k = first(key, 2, keys), v = first(value, 2, keys);
+  const Tensor k = repeated(first(key, 2, keys), query), v = repeated(first(value, 2, keys), query);
   const Tensor p = Weights(query, k, first(mask, 3, keys), causal, scale).of;
   const Tensor up = ops::matmul(grad, ops::transpose(v, -2, -1));
   const Tensor slope = p * (up - ops::sum(p * up, Shape{-1}, true)) * Tensor(scale);
   return {wanted & 1 ? ops::matmul(slope, k) : Tensor(),
-          wanted & 2 ? filled(ops::matmul(ops::transpose(slope, -2, -1), query), key) : Tensor(),
-          wanted & 4 ? filled(ops::matmul(ops::transpose(p, -2, -1), grad), value) : Tensor()};
+          wanted & 2 ? filled(gathered(ops::matmul(ops::transpose(slope, -2, -1), query), key), key) : Tensor(),
+          wanted & 4 ? filled(gathered(ops::matmul(ops::transpose(p, -2, -1), grad), value), value) : Tensor()};
 }
 
 DECOMPOSE(fused_attention)

@@ -18,6 +18,9 @@ void expect_dtype(const char* op, const char* argument, const Tensor& t, DType e
   check(t.dtype() == expected, ErrorKind::Runtime, op, ": argument '", argument, "' has dtype ", name(t.dtype()),
         ", expected ", name(expected), ", that of 'query'");
 }
+/// Whether the device's kernel lets several heads of queries attend to one of keys: as its doc says, of the CPU's
+/// alone.
+bool takes_groups(const Tensor& query) { return query.device().backend == kCPU || query.device().backend == kMeta; }
 void expect_operands(const char* op, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask) {
   check(is_floating(query.dtype()), ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(query.dtype()));
   expect_dtype(op, "key", key, query.dtype());
@@ -26,11 +29,13 @@ void expect_operands(const char* op, const Tensor& query, const Tensor& key, con
         ", expected (N, H, L, E)");
   check(key.dim() == 4, ErrorKind::Runtime, op, ": argument 'key' has shape ", shape_text(key.sizes()),
         ", expected (N, H, S, E)");
-  const int64_t n = query.size(0), h = query.size(1), places = key.size(2);
-  expect_sizes(op, "key", key, Shape{n, h, places, query.size(3)});
+  const int64_t n = query.size(0), h = query.size(1), own = key.size(1), places = key.size(2);
+  const bool grouped = takes_groups(query) && own > 0 && h % own == 0;
+  const int64_t shared = grouped ? own : h;
+  expect_sizes(op, "key", key, Shape{n, shared, places, query.size(3)});
   check(value.dim() == 4, ErrorKind::Runtime, op, ": argument 'value' has shape ", shape_text(value.sizes()),
         ", expected (N, H, S, Ev)");
-  expect_sizes(op, "value", value, Shape{n, h, places, value.size(3)});
+  expect_sizes(op, "value", value, Shape{n, shared, places, value.size(3)});
   if (!mask.defined()) return;
   expect_sizes(op, "attn_mask", mask, Shape{n, h, query.size(2), places});
   if (mask.dtype() != DType::Bool) expect_dtype(op, "attn_mask", mask, query.dtype());
