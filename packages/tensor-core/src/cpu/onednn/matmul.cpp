@@ -227,8 +227,8 @@ bool has_bfloat16() {
   static const bool found = [] {
     const auto isa = unsigned(dnnl::get_effective_cpu_isa());
     const auto has = [isa](dnnl::cpu_isa wanted) { return (isa & unsigned(wanted)) == unsigned(wanted); };
-    // Measured: products of bfloat16 on tiles (AMX) are several times as fast as of float32 copies, on vectors faster on
-    // AMD's processors and slower on Intel's.
+    // Measured: products of bfloat16 on tiles (AMX) are several times as fast as of float32 copies, on vectors faster
+    // on AMD's processors and slower on Intel's.
     return has(dnnl::cpu_isa::avx512_core_amx) || (has(dnnl::cpu_isa::avx512_core_bf16) && __builtin_cpu_is("amd"));
   }();
   return found;
