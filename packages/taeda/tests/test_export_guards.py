@@ -3,6 +3,7 @@
 import copy
 import inspect
 import io
+from typing import NamedTuple
 
 import pytest
 
@@ -11,6 +12,7 @@ from taeda import nn
 from taeda._dynamo.exc import UserError
 from taeda.export import Dim
 from taeda.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+from taeda.utils import _pytree
 
 
 class Net(nn.Module):
@@ -92,6 +94,47 @@ def test_sizes_of_further_arguments_vary(said):
         program.module()(x, taeda.ones(5, 4), x, y=x)
     with pytest.raises(UserError, match="rest"):
         taeda.export.export(Sum(), (x, x, x), {"y": x}, dynamic_shapes={"rest": {0: Dim("batch")}})
+
+
+class Pair:
+    def __init__(self, first, second):
+        self.first, self.second = first, second
+
+
+class Named(NamedTuple):
+    first: object
+    second: object
+
+
+class OfPairs(nn.Module):
+    def forward(self, pair):
+        return pair.first * 2 + pair.second.sum()
+
+
+@pytest.fixture
+def registered_pair():
+    def named(pair):
+        return [(_pytree.GetAttrKey("first"), pair.first), (_pytree.GetAttrKey("second"), pair.second)], None
+
+    _pytree.register_pytree_node(
+        Pair,
+        lambda pair: ([pair.first, pair.second], None),
+        lambda members, _: Pair(*members),
+        serialized_type_name="test_export_guards.Pair",
+        flatten_with_keys_fn=named,
+    )
+    yield
+    _pytree._deregister_pytree_node(Pair)
+
+
+@pytest.mark.parametrize("kind", [Pair, Named])
+@pytest.mark.parametrize("say", [lambda kind, *said: list(said), lambda kind, *said: kind(*said)])
+def test_sizes_within_registered_classes_vary(kind, say, registered_pair):
+    said = say(kind, {0: Dim("n")}, None)
+    program = taeda.export.export(OfPairs(), (kind(taeda.ones(3), taeda.ones(2)),), dynamic_shapes=(said,))
+    assert program.module()(kind(taeda.ones(5), taeda.ones(2))).tolist() == [4.0] * 5
+    with pytest.raises(AssertionError, match="second"):
+        program.module()(kind(taeda.ones(5), taeda.ones(3)))
 
 
 def test_one_size_is_the_same_everywhere():

@@ -175,10 +175,19 @@ def _note(way: tuple[Any, ...], value: Any, said: Any, found: dict[Any, Any]) ->
     if isinstance(value, tensor.Tensor):
         _note_sizes(way, value, said, found)
         return
-    inner = value.items() if isinstance(value, dict) else enumerate(value)
-    parts = said if isinstance(said, dict) else dict(enumerate(said))
-    for key, item in inner:
-        _note((*way, f"[{key!r}]"), item, parts.get(key), found)
+    parts = said if isinstance(said, dict) else dict(enumerate(member for _, member in _members(said)))
+    for place, (keys, member) in enumerate(_members(value)):
+        if not keys:
+            raise _error(
+                f"dynamic_shapes says {said!r} of {''.join(way)}, which is no tensor: {type(value).__name__}"
+            )
+        name = getattr(keys[0], "key", getattr(keys[0], "name", place))
+        _note((*way, _pytree.keystr(keys)), member, parts.get(name, parts.get(place)), found)
+
+
+def _members(value: Any) -> list[tuple[Any, Any]]:
+    """What a container holds, of a registered class too, each with its path; of no container the value itself."""
+    return _pytree.tree_flatten_with_path(value, is_leaf=lambda one: one is not value)[0]
 
 
 def _note_sizes(way: tuple[Any, ...], value: Any, said: Any, found: dict[Any, Any]) -> None:
