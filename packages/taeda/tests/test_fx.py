@@ -364,3 +364,36 @@ def test_modules_are_written_to_folders(tmp_path):
 def test_powers_of_negative_numbers():
     traced = fx.symbolic_trace(lambda x: (-2) ** x - -1)
     assert traced(taeda.full((1,), 2.0)).item() == 5.0
+
+
+@pytest.mark.parametrize(
+    ("program", "called"),
+    [
+        (lambda x: taeda.reshape(x, (x.size(0), -1)), taeda.reshape),
+        (lambda x: taeda.chunk(x, x.size(0)), taeda.chunk),
+        (lambda x: taeda.flip(x, [x.dim() - 1]), taeda.flip),
+        (lambda x: taeda.full_like(x, x.size(0)), taeda.full_like),
+        (lambda x: taeda.zeros(x.size(0)), taeda.zeros),
+        (lambda x: taeda.arange(0, x.size(0)), taeda.arange),
+        (lambda x: taeda.ones(4, 4)[x.size(0)], "__getitem__"),
+        (lambda x: taeda.ones(3).expand(x.size(0), 3), "expand"),
+        (lambda x: nn.functional.pad(x, (0, x.size(0))), nn.functional.pad),
+        (lambda x: taeda.ops.aten.sum.dim_IntList(x, [0]), taeda.ops.aten.sum.dim_IntList),
+        (lambda x: taeda.ops.aten.mm(x, x), taeda.ops.aten.mm),
+        (lambda x: taeda.quantize_per_tensor(x, 0.5, 0, taeda.quint8).dequantize(), "dequantize"),
+        (lambda x: taeda.frobenius_norm(x, 0), taeda.frobenius_norm),
+    ],
+)
+def test_sizes_and_operators_while_tracing(program, called):
+    x = taeda.tensor([[1.0, 2.0], [3.0, 4.5]])
+    traced = fx.symbolic_trace(program)
+    assert called in [node.target for node in traced.graph.nodes]
+    expected, found = program(x), fx.GraphModule(traced, traced.graph)(x)
+    for left, right in zip(expected, found, strict=True):
+        assert taeda.equal(left, right)
+
+
+def test_names_of_operators_in_programs():
+    net = fx.symbolic_trace(lambda x: taeda.ops.aten.relu(taeda.ops.aten.add.Tensor(x, x)))
+    assert "torch.ops.aten.relu(" in net.code and "torch.ops.aten.add.Tensor(" in net.code
+    assert fx.node._get_qualified_name(operator.add) == "_operator.add"

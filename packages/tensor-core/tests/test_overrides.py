@@ -488,3 +488,31 @@ print(asked)
         )
         with pytest.raises(TypeError, match=f"{name}: argument 'input' must be a Tensor, found int"):
             getattr(taeda, name)(3)
+
+
+def test_keys_and_sizes_may_answer():
+    class Answers:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func
+
+    item, x = Answers(), taeda.ones(2, 2)
+    assert x[item] is taeda.Tensor.__getitem__ and x[0, item] is taeda.Tensor.__getitem__
+    x[item] = 5.0
+    assert taeda.equal(x, taeda.ones(2, 2))
+    assert taeda.chunk(x, item) is taeda.chunk and taeda.zeros((item, 2)) is taeda.zeros
+    assert taeda.full((1,), item) is taeda.full
+    for function in (taeda.is_signed, taeda.get_device, taeda.dequantize, taeda.q_scale, taeda.hash_tensor):
+        assert function(item) is function
+    overload = taeda.ops.aten.add.Tensor
+    assert overload(x, item) is overload and taeda.ops.aten.max.default(item) is taeda.ops.aten.max.default
+    with pytest.raises(TypeError, match="chunks"):
+        taeda.chunk(x, object())
+
+
+def test_index_of_a_class_that_keeps_itself():
+    class Kept(taeda.Tensor):
+        pass
+
+    index = taeda.tensor([0, 1]).as_subclass(Kept)
+    assert type(taeda.ones(3)[index]) is Kept and type(taeda.ones(3, 3)[0, index]) is Kept

@@ -70,9 +70,13 @@ def placed(namespace: str) -> dict[str, Callable[..., Any]]:
     return {name: value for name, value in vars(place).items() if name[0] != "_"} if place else {}
 
 
-def overridable(functions: Iterable[Callable[..., Any]]) -> None:
-    """Lets classes of tensors answer for these functions, where the provider has such classes."""
-    getattr(tensor, "overridable", list)(functions)
+def overridable(functions: Iterable[Callable[..., Any]], composed: bool = False) -> None:
+    """Lets classes of tensors answer for these functions, where the provider has such classes.
+
+    With `composed` only what is no tensor answers: the functions are made of others that ask.
+    """
+    if hasattr(tensor, "overridable"):
+        tensor.overridable(functions, composed)
 
 
 #: As a class's ``__torch_function__``: its instances are treated as plain tensors.

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-from taeda_nn._bind import Tensor, no_grad, op, tensor
+from taeda_nn._bind import Tensor, no_grad, op, overridable, tensor
 from taeda_nn._errors import not_tensors
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -312,6 +312,7 @@ def _deprecated(fill: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+overridable((uniform_, normal_, constant_, kaiming_uniform_), composed=True)
 # As others call them in private; gradients are never recorded here.
 _no_grad_uniform_, _no_grad_normal_, _no_grad_trunc_normal_ = uniform_, normal_, trunc_normal_
 _no_grad_fill_, _no_grad_zero_ = constant_, zeros_

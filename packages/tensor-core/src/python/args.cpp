@@ -435,6 +435,8 @@ void no_signature(Signature* signatures, int count, PyObject* self, PyObject* co
 
 void wrong_type(const Signature& sig, int i, PyObject* found) {
   if (PyErr_Occurred()) PyErr_Clear();
+  // What stands for a number, such as a size while a program is traced, may answer too.
+  if (found && may_override_in(found)) throw Overridden();
   fail(ErrorKind::Type, sig.name, ": argument '", sig.specs[i].name, "' must be ", expected_text(sig.specs[i].kind),
        ", found ", found ? type_text(found) : "nothing");
 }
@@ -463,6 +465,8 @@ PyObject* run_named(Name name, Signature* signatures, int count, PyObject* self,
     for (int s = 0; s < count; ++s)
       if (bind(signatures[s], self, args, nargs, kwnames, slots, false, true) && fits(signatures[s], slots, false))
         return called(signatures[s], slots);
+    for (Py_ssize_t i = 0; i < nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0); ++i)
+      if (may_override_in(args[i])) throw Overridden();
     no_signature(signatures, count, self, args, nargs, kwnames);
     return nullptr;
   } catch (const Overridden&) {

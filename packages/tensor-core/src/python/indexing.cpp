@@ -353,6 +353,7 @@ PyObject* tensor_getitem(PyObject* self, PyObject* key) noexcept {
       View view(t);
       if (quick_view(t, key, view)) return wrap(view.finish());
     }
+    if (may_override_in(key)) return override_named("__getitem__", self, &key, 1, nullptr);
     Selection chosen = select_key(t, key);
     return wrap(chosen.indices.empty() ? std::move(chosen.view) : ops::index(chosen.view, chosen.indices));
   });
@@ -367,6 +368,7 @@ int tensor_setitem(PyObject* self, PyObject* key, PyObject* value) noexcept {
     const Tensor& t = tensor_of(self);
     View view(t);
     if (quick_view(t, key, view)) assign(view.finish(), value, t);
+    else if (may_override_in(key)) return Object(override_operator("__setitem__", {self, key, value})) ? 0 : -1;
     else assign_selection(select_key(t, key), value, t);
     return 0;
   } catch (...) {

@@ -462,6 +462,13 @@ bool answered_elsewhere(PyObject* o) {
   return false;
 }
 
+bool may_override_in(PyObject* o) {
+  if (!PyTuple_Check(o) && !PyList_Check(o)) return may_override(o);
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
+    if (may_override(PySequence_Fast_GET_ITEM(o, i))) return true;
+  return false;
+}
+
 void meet_mode() {
   if (modes.in_force()) throw Overridden();
   plain_type = TensorType;

@@ -35,6 +35,8 @@ inline bool may_override(PyObject* o) {
   if (plain_type && (PyFloat_CheckExact(o) || PyLong_CheckExact(o))) return false;
   return overrides(o);
 }
+/// The same of an argument that may be a tuple or a list: one of its items may be who answers.
+bool may_override_in(PyObject* o);
 /// For functions that take no tensor: throws while a mode is in force.
 void meet_mode();
 inline void watch_modes() {

@@ -7,6 +7,7 @@ from typing import Any
 
 from taeda_tensor_core import _C
 from taeda_tensor_core._info import finfo
+from taeda_tensor_core._overridable import overridable
 
 _FEW = 10.0  # expected successes up to which waiting times are summed
 
@@ -95,3 +96,6 @@ def _by_rejection(n: Any, p: Any, wanted: Any, generator: Any) -> Any:
         found = _C.where(accepted, k, found)
         missing = missing & ~accepted
     return found
+
+
+overridable((binomial,), composed=True)

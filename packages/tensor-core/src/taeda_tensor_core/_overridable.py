@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 #: Modules of operators beside the top level.
 NAMESPACES = ("fft", "linalg", "special")
 _functions: list[types.FunctionType] = []
+_composed: set[types.FunctionType] = set()
 _asking = False
 
 
@@ -32,6 +33,25 @@ class _Ask:
 
     def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         return _C._call_overridable(self._public, self._inner, args, kwargs)
+
+
+def stand_ins(args: tuple, kwargs: dict[str, Any]) -> list[Any]:
+    """The arguments that are no tensors and whose classes answer for functions: they stand for values."""
+    found: list[Any] = []
+    for item in (*args, *kwargs.values()):
+        for one in item if isinstance(item, (tuple, list)) else (item,):
+            if hasattr(type(one), "__torch_function__") and not isinstance(one, _C.Tensor):
+                found.append(one)
+    return found
+
+
+class _AskStandIns(_Ask):
+    """The same for functions that are made of others, which ask themselves where they are given tensors."""
+
+    def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if found := stand_ins(args, kwargs):
+            return _C._handle_override(self._public, found, args, kwargs)
+        return self._inner(*args, **kwargs)
 
 
 @functools.cache
@@ -61,7 +81,7 @@ def _ask_first(function: types.FunctionType) -> None:
         code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )
     inner.__kwdefaults__, inner.__annotations__ = function.__kwdefaults__, function.__annotations__
-    ask = _Ask(function, inner)
+    ask = (_AskStandIns if function in _composed else _Ask)(function, inner)
     template = _template(len(code.co_freevars))
     constants = tuple(ask if item is ... else item for item in template.co_consts)
     function.__wrapped__ = inner  # by which `inspect` knows the signature
@@ -87,10 +107,17 @@ def is_asking() -> bool:
     return _asking
 
 
-def overridable(functions: Iterable[Any]) -> None:
-    """Let `__torch_function__` answer for these public functions; what is no plain Python function is left alone."""
+def overridable(functions: Iterable[Any], composed: bool = False) -> None:
+    """Let `__torch_function__` answer for these public functions; what is no plain Python function is left alone.
+
+    Args:
+        functions: The functions.
+        composed: Whether they are made of functions that ask, so that only what is no tensor is to be asked first.
+    """
     for function in functions:
         if type(function) is types.FunctionType and function not in _functions:
+            if composed:
+                _composed.add(function)
             _functions.append(function)
             if _asking:
                 _ask_first(function)

@@ -9,6 +9,7 @@ from typing import Any
 
 from taeda_tensor_core import _C, ops
 from taeda_tensor_core._C import Tensor
+from taeda_tensor_core._overridable import overridable
 
 # --- convolutions and norms ---
 
@@ -303,7 +304,7 @@ def hash_tensor(
     wide = input.to(_C.float64 if input.is_floating_point() else _C.int64)
     sizes = [input.shape[d] for d in kept]
     bits = (
-        wide.permute(*kept, *dims)
+        wide.permute((*kept, *dims))
         .contiguous()
         .view(_C.int64)
         .reshape(*sizes, math.prod(input.shape[d] for d in dims))
@@ -314,6 +315,13 @@ def hash_tensor(
         bits = _C.cat([_C.bitwise_xor(bits[..., :half], bits[..., half : 2 * half]), rest], -1)
     made = (bits[..., 0] if bits.shape[-1] else _C.zeros(sizes, dtype=_C.int64)).contiguous().view(_C.uint64)
     return made.reshape([1 if d in dims else input.shape[d] for d in range(input.dim())]) if keepdim else made
+
+
+overridable((
+    *(convolution, frobenius_norm, nuclear_norm, native_norm, norm_except_dim, rrelu_, hash_tensor),
+    *(smm, hspmm, sspaddmm, saddmm, indices_copy, values_copy),
+    *(crow_indices_copy, col_indices_copy, ccol_indices_copy, row_indices_copy),
+), composed=True)  # fmt: skip
 
 
 # --- facts of the build ---

@@ -13,6 +13,7 @@ from typing import Any
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor, get_num_threads
 from taeda_tensor_core._functions import use_deterministic_algorithms
+from taeda_tensor_core._overridable import overridable
 
 # --- what a tensor is ---
 
@@ -290,3 +291,9 @@ def range_(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, d
 
 range_.__name__ = range_.__qualname__ = "range"
 globals()["range"] = range_
+
+
+overridable((
+    *(is_inference, is_signed, is_conj, is_neg, is_distributed, get_device, resize_as_, detach_),
+    *(sym_int, sym_float, sym_not, sym_max, sym_min, sym_sum, sym_ite, sym_sqrt),
+), composed=True)  # fmt: skip

@@ -32,7 +32,14 @@ _legal_ops = {
     "root": "the ends of the list of nodes",
 }
 _side_effectful_functions: set[Any] = {_checks._assert, setattr, operator.setitem}
-_get_qualified_name = qualified_name
+
+
+def _get_qualified_name(func: Callable[..., Any]) -> str:
+    """The dotted name by which a function can be reached, in the module that it says that it is from."""
+    name = qualified_name(func)
+    return f"_{name}" if name.startswith("operator.") else name
+
+
 _type_repr = type_text
 
 

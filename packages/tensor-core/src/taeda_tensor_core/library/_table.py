@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from taeda_tensor_core import _C
+from taeda_tensor_core._overridable import stand_ins
 from taeda_tensor_core.library._aten_forms import OWN_FORMS, aten_name
 
 
@@ -211,6 +212,8 @@ class ManyForms(Operator):
             for name in self._further:
                 with contextlib.suppress(TypeError):
                     return _C._call_operator(_known[name], args, kwargs)
+            if found := stand_ins(args, kwargs):
+                return _C._handle_override(self, found, args, kwargs)
             raise
 
 
@@ -307,7 +310,12 @@ class Overload:
         self._schema = OperatorSchema(operator, f"{self.namespace}::{self._name}", self._overloadname)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        return _C._call_operator(self.operator, args, kwargs)
+        try:
+            return _C._call_operator(self.operator, args, kwargs)
+        except TypeError:
+            if found := stand_ins(args, kwargs):
+                return _C._handle_override(self, found, args, kwargs)
+            raise
 
     @property
     def __name__(self) -> str:

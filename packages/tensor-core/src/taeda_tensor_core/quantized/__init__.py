@@ -18,6 +18,7 @@ Example:
 from __future__ import annotations
 
 # ruff: noqa: F401 (names with an underscore are found by the package)
+from taeda_tensor_core._overridable import overridable
 from taeda_tensor_core.quantized import _functions  # what is computed with them stands in their table
 from taeda_tensor_core.quantized._fake import (
     _fake_quantize_learnable_per_channel_affine,
@@ -46,7 +47,6 @@ from taeda_tensor_core.quantized._making import (
     quantize_per_tensor_dynamic,
 )
 from taeda_tensor_core.quantized._operators import (
-    as_dynamic,
     quantized_batch_norm,
     quantized_max_pool1d,
     quantized_max_pool2d,
@@ -63,10 +63,17 @@ from taeda_tensor_core.quantized._schemes import (
 from taeda_tensor_core.quantized._tensor import QuantizedTensor
 
 __all__ = [
-    "QuantizedTensor", "as_dynamic", "dequantize", "empty_quantized", "fake_quantize_per_channel_affine",
-    "fake_quantize_per_tensor_affine", "fused_moving_avg_obs_fake_quant", "int_repr", "limits_to_scale",
+    "QuantizedTensor", "dequantize", "empty_quantized", "fake_quantize_per_channel_affine",
+    "fake_quantize_per_tensor_affine", "fused_moving_avg_obs_fake_quant", "int_repr", "layers", "limits_to_scale",
     "per_channel_affine", "per_channel_affine_float_qparams", "per_channel_symmetric", "per_tensor_affine",
     "per_tensor_symmetric", "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points", "q_scale",
     "q_zero_point", "qscheme", "quantize_per_channel", "quantize_per_tensor", "quantize_per_tensor_dynamic",
     "quantized_batch_norm", "quantized_max_pool1d", "quantized_max_pool2d", "quantized_max_pool3d",
 ]  # fmt: skip
+
+overridable((
+    *(dequantize, int_repr, q_per_channel_axis, q_per_channel_scales, q_per_channel_zero_points, q_scale, q_zero_point),
+    *(quantize_per_channel, quantize_per_tensor, quantize_per_tensor_dynamic, fused_moving_avg_obs_fake_quant),
+    *(fake_quantize_per_channel_affine, fake_quantize_per_tensor_affine),
+    *(quantized_batch_norm, quantized_max_pool1d, quantized_max_pool2d, quantized_max_pool3d),
+), composed=True)  # fmt: skip
