@@ -9,6 +9,7 @@ import pytest
 
 import taeda
 from taeda import fx, nn
+from taeda.fx.experimental.const_fold import split_const_subgraphs
 from taeda.fx.experimental.optimization import optimize_for_inference
 from taeda.fx.passes.fake_tensor_prop import FakeTensorProp
 from taeda.fx.passes.infra.partitioner import CapabilityBasedPartitioner
@@ -92,6 +93,43 @@ def test_ends_that_are_no_work_are_taken_off():
     groups = finder.propose_partitions()
     finder.remove_bookend_non_compute_ops(groups)
     assert [node.name for node in groups[0].nodes] == ["add", "relu"]
+
+
+def test_groups_that_share_nothing_come_together():
+    net = fx.symbolic_trace(lambda a: (taeda.add(a, 1), taeda.mul(taeda.add(taeda.sin(a), 2), 3)))
+    names = [
+        [n.name for n in group.nodes] for group in CapabilityBasedPartitioner(net, KNOWN).propose_partitions()
+    ]
+    assert names == [["add", "add_1", "mul"]]
+    apart = CapabilityBasedPartitioner(
+        net, KNOWN, allows_single_node_partition=True, skip_horizontal_fusion=True
+    )
+    assert [[n.name for n in group.nodes] for group in apart.propose_partitions()] == [
+        ["add_1", "mul"],
+        ["add"],
+    ]
+
+
+def test_items_stay_with_the_result_that_they_are_of():
+    net = fx.symbolic_trace(lambda a: taeda.add(taeda.max(a, 0)[0], 1))
+    known = create_op_support(lambda _, node: node.target in (taeda.add, operator.getitem))
+    made = CapabilityBasedPartitioner(net, known, allows_single_node_partition=True).propose_partitions()
+    assert [[node.name for node in group.nodes] for group in made] == [["add"]]
+
+
+def test_folded_constants_keep_what_is_known_of_them():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(taeda.ones(2))
+
+        def forward(self, x):
+            return x + self.w * 3
+
+    net = fx.symbolic_trace(Net())
+    for place, node in enumerate(net.graph.nodes):
+        node.meta["place"] = place
+    assert [node.meta["place"] for node in split_const_subgraphs(net).graph.nodes] == [0, 2, 3, 4]
 
 
 def test_tables_of_what_is_supported():

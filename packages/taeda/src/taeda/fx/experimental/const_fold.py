@@ -121,6 +121,7 @@ def split_const_subgraphs(
             path = f"{name}_{wanted.index(node)}"
             setattr(traced, path, nn.Parameter(tensor.empty(0), requires_grad=False))
             values[node] = made.get_attr(path)
+            values[node].meta = dict(node.meta)
         elif node not in constant or (node.op == "get_attr" and any(u not in constant for u in node.users)):
             values[node] = made.node_copy(node, values.__getitem__)
     made.set_codegen(traced.graph._codegen)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from taeda.fx._names import qualified_name
 from taeda.fx.passes.utils.fuser_utils import fuse_by_partitions
 
 if TYPE_CHECKING:
@@ -52,8 +53,9 @@ class CapabilityBasedPartitioner:
         graph_module: The program.
         operator_support: Says which nodes are supported.
         allows_single_node_partition: Whether a group may have one node.
-        non_compute_ops: Names of functions that are no work of their own.
+        non_compute_ops: Names of functions that are no work of their own, such as "torch.ops.aten.view".
         allowed_single_node_partition_ops: Names of functions that may be a group of their own.
+        skip_horizontal_fusion: Whether only nodes that use each other's results come together.
 
     Example:
         >>> from taeda.fx.passes.operator_support import create_op_support
@@ -71,12 +73,13 @@ class CapabilityBasedPartitioner:
         allows_single_node_partition: bool = False,
         non_compute_ops: Sequence[str] | None = None,
         allowed_single_node_partition_ops: Sequence[str] | None = None,
-        **_: Any,
+        skip_horizontal_fusion: bool = False,
     ) -> None:
         self.graph_module, self.operator_support = graph_module, operator_support
         self.allows_single_node_partition = allows_single_node_partition
         self.non_compute_ops = frozenset(non_compute_ops or ())
         self.allowed_single_node_partition_ops = frozenset(allowed_single_node_partition_ops or ())
+        self.skip_horizontal_fusion = skip_horizontal_fusion
 
     def _is_supported(self, node: Node) -> bool:
         return node.op.startswith("call_") and self.operator_support.is_node_supported(
@@ -84,35 +87,51 @@ class CapabilityBasedPartitioner:
         )
 
     def propose_partitions(self) -> list[Partition]:
-        """Groups of supported nodes that are connected and do not wait for each other in a circle."""
+        """Groups of supported nodes that do not wait for each other in a circle, connected or not."""
         group: dict[Node, int] = {}
         members: dict[int, set[Node]] = {}
         for number, node in enumerate(reversed(list(self.graph_module.graph.nodes))):
             if not self._is_supported(node):
                 continue
             group[node], members[number] = number, {node}
-            for other in sorted({group[user] for user in node.users if user in group}):
-                mine = group[node]
-                if other == mine or _waits_for_itself(members[mine] | members[other], group, members):
-                    continue
-                for item in members[other]:
-                    group[item] = mine
-                members[mine] |= members.pop(other)
+            if self.skip_horizontal_fusion:
+                users = dict.fromkeys(group[user] for user in node.users if user in group)
+                first, others = number, [other for other in users if other != number]
+            else:
+                first, *others = sorted(members)
+            for other in others:
+                both = members[first] | members[other]
+                if not _waits_for_itself(both, group, members):
+                    first, gone = min(first, other), max(first, other)
+                    group.update(dict.fromkeys(members.pop(gone), first))
+                    members[first] = both
+        self._keep_parts_with_results(group, members)
         order = {node: place for place, node in enumerate(self.graph_module.graph.nodes)}
-        kept = [nodes for nodes in members.values() if self._counts(nodes)]
+        kept = [nodes for nodes in members.values() if nodes and self._counts(nodes)]
         kept.sort(key=lambda nodes: min(order[node] for node in nodes), reverse=True)
         return [Partition(i, sorted(nodes, key=order.__getitem__)) for i, nodes in enumerate(kept)]
+
+    def _keep_parts_with_results(self, group: dict[Node, int], members: dict[int, set[Node]]) -> None:
+        """Let nodes that take items of a result be where the result is, in no group too."""
+        for node in self.graph_module.graph.nodes:
+            if not all(user.target is operator.getitem for user in node.users):
+                continue
+            for user in node.users:
+                if user in group:
+                    members[group.pop(user)].discard(user)
+                if node in group:
+                    group[user] = group[node]
+                    members[group[node]].add(user)
 
     def _counts(self, nodes: set[Node]) -> bool:
         if self.allows_single_node_partition:
             return True
-        work = [node for node in nodes if not self._is_no_work(node)]
-        if len(work) > 1:
-            return True
-        return bool(work) and _name(work[0]) in self.allowed_single_node_partition_ops
+        calls = [_names(node) for node in nodes if node.op == "call_function"]
+        work = sum(not names & (_NO_WORK | self.non_compute_ops) for names in calls)
+        return work + sum(bool(names & self.allowed_single_node_partition_ops) for names in calls) > 1
 
     def _is_no_work(self, node: Node) -> bool:
-        return node.target is operator.getitem or _name(node) in self.non_compute_ops
+        return node.op == "call_function" and bool(_names(node) & self.non_compute_ops)
 
     def remove_bookend_non_compute_ops(self, partitions: list[Partition]) -> None:
         """Take off nodes that are no work of their own where a group begins or ends with them."""
@@ -139,9 +158,14 @@ class CapabilityBasedPartitioner:
         return self.fuse_partitions(self.propose_partitions(), prefix)
 
 
-def _name(node: Node) -> str:
-    target = node.target
-    return target if isinstance(target, str) else str(getattr(target, "__name__", target))
+#: Functions that are never work of their own.
+_NO_WORK = frozenset({"torch.ops.aten.view", "_operator.getitem"})
+
+
+def _names(node: Node) -> frozenset[str]:
+    """What a program may call the function of a node."""
+    full = qualified_name(node.target)
+    return frozenset({full, full.replace("operator.", "_operator.", 1), full.rpartition(".")[2]})
 
 
 def _waits_for_itself(nodes: set[Node], group: dict[Node, int], members: dict[int, set[Node]]) -> bool:
