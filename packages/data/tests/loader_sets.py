@@ -231,3 +231,35 @@ def own_memory():
     """KiB that this process shares with none."""
     with open("/proc/self/smaps_rollup", encoding="ascii") as file:
         return sum(int(line.split()[1]) for line in file if line.startswith("Private_"))
+
+
+class AllSources(data.Dataset):
+    """A number from each of the process-wide generators."""
+
+    def __getitem__(self, index):
+        return [random.getrandbits(40), int(np.random.randint(1 << 40)), int(tt.randint(0, 1 << 40, (1,)))]
+
+    def __len__(self):
+        return 6
+
+
+def seed_from_worker(number):
+    """Seeds Python and NumPy from the tensors' seed, as programs do."""
+    random.seed(tt.initial_seed() % 2**32)
+    np.random.seed(tt.initial_seed() % 2**32)
+
+
+def seed_all_with_seven(number):
+    random.seed(7)
+    np.random.seed(7)
+    tt.manual_seed(7)
+
+
+class Claimed(data.IterableDataset):
+    """Says that it has four samples, of which each worker gives all."""
+
+    def __iter__(self):
+        return iter(range(4))
+
+    def __len__(self):
+        return 4

@@ -46,6 +46,36 @@ def test_tensor_dataset_needs_one_length(tensors):
         data.TensorDataset(*(tt.zeros(shape) for shape in tensors))
 
 
+def test_samples_by_lists_of_indices():
+    class Batched(data.Dataset):
+        def __init__(self, missing=0):
+            self.missing = missing
+
+        def __getitem__(self, index):
+            raise AssertionError("read one by one")
+
+        def __getitems__(self, indices):
+            return [-i for i in indices][: len(indices) - self.missing]
+
+        def __len__(self):
+            return 4
+
+    assert data.StackDataset(Batched(), [5, 6, 7, 8]).__getitems__([0, 3]) == [(0, 5), (-3, 8)]
+    assert data.StackDataset(a=Batched(), b=[5, 6, 7, 8]).__getitems__([1]) == [{"a": -1, "b": 6}]
+    with pytest.raises(ValueError, match=r"Batched.__getitems__: expected 2 samples, found 1"):
+        data.StackDataset([5, 6, 7, 8], Batched(missing=1)).__getitems__([0, 3])
+    with pytest.raises(IndexError):
+        data.StackDataset(Batched(), [5, 6, 7, 8]).__getitems__([0, 4])
+    array = np.arange(5) * 10
+    assert data.Subset(array, [4, 2, 0])[[0, 2]].tolist() == [40, 0]
+    assert data.Subset(data.Subset(array, [4, 2, 0]), [2, 1])[:].tolist() == [0, 20]
+
+
+def test_sequences_that_are_made_of_something_else_become_lists():
+    collated = data.default_collate([range(2), range(2)])
+    assert [column.tolist() for column in collated] == [[0, 0], [1, 1]]
+
+
 def test_combinations():
     both = Squares(3) + Squares(2)
     assert [both[i] for i in range(len(both))] == [0, 1, 4, 0, 1]

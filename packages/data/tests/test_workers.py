@@ -5,6 +5,7 @@ import random
 import subprocess
 import sys
 import textwrap
+import warnings
 from pathlib import Path
 
 import loader_sets as sets
@@ -134,6 +135,58 @@ def test_init_function_and_collation():
     assert list(loader) == [0, 2, 4]
     with pytest.raises(OSError, match=r"worker \d has no disk"):
         next(iter(data.DataLoader(range(6), num_workers=2, worker_init_fn=sets.fail_at_start)))
+
+
+@pytest.mark.usefixtures("nothing_left")
+@pytest.mark.parametrize("persistent", [False, True])
+def test_streams_of_workers_follow_from_the_generator_of_the_loader(persistent):
+    def rows(seed, init):
+        loader = data.DataLoader(
+            sets.AllSources(),
+            batch_size=None,
+            num_workers=2,
+            worker_init_fn=init,
+            generator=tt.Generator().manual_seed(seed),
+            persistent_workers=persistent,
+        )
+        return [list(loader), list(loader)]
+
+    for init in (None, sets.seed_from_worker):
+        first = rows(0, init)
+        random.seed(os.urandom(8))  # what the program has drawn or seeded does not count
+        np.random.seed(int.from_bytes(os.urandom(4), "little"))
+        tt.manual_seed(int.from_bytes(os.urandom(4), "little"))
+        assert rows(0, init) == first
+        assert rows(1, init) != first and first[0] != first[1]
+        assert len({tuple(row) for row in first[0] + first[1]}) == 12
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_what_a_worker_is_seeded_with_it_draws_from():
+    options = {"batch_size": None, "num_workers": 2, "worker_init_fn": sets.seed_all_with_seven}
+    first = list(data.DataLoader(sets.AllSources(), **options))
+    tt.manual_seed(123)
+    assert list(data.DataLoader(sets.AllSources(), **options)) == first
+    assert len({tuple(row) for row in first}) == len(first)
+    loader = data.DataLoader(sets.AllSources(), persistent_workers=True, **options)
+    assert list(loader) == first
+    assert list(loader) != first  # the stream goes on
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_samples_beyond_the_length_that_was_asked_for_are_warned_of():
+    loader = data.DataLoader(sets.Claimed(), batch_size=None, num_workers=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(list(loader)) == 8  # nobody asked
+    assert len(loader) == 4
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert len(list(loader)) == 8
+    for number, warning in enumerate(said, 5):
+        assert warning.category is UserWarning and "Each of the 2 workers" in str(warning.message)
+        assert f"Claimed was reported to be 4, but {number} samples" in str(warning.message)
+    assert len(said) == 4
 
 
 @pytest.mark.usefixtures("nothing_left")

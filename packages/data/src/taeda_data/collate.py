@@ -181,7 +181,12 @@ def collate(batch: Sequence[Any], *, collate_fn_map: Mapping[Any, Callable[..., 
                 f"found {sorted(lengths)}"
             )
         entries = joined(zip(*batch, strict=True))
-        return entries if isinstance(first, (list, tuple)) else type(first)(entries)  # type: ignore[call-arg]
+        if isinstance(first, (list, tuple)):
+            return entries
+        try:
+            return type(first)(entries)  # type: ignore[call-arg]
+        except TypeError:  # a class that is made of something else, as range is
+            return entries
     raise TypeError(
         "default_collate: expected tensors, arrays, numbers, strings, mappings or sequences, "
         f"found {type(first).__name__}"

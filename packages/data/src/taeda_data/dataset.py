@@ -92,8 +92,30 @@ class StackDataset(Dataset[T_co]):
             return {name: d[index] for name, d in self.datasets.items()}
         return tuple(d[index] for d in self.datasets)
 
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        if isinstance(self.datasets, dict):
+            columns = (_chosen(d, indices) for d in self.datasets.values())
+            return [dict(zip(self.datasets, row, strict=True)) for row in zip(*columns, strict=True)]
+        return list(zip(*(_chosen(d, indices) for d in self.datasets), strict=True))
+
     def __len__(self) -> int:
         return self._length
+
+
+def _chosen(dataset: Any, indices: list[int]) -> Any:
+    """The samples at some indices, all at once where the data set can give them so.
+
+    Raises:
+        ValueError: the data set gives another number of samples.
+    """
+    if not callable(getattr(dataset, "__getitems__", None)):
+        return [dataset[i] for i in indices]
+    chosen = dataset.__getitems__(indices)
+    if len(chosen) != len(indices):
+        raise ValueError(
+            f"{type(dataset).__name__}.__getitems__: expected {len(indices)} samples, found {len(chosen)}"
+        )
+    return chosen
 
 
 class ConcatDataset(Dataset[T_co]):
@@ -154,7 +176,9 @@ class Subset(Dataset[T_co]):
     def __init__(self, dataset: Dataset[T_co], indices: Sequence[int]) -> None:
         self.dataset, self.indices = dataset, indices
 
-    def __getitem__(self, index: int) -> T_co:
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, list):
+            return self.dataset[[self.indices[i] for i in index]]  # type: ignore[index]
         return self.dataset[self.indices[index]]
 
     def __getitems__(self, indices: list[int]) -> list[T_co]:

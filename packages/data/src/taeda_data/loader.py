@@ -24,7 +24,7 @@ from taeda_data.iterators import (
 )
 from taeda_data.pinning import pinner
 from taeda_data.progress import shown
-from taeda_data.randomness import Source, draw_seed, seed_all, sources
+from taeda_data.randomness import Source, draw_seed, following, seed_all, sources
 from taeda_data.reading import Failed, Reader
 from taeda_data.sampler import BatchSampler, NoIndices, RandomSampler, Sampler, SequentialSampler
 from taeda_data.workers import EPOCH, Plan
@@ -87,7 +87,9 @@ class DataLoader(Generic[T_co]):
 
     What data sets draw from random generators (Python's, NumPy's, the tensors' default one, generator objects that
     they hold) depends on these generators' states when the epoch begins and on the batch, not on the number of worker
-    processes. In threads that holds for `worker_rng` alone, since they share the global generators.
+    processes. In threads that holds for `worker_rng` alone, since they share the global generators. In worker processes
+    of a loader with a ``generator`` it depends on that in place of the global ones, and what ``worker_init_fn`` seeds
+    depends on that.
 
     Errors in the data set keep their type; a note names the sample. What is to be said of pin_memory
     comes with ``iter``.
@@ -130,6 +132,8 @@ class DataLoader(Generic[T_co]):
         _check_workers(
             num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context, worker_type
         )
+        if sampler is not None and shuffle:
+            raise ValueError("DataLoader: arguments 'sampler' and 'shuffle' exclude each other")
         if shuffle is not None and not isinstance(shuffle, bool):
             raise TypeError(f"DataLoader: argument 'shuffle' must be a bool or None, found {shuffle!r}")
         if collate_fn is not None and not callable(collate_fn):
@@ -148,8 +152,6 @@ class DataLoader(Generic[T_co]):
                 "DataLoader with IterableDataset, which has its own order: expected unspecified "
                 f"{name} option, but got {name}={value}"
             )
-        if sampler is not None and shuffle:
-            raise ValueError("DataLoader: arguments 'sampler' and 'shuffle' exclude each other")
         if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
             raise ValueError(
                 "DataLoader: argument 'batch_sampler' excludes batch_size, shuffle, sampler and drop_last"
@@ -182,6 +184,7 @@ class DataLoader(Generic[T_co]):
         self._batched = batch_sampler is not None or batch_size is not None
         self.collate_fn = collate_fn or (default_collate if self._batched else default_convert)
         self._resume: dict[str, Any] | None = None
+        self._claimed: int | None = None  # the length that an iterable data set says it has, once asked
         self._epoch = 0  # epochs begun
         self._begun: dict[str, Any] | None = (
             None  # what the current epoch's order follows from; None between epochs
@@ -205,7 +208,7 @@ class DataLoader(Generic[T_co]):
         """Number of batches of an epoch; TypeError for a data set without a length."""
         if not isinstance(self.dataset, IterableDataset):
             return len(self._index_sampler)
-        n = len(self.dataset)  # type: ignore[arg-type]
+        n = self._claimed = len(self.dataset)  # type: ignore[arg-type]
         if not self._batched:
             return n
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)  # type: ignore[operator]
@@ -263,7 +266,7 @@ class DataLoader(Generic[T_co]):
         self._position = 0
         if begun is not None:
             self._skip(groups, resume["position"])  # type: ignore[index]
-        batches = self._batches(groups, seed, pin)
+        batches = self._batches(groups, seed, pin, self._claimed)
         return shown(batches, self) if self.progress else batches, groups
 
     @functools.cached_property
@@ -311,17 +314,32 @@ class DataLoader(Generic[T_co]):
             if len(group) == self.batch_size or not self.drop_last:
                 yield group
 
-    def _batches(self, groups: Iterator[Any], seed: int, pin: Callable[[Any], Any] | None) -> Iterator[Any]:
+    def _batches(
+        self, groups: Iterator[Any], seed: int, pin: Callable[[Any], Any] | None, claimed: int | None
+    ) -> Iterator[Any]:
         read = self._read_here(groups, seed) if self.num_workers == 0 else self._read_by_workers(groups, seed)
         kind = "_SingleProcessDataLoaderIter" if self.num_workers == 0 else "_MultiProcessingDataLoaderIter"
         read = waited_for(read if pin is None else map(pin, read), f"enumerate(DataLoader)#{kind}.__next__")
         # No name holds the batch here: its memory is free as soon as the caller lets go of it.
         for batch in read:
             self._position += 1
+            if claimed is not None and self._position > claimed:
+                self._warn_of_length(claimed)
             held = [batch]
             del batch
             yield held.pop()
         self._begun, self._position = None, 0
+
+    def _warn_of_length(self, claimed: int) -> None:
+        several = (
+            f" Each of the {self.num_workers} workers reads a copy of the data set, which should give it its own share"
+            " (see get_worker_info)."
+        )
+        warnings.warn(
+            f"DataLoader: the length of {type(self.dataset).__name__} was reported to be {claimed}, but "
+            f"{self._position} samples have been fetched.{several if self.num_workers else ''}",
+            stacklevel=3,
+        )
 
     def _read_here(self, groups: Iterator[Any], seed: int) -> Iterator[Any]:
         if isinstance(self.dataset, IterableDataset):
@@ -366,6 +384,8 @@ class DataLoader(Generic[T_co]):
         done = False
         try:
             numbers = self._sources()[1] if self.worker_type == "process" else []
+            if self.generator is not None and numbers:
+                numbers = following(seed, numbers)
             for worker in range(self.num_workers):
                 crew.send(worker, (EPOCH, self._epoch, seed, numbers))
             epoch = Epoch(

@@ -4,6 +4,10 @@ Note [One stream for any number of workers]. An epoch takes one number from ever
 may draw from: Python's and NumPy's global generators, the tensors' default one, and generator objects found in the
 data set. Before a batch is read, each source is seeded with its number and that of the batch. So samples depend neither
 on the number of workers nor on what was read before, and they follow from whatever the program has seeded.
+
+Two things that the program says stand above that, as they do in PyTorch. Where the loader has a generator, the numbers
+of the process-wide sources of worker processes follow from it. And what a worker's initialiser seeds, has its number
+from the worker, whose own stream it then is.
 """
 
 from __future__ import annotations
@@ -28,6 +32,13 @@ class Source(NamedTuple):
     seed: Callable[[int], Any]
     save: Callable[[], Any]
     restore: Callable[[Any], Any]
+
+    def draw_again(self) -> int:
+        """The number that would be drawn next."""
+        state = self.save()
+        number = self.draw()
+        self.restore(state)
+        return number
 
 
 def draw_seed(generator: Any) -> int:
@@ -222,6 +233,28 @@ def sources(*readers: Any, excluded: tuple[Any, ...] = ()) -> list[Source]:
         else:
             found.append(_tensors(item))
     return found
+
+
+PROCESS_WIDE = 3  # Python's, NumPy's and the tensors' default generator, which stand first among the sources
+
+
+def following(seed: int, numbers: list[int]) -> list[int]:
+    """The numbers, of which those of the process-wide sources follow from a seed."""
+    own = random.Random(seed)
+    return [own.getrandbits(62) for _ in range(PROCESS_WIDE)] + numbers[PROCESS_WIDE:]
+
+
+class Touched:
+    """Which sources are seeded, or drawn from, between its making and `numbers`."""
+
+    def __init__(self, found: list[Source]) -> None:
+        self._found = found
+        self._before = [source.draw_again() for source in found]
+
+    def numbers(self) -> dict[int, int]:
+        """A number from each of them, by its place."""
+        after = [source.draw_again() for source in self._found]
+        return {i: now for i, (was, now) in enumerate(zip(self._before, after, strict=True)) if was != now}
 
 
 def seed_all(found: list[Source], numbers: list[int], batch: Any) -> None:

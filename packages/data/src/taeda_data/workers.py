@@ -84,6 +84,7 @@ class Worker:
         self._read: Any = None
         self._batches: Iterator[Any] | None = None
         self._started = False
+        self._own: dict[int, int] = {}  # of the sources that the initialiser seeded, the next epoch's numbers
 
     def answer(self, message: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """The answer to a message: a batch, the end of what there is to read, an error; nothing to a new epoch."""
@@ -104,16 +105,23 @@ class Worker:
         reading.set_worker_info(self._number, plan.workers, seed + self._number, plan.dataset)
         if self._alone:
             self._sources = randomness.sources(plan.dataset, plan.collate_fn)
-            self._numbers = numbers
-            randomness.seed_all(self._sources, numbers, f"worker {self._number}")
+            self._numbers = [self._own.get(place, number) for place, number in enumerate(numbers)]
+            self._own = {place: number + 1 for place, number in self._own.items()}  # another one each epoch
+            randomness.seed_all(self._sources, self._numbers, f"worker {self._number}")
         if not self._started:
             self._started = True
             if plan.init is not None:
-                plan.init(self._number)
+                self._initialise(plan.init)
         if isinstance(plan.dataset, IterableDataset):
             self._batches = self._cut(iter(plan.dataset))
         else:
             self._read = reading.Reader(plan.dataset, plan.collate_fn, plan.batched, seed)
+
+    def _initialise(self, init: Callable[[int], None]) -> None:
+        touched = randomness.Touched(self._sources)
+        init(self._number)
+        for place, number in touched.numbers().items():
+            self._numbers[place], self._own[place] = number, number + 1
 
     def _batch(self, epoch: int, number: int, group: Any) -> tuple[Any, ...]:
         if self._batches is not None:
