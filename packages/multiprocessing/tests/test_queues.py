@@ -53,6 +53,53 @@ def test_small_and_large_items_arrive_in_order(kind):
     assert process.exitcode == 0
 
 
+def wrapping():
+    """Tensors that other tensors say what they are."""
+    square = tt.arange(9.0).reshape(3, 3)
+    long = tt.arange(30_000.0)
+    return {
+        "sparse": square.to_sparse(),
+        "rows": square.to_sparse_csr(),
+        "nested": tt.nested.nested_tensor([long, square[0]]),
+        "jagged": tt.nested.nested_tensor([long, square[0]], layout=tt.jagged),
+        "masked": tt.masked.masked_tensor(square, square > 3),
+        "quantized": tt.quantize_per_tensor(square, 0.5, 3, tt.quint8),
+    }
+
+
+@pytest.mark.parametrize("name", ["sparse", "rows", "nested", "jagged", "masked", "quantized"])
+def test_tensors_without_memory_of_their_own_arrive(name):
+    if not hasattr(tt, "nested"):
+        pytest.skip("the provider has no such tensors")
+    value = wrapping()[name]
+    context = mp.get_context("fork")
+    there, back = context.Queue(), context.Queue()
+    process = context.Process(target=workers.pass_on, args=(there, back))
+    process.start()
+    there.put(value)
+    received = back.get(timeout=PATIENCE)
+    there.put(None)
+    process.join()
+    assert type(received) is type(value) and received.layout == value.layout
+    if name in ("nested", "jagged"):
+        parts = list(zip(received.unbind(), value.unbind(), strict=True))
+    elif name == "masked":
+        parts = [(received.get_mask(), value.get_mask()), (received.get_data(), value.get_data())]
+    else:
+        dense = "dequantize" if name == "quantized" else "to_dense"
+        parts = [(getattr(received, dense)(), getattr(value, dense)())]
+    assert all(tt.equal(*pair) for pair in parts)
+
+
+def test_nested_tensors_are_moved_to_shared_memory():
+    if not hasattr(tt, "nested"):
+        pytest.skip("the provider has no such tensors")
+    value = tt.nested.nested_tensor([tt.zeros(2), tt.zeros(3)])
+    assert not value.is_shared()
+    assert value.share_memory_() is value and value.is_shared()
+    assert all(part.is_shared() for part in value.unbind())
+
+
 def test_each_thread_keeps_its_order():
     channel = mp.get_context("fork").Queue()
 

@@ -117,7 +117,9 @@ def share_nested(value: Any) -> None:
 
 def _collect(value: Any, found: dict[int, list[Any]]) -> None:
     """Tensors by the address of their memory."""
-    if isinstance(value, tensor.Tensor):
+    if isinstance(value, tensor.Tensor) and tensor.sharing.wraps(value):
+        _collect(value.__dict__, found)
+    elif isinstance(value, tensor.Tensor):
         found.setdefault(tensor.sharing.storage_facts(value)[0], []).append(value)
     elif isinstance(value, (list, tuple)):
         for item in value:
@@ -201,7 +203,7 @@ def _reducer_override(self: ForkingPickler, value: Any) -> Any:
     kind = type(value)
     if kind is _memory_type:
         return _reduce_memory(value)
-    if issubclass(kind, _tensor_type):
+    if issubclass(kind, _tensor_type) and not tensor.sharing.wraps(value):
         return _reduce_tensor(value)
     return NotImplemented
 

@@ -20,6 +20,7 @@ __all__ = [
     "shown_over",
     "storage_bytes",
     "storage_facts",
+    "wraps",
 ]
 
 #: What lets go of memory that was sent to other processes, as far as none of them holds it; for who sends memory.
@@ -45,6 +46,11 @@ def at_end(note: Callable[[Any], object], value: Any, act: Callable[[], object] 
 def storage_facts(tensor: Tensor) -> tuple[int, int, int]:
     """Address and bytes of the memory that a tensor shows a part of, and how many hold it: tensors, arrays, buffers."""
     return tensor._storage_facts()[:3]
+
+
+def wraps(tensor: Tensor) -> bool:
+    """Whether a tensor has no memory of its own: other tensors, among its attributes, say what it is."""
+    return "_wrapped_device" in getattr(tensor, "__dict__", ())
 
 
 def export_memory(tensor: Tensor) -> bytes:

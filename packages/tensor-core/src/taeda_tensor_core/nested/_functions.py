@@ -168,6 +168,15 @@ def _fact(name: str, ask: Callable[[NestedTensor], Any]) -> None:
     _table[name] = ask
 
 
+def _share_memory_(x: NestedTensor) -> NestedTensor:
+    for part in x._parts:
+        part.share_memory_()
+    return x
+
+
+_table["share_memory_"] = _share_memory_
+
+
 def _of_first(name: str) -> None:
     _fact(name, lambda x: getattr(x._parts[0], name))
 
@@ -176,6 +185,7 @@ for _name in ("dtype", "device", "is_cpu", "itemsize", "is_leaf"):
     _of_first(_name)
 _fact("requires_grad", lambda x: any(p.requires_grad for p in x._parts))
 _fact("is_nested", lambda x: True)
+_fact("is_shared", lambda x: all(p.is_shared() for p in x._parts))
 _fact("layout", lambda x: x._way)
 _fact("ndim", lambda x: x._parts[0].dim() + 1)
 for _name in ("dim", "ndimension"):
