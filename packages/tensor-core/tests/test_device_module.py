@@ -1,6 +1,7 @@
 """Modules of devices: what programs ask before they choose one, with and without such a device."""
 
 import importlib.metadata
+import os
 import threading
 
 import pytest
@@ -186,3 +187,17 @@ def test_programs_ask_which_kernels_could_compute_an_attention():
     given = cuda.SDPAParams(x, x, x, None, 0.0, True, False)
     assert given.query is x and given.is_causal and given.attn_mask is None
     assert not (cuda.can_use_flash_attention(given) or cuda.can_use_efficient_attention(given))
+
+
+def test_devices_that_are_not_there_are_asked_for_quickly(monkeypatch):
+    """Nothing about installed distributions is read a second time: programs ask in each step."""
+    modules = [tc.get_device_module(name) for name in ("cuda", ABSENT)]
+    asked = (accelerator.is_available, *(m.is_available for m in modules), *(m.device_count for m in modules))
+    answers = [ask() for ask in asked]
+
+    def refuse(*_):
+        raise AssertionError("read again")
+
+    monkeypatch.setattr(importlib.metadata.PathDistribution, "read_text", refuse)
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert [ask() for ask in asked] == answers

@@ -68,6 +68,7 @@ def test_hashes_are_the_exclusive_or_of_bits() -> None:
         x = tc.linspace(-1, 2, count) if count else tc.zeros(0)
         bits = x.double().numpy().view(np.uint64)
         assert tc.hash_tensor(x).item() == int(np.bitwise_xor.reduce(bits, initial=np.uint64(0)))
+    assert tc.hash_tensor(tc.tensor(3)).item() == 3
     x = tc.arange(12).reshape(3, 4)
     assert x.hash_tensor(1).tolist() == np.bitwise_xor.reduce(x.numpy(), 1).tolist()
     assert tc.hash_tensor(x, 0, keepdim=True).shape == (1, 4)

@@ -158,6 +158,14 @@ def test_random_tensors_are_within_limits(dtype):
     assert within.to(tc.float64).min() >= 0 and (dtype.is_complex or within.to(tc.float64).max() < 2)
 
 
+@pytest.mark.parametrize("dtype", [tc.float32, tc.complex64, tc.int64, tc.bool], ids=str)
+@pytest.mark.parametrize("device", [None, "meta"])
+def test_random_tensors_are_made_where_there_is_no_memory(device, dtype):
+    with tc.device("meta"):
+        made = make_tensor((2, 3), dtype=dtype, device=device)
+    assert made.device.type == "meta" and made.shape == (2, 3) and made.dtype is dtype
+
+
 def test_random_tensors_wrong_limits():
     with pytest.raises(ValueError, match="`low` must be less than `high`"):
         make_tensor(2, dtype=tc.float32, device="cpu", low=2, high=1)

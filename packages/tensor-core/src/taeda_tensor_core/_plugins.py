@@ -191,15 +191,21 @@ def offered(group: str = GROUP) -> list[Any]:
 
     They are read again when an installer has changed a folder of the path.
     """
-    folders = []
-    for folder in sys.path:
-        with suppress(OSError):
-            folders.append((folder, os.stat(folder or ".").st_mtime_ns))
+    folders = _folders()
     if group not in _offered or _offered[group][0] != folders:
         from taeda_registry.discovery import installed
 
         _offered[group] = (folders, installed(group))
     return list(_offered[group][1])
+
+
+def _folders() -> list[tuple[str, int]]:
+    """The folders of the path with their times, which change when something is installed into them."""
+    folders = []
+    for folder in sys.path:
+        with suppress(OSError):
+            folders.append((folder, os.stat(folder or ".").st_mtime_ns))
+    return folders
 
 
 def names_of(name: str) -> types.ModuleType | None:
@@ -211,8 +217,19 @@ def names_of(name: str) -> types.ModuleType | None:
     return None if point is None else point.load()
 
 
+_described: tuple[list[tuple[str, int]], frozenset[tuple[str, int]]] | None = None
+
+
 def _installed() -> frozenset[tuple[str, int]]:
     """The folders where installers describe distributions, with their times: any pip command changes them."""
+    global _described
+    folders = _folders()
+    if _described is None or _described[0] != folders:
+        _described = folders, _look_up_installed()
+    return _described[1]
+
+
+def _look_up_installed() -> frozenset[tuple[str, int]]:
     found = set()
     for folder in sys.path:
         with suppress(OSError), os.scandir(folder or ".") as entries:

@@ -85,7 +85,8 @@ def _uniform(shape: tuple, dtype: Any, device: Any, low: float, high: float) -> 
     made = made * high + (1 - made) * low
     if low == high:
         return _C.full_like(made, low)
-    below = _C.nextafter(_C.tensor(high, dtype=made.dtype), _C.tensor(low, dtype=made.dtype))
+    ends = [_C.tensor(end, dtype=made.dtype, device="cpu") for end in (high, low)]
+    below = _C.nextafter(*ends)
     return made.clamp(low, below.item())
 
 
