@@ -107,3 +107,19 @@ def test_gradients_of_examples(reduction):
         call_for_per_sample_grads(net, loss_reduction="none")
     with pytest.raises(RuntimeError, match="expected 3"):
         call_for_per_sample_grads(net, batch_size=3)(x)
+
+
+def test_maps_in_chunks():
+    from taeda._functorch.package import chunk_vmap, control_flow, make_fx, replace_all_batch_norm_modules_
+
+    x = taeda.arange(7.0)
+    assert taeda.equal(chunk_vmap(lambda row: row * 2, chunks=3)(x), x * 2)
+    assert taeda.equal(
+        chunk_vmap(lambda row, k: row * k, in_dims=(1, None), chunks=9)(x.view(1, 7), 3), x.view(7, 1) * 3
+    )
+    with pytest.raises(ValueError, match="chunks"):
+        chunk_vmap(lambda row: row, chunks=0)
+    assert control_flow.cond is taeda.cond and callable(make_fx)
+    net = replace_all_batch_norm_modules_(taeda.nn.BatchNorm1d(2))
+    assert net.running_mean is None
+    assert not taeda._dynamo.is_dynamo_supported()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from taeda import _absent
+from taeda._dynamo.eval_frame import is_dynamo_supported
 from taeda.compiler import (
     _Config,
     _itself,
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 __all__ = [
     "OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph",
     "error_on_graph_break", "explain", "export", "forbid_in_graph", "graph_break",
-    "is_compiling", "list_backends", "lookup_backend", "mark_dynamic", "mark_static", "mark_static_address",
-    "maybe_mark_dynamic", "optimize", "optimize_assert", "register_backend", "reset",
-    "run", "substitute_in_graph",
+    "is_compiling", "is_dynamo_supported", "list_backends", "lookup_backend", "mark_dynamic", "mark_static",
+    "mark_static_address", "maybe_mark_dynamic", "optimize", "optimize_assert", "register_backend", "reset", "run",
+    "substitute_in_graph",
 ]  # fmt: skip
 
 config = _Config(
