@@ -397,3 +397,54 @@ def test_names_of_operators_in_programs():
     net = fx.symbolic_trace(lambda x: taeda.ops.aten.relu(taeda.ops.aten.add.Tensor(x, x)))
     assert "torch.ops.aten.relu(" in net.code and "torch.ops.aten.add.Tensor(" in net.code
     assert fx.node._get_qualified_name(operator.add) == "_operator.add"
+
+
+def _doubled(x):
+    return x * 2
+
+
+fx.wrap("_doubled")
+
+
+def test_wrapped_functions_stay_when_a_graph_is_traced_again():
+    once = fx.symbolic_trace(lambda x: _doubled(x) + 1)
+    twice = fx.symbolic_trace(once)
+    assert [node.target for node in twice.graph.nodes][1] is _doubled and twice(2) == 5
+
+
+def test_programs_of_containers_are_traced_again():
+    def program(flag, x):
+        return x["a"][1] if flag else x["z"]
+
+    stands = {"flag": True, "x": {"a": [fx.PH, fx.PH], "z": fx.PH}}
+    net = fx.symbolic_trace(fx.symbolic_trace(program, concrete_args=stands))
+    assert net(True, {"a": [1, 2], "z": 3}) == 2
+    noted = fx.symbolic_trace(lambda a: a, concrete_args={"a": fx._symbolic_trace.PHWithMeta("first")})
+    assert next(iter(noted.graph.nodes)).ph_key == "first"
+
+
+def test_copies_of_modules_that_lead_to_themselves():
+    net = fx.symbolic_trace(lambda x: x + 1)
+    net.meta["self"] = net
+    copied = copy.deepcopy(net)
+    assert copied is not net and copied.meta["self"] is copied and copied(1) == 2
+
+
+def test_nodes_that_have_effects_stay():
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    kept = [
+        graph.call_function(taeda.ops.aten.add_.Tensor, (x, 1)),
+        graph.call_function(taeda.rand_like, (x,)),
+        graph.call_function(taeda.ops.profiler._record_function_enter_new, ("range",)),
+    ]
+    graph.call_function(taeda.ops.aten.add.Tensor, (x, 1))
+    graph.output(x)
+    graph.eliminate_dead_code()
+    assert [node for node in graph.nodes if node.op == "call_function"] == kept
+    assert not kept[1].is_impure(impure_random=False)
+
+
+def test_tracing_what_is_no_program_of_python_says_so():
+    with pytest.raises(AssertionError, match="written in Python"):
+        fx.symbolic_trace(taeda.add)

@@ -168,6 +168,15 @@ def _patch_wrapped_functions(patcher: Patcher) -> None:
         patcher.patch_method(cls, name, _create_wrapped_method(cls, name))
 
 
+def _patch_again(patcher: Patcher, root: Any, scope: dict[str, Any]) -> None:
+    """Take functions as they are again that a graph module took so: it names them in a scope of its own."""
+    if isinstance(root, GraphModule):
+        kept = {id(node.target) for node in root.graph.nodes if node.meta.get("is_wrapped")}
+        for name, value in list(scope.items()):
+            if id(value) in kept:
+                patcher.patch(scope, name, _recording(value))
+
+
 def _autowrap_check(patcher: Patcher, frame: dict[str, Any], ids: set[int]) -> None:
     if not patcher.visit_once(frame):
         return
@@ -346,6 +355,8 @@ class Tracer(TracerBase):
             The function to call with them, and they.
         """
         analysed = inspect.unwrap(root_fn)
+        if not hasattr(analysed, "__code__"):
+            raise AssertionError(f"trace: expected a function written in Python, found {analysed!r}")
         code = analysed.__code__
         total = code.co_argcount + code.co_kwonlyargcount
         names = list(code.co_varnames)
@@ -408,7 +419,9 @@ class Tracer(TracerBase):
         default = () if parameter.default is parameter.empty else (parameter.default,)
         made = self.create_proxy("placeholder", f"{name}_{count[0]}", default, {})
         if isinstance(x, PHBase):
-            made.node.meta.update(vars(x))
+            for key, value in vars(x).items():
+                if not hasattr(made.node, key):
+                    setattr(made.node, key, value)
             return made
         if type(x) is bool or (isinstance(x, base_types) and not isinstance(x, tensor.Tensor)):
             text = f"{name} has been specialized to have value {x} but got another value"
@@ -497,6 +510,7 @@ class Tracer(TracerBase):
             patcher.patch_method(nn.Module, "__getattribute__", patched_read)
             patcher.patch_method(nn.Module, "__call__", patched_call)
             _patch_wrapped_functions(patcher)
+            _patch_again(patcher, self.root, scope)
             _autowrap_check(patcher, scope, self._autowrap_function_ids)
             for module in self._autowrap_search:
                 _autowrap_check(patcher, module.__dict__, self._autowrap_function_ids)

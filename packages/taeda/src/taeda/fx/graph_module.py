@@ -148,7 +148,10 @@ _TRANSIENT = frozenset({"_graphmodule_cls_name", "_graph_codegen"})
 
 def _assemble(cls: type, state: dict[str, Any], graph: Graph, name: str) -> Any:
     """A graph module of attributes and a graph."""
-    made = cls.__new__(cls)
+    return _filled(cls.__new__(cls), state, graph, name)
+
+
+def _filled(made: Any, state: dict[str, Any], graph: Graph, name: str) -> Any:
     made.__setstate__(state)
     type(made).__name__ = name
     made.graph = graph
@@ -323,10 +326,10 @@ class GraphModule(nn.Module):
         return self.__reduce__()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made  # what it has may lead back to it
         state = copy.deepcopy(self._state_without_graph(), memo)
-        made = _assemble(type(self), state, copy.deepcopy(self._graph), self.__class__.__name__)
-        memo[id(self)] = made
-        return made
+        return _filled(made, state, copy.deepcopy(self._graph), self.__class__.__name__)
 
     def __copy__(self) -> Any:
         made = GraphModule(self, copy.deepcopy(self.graph), self.__class__.__name__)

@@ -32,6 +32,20 @@ _legal_ops = {
     "root": "the ends of the list of nodes",
 }
 _side_effectful_functions: set[Any] = {_checks._assert, setattr, operator.setitem}
+#: Functions of PyTorch's inside that change what follows, by name.
+_changing = frozenset(
+    {
+        *("_record_function_enter", "_record_function_enter_new", "_record_function_exit"),
+        *("_set_grad_enabled", "_enter_autocast", "_exit_autocast"),
+    }
+)
+#: Functions that draw numbers, by name.
+drawing = frozenset(
+    {
+        *("rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like"),
+        *("normal", "poisson", "bernoulli", "multinomial"),
+    }
+)
 
 
 def _get_qualified_name(func: Callable[..., Any]) -> str:
@@ -291,7 +305,11 @@ class Node:
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":
-            return self.target in _side_effectful_functions
+            schema = getattr(self.target, "_schema", None)
+            if self.target in _side_effectful_functions or (schema is not None and schema.is_mutable):
+                return True
+            name = getattr(self.target, "__name__", "").partition(".")[0]
+            return name in _changing or (impure_random and name in drawing)
         if self.op == "call_module" and self.graph.owning_module is not None:
             return getattr(self.graph.owning_module.get_submodule(self.target), "_is_impure", False)
         return False

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from taeda.fx._symbolic_trace import symbolic_trace
 from taeda.fx.graph import Graph
 from taeda.fx.graph_module import GraphModule
-from taeda.fx.node import Node
+from taeda.fx.node import Node, drawing
 from taeda_registry.slots import nn, tensor
 
 if TYPE_CHECKING:
@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FoldedGraphModule", "get_unique_attr_name_in_module", "split_const_subgraphs"]
 
-_DRAWING = frozenset(
-    {"rand", "randn", "randint", "randperm", "bernoulli", "dropout", "normal", "multinomial"}
-)
+_DRAWING = drawing | {"dropout"}
 
 
 def get_unique_attr_name_in_module(mod_traced: nn.Module, name: str) -> str:
