@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 import taeda_tensor_core as taeda
-from taeda_autograd import backward, grad
+from taeda_autograd import Function, backward, grad
 
 
 @pytest.fixture
@@ -249,3 +249,78 @@ def test_asking_for_a_gradient_that_backward_does_not_leave_warns(make):
         assert y.grad is None and y.detach().grad is None and make(1).grad is None
         y.sum().backward()
         assert y.grad.tolist() == [1, 1]
+
+
+def test_a_backward_that_returns_none_still_reaches_what_stands_before(make):
+    """Nodes whose outputs get no gradient run all the same, as checkpoints that recompute in a backward need it."""
+    seen = []
+
+    class Recompute(Function):
+        @staticmethod
+        def forward(ctx, a):
+            return a.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            seen.append(("recompute", grad.tolist()))
+
+    class Quiet(Function):
+        @staticmethod
+        def forward(ctx, a):
+            ctx.set_materialize_grads(False)
+            return a.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            seen.append(("quiet", grad))
+            return grad
+
+    class Join(Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            return a.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            seen.append(("join", grad.tolist()))
+            return grad, None
+
+    x, phony = make(2), make(2)
+    between = phony * 2
+    between.grad_fn.register_prehook(lambda given: seen.append(("before", given)))
+    between.grad_fn.register_hook(lambda results, given: seen.append(("after", results, given)))
+    phony.register_hook(lambda grad: seen.append(("leaf", grad)))
+    phony.register_post_accumulate_grad_hook(lambda leaf: seen.append(("added", leaf.grad)))
+    quiet = Quiet.apply(between)
+    quiet.register_hook(lambda grad: seen.append(("tensor", grad)))
+    Join.apply(Join.apply(x, quiet), Recompute.apply(make(1))).sum().backward()
+    assert seen == [
+        ("join", [1, 1]),
+        ("recompute", [0]),
+        ("join", [1, 1]),
+        ("tensor", None),
+        ("quiet", None),
+        ("before", (None,)),
+        ("after", (None, None), (None,)),
+        ("leaf", None),
+        ("added", None),
+    ]
+    assert x.grad.tolist() == [1, 1] and phony.grad is None
+
+
+def test_hooks_of_an_output_that_is_not_used_see_none(x):
+    class Both(Function):
+        @staticmethod
+        def forward(ctx, a):
+            return a * 2, a * 3
+
+        @staticmethod
+        def backward(ctx, first, second):
+            return first * 2 + second * 3
+
+    used, unused = Both.apply(x)
+    seen = []
+    used.register_hook(lambda grad: seen.append(grad.tolist()))
+    unused.register_hook(seen.append)
+    used.sum().backward()
+    assert seen == [[1.0, 1.0], None] and x.grad.tolist() == [2.0, 2.0]

@@ -235,9 +235,10 @@ bool add_to_grad(const Tensor& leaf, IntSpan sizes, DType dtype, const std::func
 }
 
 void AccumulateGrad::apply(Tensor* grads, Tensor*) {
-  if (!grads[0].defined()) return;
-  if (extras && !extras->after.empty()) accumulate_grad(leaf, grads[0]);  // hooks see it afterwards
-  else accumulate_grad(leaf, std::move(grads[0]));
+  if (grads[0].defined()) {
+    if (extras && !extras->after.empty()) accumulate_grad(leaf, grads[0]);  // hooks see it afterwards
+    else accumulate_grad(leaf, std::move(grads[0]));
+  }
   AutogradMeta* meta = meta_of(leaf);
   if (!meta->hooks || meta->hooks->after_accumulate.empty() || !leaf.requires_grad()) return;
   const auto hooks = meta->hooks->after_accumulate;  // a hook may remove itself

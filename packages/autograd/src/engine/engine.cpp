@@ -291,7 +291,7 @@ void Run::retain(Node* node, const Tensor* grads) {
 void Run::before(Node* node, Tensor* grads) {
   if (node->flags & kAccumulates) {
     const AutogradMeta* meta = meta_of(static_cast<AccumulateGrad*>(node)->leaf);
-    if (meta->hooks && grads[0].defined()) {
+    if (meta->hooks) {
       const auto hooks = meta->hooks->on_grad;  // a hook may remove itself
       UserCode scope;
       for (const auto& hook : hooks)
@@ -303,9 +303,8 @@ void Run::before(Node* node, Tensor* grads) {
     const auto on_output = node->extras->on_output;
     UserCode scope;
     for (const auto& hook : on_output)
-      if (grads[hook.output].defined())
-        if (Tensor changed = hook.call(grads[hook.output]); changed.defined())
-          grads[hook.output] = replaced(std::move(changed), node->outputs[hook.output]);
+      if (Tensor changed = hook.call(grads[hook.output]); changed.defined())
+        grads[hook.output] = replaced(std::move(changed), node->outputs[hook.output]);
     retain(node, grads);
   }
   if (const auto found = captures_.find(node); found != captures_.end())
@@ -342,7 +341,7 @@ void Run::execute(Node* node) {
     before(node, grads.data());
   if (ends_here(node)) return;
   Gradients results(node->edge_count);
-  if (any_defined(grads.data(), grads.size())) {
+  if ((node->flags & (kPython | kAccumulates)) || any_defined(grads.data(), grads.size())) {
     try {
       executing_ = node;
       node->apply(grads.data(), results.data());
@@ -351,9 +350,9 @@ void Run::execute(Node* node) {
       if (anomaly_enabled) report_failure(node);
       throw;
     }
-    if (node->extras || anomaly_enabled) [[unlikely]]
-      after(node, results, grads);
   }
+  if (node->extras || anomaly_enabled) [[unlikely]]
+    after(node, results, grads);
   if (!options_.retain_graph) node->release_saved();
   // So that a result which shows the memory of a gradient is the only one that does: a leaf then keeps it as it is.
   for (size_t i = 0; i < grads.size(); ++i) grads.data()[i] = Tensor();

@@ -267,7 +267,7 @@ class DTensor(torch.Tensor):
         spec = self._spec.with_placements(_of_gradient(self.placements))
 
         def plain(gradient: Any) -> Any:
-            made = hook(DTensor(gradient, spec))
+            made = hook(None if gradient is None else DTensor(gradient, spec))
             return (
                 part_of(made.redistribute(placements=spec.placements)) if isinstance(made, DTensor) else made
             )
