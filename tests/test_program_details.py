@@ -554,3 +554,45 @@ def test_states_hold_what_stands_for_tensors_until_they_are_copied():
         layer.load_state_dict({**state, "bias": Later(taeda.ones(4))})
     with pytest.raises(RuntimeError, match=r"expected torch\.Tensor"):
         layer.load_state_dict({**state, "bias": [0.0] * 3})
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (lambda t: [t([1]), t([2])], [1, 2]),
+        (lambda t: [t([[1.0]]), 2], [1.0, 2.0]),
+        (lambda t: [[t([1]), 2], [3, 4]], [[1, 2], [3, 4]]),
+        (lambda t: [[[False, True]], t([[0.5, 1.0]])], [[[0.0, 1.0]], [[0.5, 1.0]]]),
+        (lambda t: [[1, 2], np.array([3, 4])], [[1, 2], [3, 4]]),
+        (lambda t: [(1, 2), range(2)], [[1, 2], [0, 1]]),
+        (lambda t: [[t([1.0]), t([2.0])], t([3.0, 4.0])], [[1.0, 2.0], [3.0, 4.0]]),
+    ],
+)
+def test_sequences_hold_tensors_of_one_element_as_numbers_and_arrays_as_sequences(data, expected):
+    made = taeda.tensor(data(taeda.tensor))
+    assert made.tolist() == expected and type(made.flatten()[0].item()) is type(np.ravel(expected)[0].item())
+
+
+def test_user_functions_under_vmap_find_what_they_saved_by_both_names():
+    class Square(taeda.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_variables
+            return 2 * x * grad
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        found = taeda.func.vmap(taeda.func.grad(lambda x: Square.apply(x).sum()))(
+            taeda.tensor([[1.0], [3.0]])
+        )
+    assert found.tolist() == [[2.0], [6.0]]
+
+
+def test_parsers_of_amounts_need_no_name():
+    pair = nn.modules.utils._ntuple(2)
+    assert pair(3) == (3, 3) and pair([1, 2]) == (1, 2)

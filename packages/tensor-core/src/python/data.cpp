@@ -136,6 +136,7 @@ struct Scan {
       const Object held = share(item);  // looking at it may run Python code, which could empty the list
       if (last) visit_leaf(item, depth);
       else if (is_nested(item)) visit(item, depth + 1);
+      else if (is_other_sequence(item) || (is_tensor(item) && tensor_of(item).dim() > 0)) has_arrays = true;
       else
         fail(ErrorKind::Value, "tensor: argument 'data' is ragged: expected a sequence of length ", sizes[depth + 1],
              " at dimension ", depth + 1, ", found ", type_name(item));
@@ -146,7 +147,8 @@ struct Scan {
       if (is_nested(item))
         fail(ErrorKind::Value, "tensor: argument 'data' is ragged: expected a number at dimension ", depth + 1,
              ", found a sequence of length ", PySequence_Fast_GET_SIZE(item));
-      has_arrays = has_arrays || is_other_sequence(item) || (is_tensor(item) && tensor_of(item).dim() > 0);
+      // A tensor of one element is a number, whatever its dimensions.
+      has_arrays = has_arrays || is_other_sequence(item) || (is_tensor(item) && tensor_of(item).numel() != 1);
       if (has_arrays) return;
     }
     const DType found = leaf_dtype(item);

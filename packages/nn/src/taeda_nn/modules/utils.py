@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 
-def _ntuple(n: int, name: str) -> Callable[[Any], tuple]:
+def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple]:
     def parse(value: Any) -> tuple:
         return tuple(value) if isinstance(value, Iterable) else (value,) * n
 

@@ -61,6 +61,11 @@ class ContextOfOne:
         return tuple(self._level.batch(t) if batched else t for t, batched in pairs)
 
     @property
+    def saved_variables(self) -> tuple:
+        """The older name of ``saved_tensors``."""
+        return self.saved_tensors
+
+    @property
     def needs_input_grad(self) -> tuple:
         """Of each argument."""
         return self._of_all.needs_input_grad[1:]
