@@ -179,3 +179,66 @@ def test_patterns_of_names():
     assert [name for name in names if group.matches(name)] == ["a", "a.b", "a.b.c", "b.x", "b.cx"]
     with pytest.raises(ValueError, match="segment"):
         GlobGroup("a**")
+
+
+def written(**sources):
+    file = io.BytesIO()
+    with PackageExporter(file) as exporter:
+        for name, source in sources.items():
+            exporter.save_source_string(name.replace("__", "."), source)
+        exporter.save_text("texts", "a.txt", "hello")
+    return file
+
+
+def test_modules_find_their_importer_and_resources():
+    source = """
+import importlib.resources
+import texts
+import torch_package_importer as importer
+def both():
+    return importer.load_text("texts", "a.txt"), importlib.resources.files(texts).joinpath("a.txt").read_text()
+"""
+    importer = PackageImporter(io.BytesIO(written(mine=source).getvalue()))
+    assert importer.import_module("mine").both() == ("hello", "hello")
+    reader = importer.get_resource_reader("texts")
+    assert list(reader.contents()) == ["a.txt"] and reader.is_resource("a.txt")
+    assert importer.get_resource_reader("others") is None
+
+
+def test_packages_that_were_unpacked(tmp_path):
+    with zipfile.ZipFile(written(mine="result = 3")) as archive:
+        archive.extractall(tmp_path / "folder")
+    assert PackageImporter(tmp_path / "folder").import_module("mine").result == 3
+    around = io.BytesIO()  # as PyTorch writes them
+    with zipfile.ZipFile(around, "w") as archive:
+        for path in (tmp_path / "folder").rglob("*"):
+            if path.is_file():
+                archive.write(path, f"archive/{path.relative_to(tmp_path / 'folder')}")
+    assert PackageImporter(around).import_module("mine").result == 3
+
+
+def test_scripted_modules_bring_their_code_along():
+    class Twice(taeda.nn.Module):
+        def forward(self, x):
+            return x * 2
+
+    file = io.BytesIO()
+    scripted = taeda.jit.script(Twice())
+    with PackageExporter(file) as exporter:
+        exporter.save_pickle("model", "model.pkl", [scripted, scripted])
+    first, second = PackageImporter(io.BytesIO(file.getvalue())).load_pickle("model", "model.pkl")
+    assert first is second and first(taeda.ones(1)).item() == 2
+
+
+def test_calls_of_import_and_modules_that_are_not_there():
+    file = io.BytesIO()
+    with PackageExporter(file) as exporter:
+        exporter.save_source_string("a.b", "x = 1")
+        exporter.save_source_string(
+            "a.c", "__import__('b', globals(), locals(), [], 1)\nimport no_such_module"
+        )
+        assert exporter.get_rdeps("a.b") == ["a.c"] and exporter.get_rdeps("no_such_module") == []
+    with pytest.raises(PackagingError, match="beyond top-level"):
+        written(mine="from ..... import x")
+    with pytest.raises(ModuleNotFoundError):
+        PackageExporter(io.BytesIO()).save_module("no_such_module")

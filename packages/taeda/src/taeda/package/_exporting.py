@@ -8,10 +8,12 @@ import os
 import pickle
 import sys
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from taeda import jit
 from taeda.package._importing import _is_implicit
 from taeda.package._names import (
     GlobGroup,
@@ -20,6 +22,7 @@ from taeda.package._names import (
     ObjNotFoundError,
     OrderedImporter,
     demangle,
+    source_of,
     sys_importer,
 )
 
@@ -56,10 +59,15 @@ class PackagingError(Exception):
 class _Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one written in Python can be told where names are
     dispatch = dict(pickle._Pickler.dispatch)  # type: ignore[attr-defined]
 
-    def __init__(self, importer: Importer, file: io.BytesIO, protocol: int) -> None:
+    def __init__(
+        self, importer: Importer, file: io.BytesIO, protocol: int, save_script: Callable[[Any], str]
+    ) -> None:
         super().__init__(file, protocol)
-        self._importer = importer
+        self._importer, self._save_script = importer, save_script
         self.modules: dict[str, None] = {}
+
+    def persistent_id(self, obj: Any) -> tuple[str, str] | None:
+        return ("script", self._save_script(obj)) if isinstance(obj, jit.ScriptModule) else None
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
         try:
@@ -83,21 +91,36 @@ def _imports(source: str, module: str, is_package: bool) -> list[tuple[str, str 
         if isinstance(node, ast.Import):
             found.update(dict.fromkeys((alias.name, None) for alias in node.names))
         elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                parts = package.split(".") if package else []
-                above = ".".join(parts[: len(parts) - node.level + 1])
-                base = f"{above}.{base}" if above and base else above or base
+            base = _resolved(node.module or "", node.level, package)
             names = [None if alias.name == "*" else alias.name for alias in node.names]
             found.update(dict.fromkeys((base, name) for name in names))
-        elif (
-            isinstance(node, ast.Call)
-            and getattr(node.func, "id", "") == "__import__"
-            and node.args
-            and isinstance(node.args[0], ast.Constant)
-        ):
-            found[str(node.args[0].value), None] = None
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "__import__":
+            found.update(dict.fromkeys(_imported_by_call(node, package)))
     return list(found)
+
+
+def _imported_by_call(node: ast.Call, package: str) -> list[tuple[str, str | None]]:
+    """What a call of `__import__` imports, where that can be read in the source."""
+    given = dict(zip(("name", "globals", "locals", "fromlist", "level"), node.args, strict=False))
+    given |= {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
+    wanted = {key: given[key] for key in ("name", "fromlist", "level") if key in given}
+    try:
+        known = {key: ast.literal_eval(value) for key, value in wanted.items()}
+        base = _resolved(str(known["name"]), int(known.get("level", 0)), package)
+        return [(base, name) for name in known.get("fromlist") or (None,)]
+    except (KeyError, TypeError, ValueError):
+        return []
+
+
+def _resolved(name: str, level: int, package: str) -> str:
+    """The full name of a module that is named from a package, so many levels up."""
+    if not level:
+        return name
+    parts = package.split(".") if package else []
+    if level > len(parts) + 1:
+        raise ImportError("attempted relative import beyond top-level package")
+    above = ".".join(parts[: len(parts) - level + 1])
+    return f"{above}.{name}" if above and name else above or name
 
 
 class PackageExporter:
@@ -133,6 +156,7 @@ class PackageExporter:
         self._hooks: dict[str, list[Callable[[PackageExporter, str], None]]] = {
             "intern": [], "extern": [], "mock": [],
         }  # fmt: skip
+        self._scripts: dict[int, tuple[str, Any]] = {}
         self._count = 0
         self._open = True
 
@@ -194,6 +218,8 @@ class PackageExporter:
         for index, (group, action, _) in enumerate(self._patterns):
             if group.matches(module_name):
                 self._matched.add(index)
+                if action == "intern" and module_name in getattr(self.importer, "_mocked", ()):
+                    action = "mock"  # it was in the package that it comes from
                 self._actions[module_name] = action
                 self._act(module_name, action, dependencies)
                 return
@@ -212,8 +238,8 @@ class PackageExporter:
 
     def _intern(self, name: str, dependencies: bool) -> None:
         try:
-            source, is_package = self.importer.get_source(name)  # type: ignore[attr-defined]
-        except (ModuleNotFoundError, ValueError) as error:
+            source, is_package = source_of(self.importer, name)
+        except (ImportError, ValueError) as error:
             self._problems[name] = (
                 "Module is a C extension module or has no source. C modules cannot be interned; extern or mock them."
                 if isinstance(error, ValueError)
@@ -229,9 +255,13 @@ class PackageExporter:
 
         Raises:
             TypeError: It is no name.
+            ModuleNotFoundError: There is no such module.
         """
         if not isinstance(module_name, str):
             raise TypeError("save_module() expects a string input, did you perhaps mean to pass `__name__`?")
+        module_name = demangle(module_name)
+        with suppress(ValueError):  # it has no source, which is said at the end
+            source_of(self.importer, module_name)
         self._actions[module_name] = "intern"
         self._intern(module_name, dependencies)
 
@@ -260,14 +290,35 @@ class PackageExporter:
         self._files[f"{base}/__init__.py" if is_package else f"{base}.py"] = source.encode()
         if not dependencies:
             return
-        for base, below in _imports(source, name, is_package):
+        try:
+            imported = _imports(source, name, is_package)
+        except ImportError as error:
+            self._problems[name] = f"Dependency resolution failed: {error}."
+            return
+        for base, below in imported:
             full = f"{base}.{below}"
-            self._need(name, full if below is not None and self._is_module(full) else base)
+            if below is not None and self._is_module(full):
+                self._need(name, full)
+            elif self._is_there(base):
+                self._need(name, base)
 
     def _need(self, name: str, needed: str) -> None:
         needed = demangle(needed)
         self._needs.setdefault(name, {})[needed] = None
         self.add_dependency(needed)
+
+    def _is_there(self, name: str) -> bool:
+        """Whether a module is known; an import of another one fails where the program runs, if it ever does."""
+        name = demangle(name)
+        if _is_implicit(name) or name in self._actions:
+            return True
+        try:
+            source_of(self.importer, name)
+        except ImportError:
+            return any(group.matches(name) for group, _, _ in self._patterns)
+        except ValueError:  # it has no source
+            pass
+        return True
 
     def _is_module(self, name: str) -> bool:
         if _is_implicit(name) or self._actions.get(name.rpartition(".")[0]) in (
@@ -278,8 +329,8 @@ class PackageExporter:
         ):
             return False
         try:
-            self.importer.get_source(name)  # type: ignore[attr-defined]
-        except (ModuleNotFoundError, ValueError, ImportError, AttributeError):
+            source_of(self.importer, name)
+        except (ValueError, ImportError, AttributeError):
             return f"{name.replace('.', '/')}.py" in self._files
         return True
 
@@ -296,12 +347,22 @@ class PackageExporter:
             pickle_protocol: Version of the pickle; at least 4.
         """
         buffer = io.BytesIO()
-        pickler = _Pickler(self.importer, buffer, max(pickle_protocol, 4))
+        pickler = _Pickler(self.importer, buffer, max(pickle_protocol, 4), self._save_script)
         pickler.dump(obj)
         self.save_binary(package, resource, buffer.getvalue())
         if dependencies:
             for module in pickler.modules:
                 self._need(f"<{package}.{resource}>", module)
+
+    def _save_script(self, module: Any) -> str:
+        """The file of a scripted module, which brings its own code along."""
+        if id(module) not in self._scripts:
+            buffer = io.BytesIO()
+            jit.save(module, buffer)
+            path = f".data/ts_code/{len(self._scripts)}"
+            self._files[path] = buffer.getvalue()
+            self._scripts[id(module)] = path, module
+        return self._scripts[id(module)][0]
 
     def save_text(self, package: str, resource: str, text: str) -> None:
         """Write a text."""
@@ -384,9 +445,10 @@ class PackageExporter:
         facts = {
             ".data/version": "6\n",
             ".data/extern_modules": "".join(f"{name}\n" for name in self.externed_modules()),
-            ".data/mocked_modules": "".join(f"{name}\n" for name in self.mocked_modules()),
             ".data/python_version": ".".join(map(str, sys.version_info[:3])),
         }
+        if self.mocked_modules():
+            facts[".data/mocked_modules"] = "".join(f"{name}\n" for name in self.mocked_modules())
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w") as archive:
             for path, data in {**self._files, **{key: text.encode() for key, text in facts.items()}}.items():

@@ -8,14 +8,17 @@ import os
 import pickle
 import sys
 import zipfile
+from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from taeda.package._names import GlobGroup, Importer, demangle, is_mangled, new_prefix, sys_importer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
+_OWN_NAME = "torch_package_importer"
 __all__ = ["Directory", "PackageImporter", "is_from_package"]
 
 
@@ -90,6 +93,58 @@ class _Unpickler(pickle.Unpickler):
             found = getattr(found, part)
         return found
 
+    def persistent_load(self, pid: Any) -> Any:
+        kind, path = pid
+        if kind != "script":
+            raise pickle.UnpicklingError(f"PackageImporter: there is nothing of the kind {kind!r} to be read")
+        return self._importer._script(path)
+
+
+class _Resources:
+    """The files of a folder, as `importlib.resources` asks for them."""
+
+    def __init__(self, importer: PackageImporter, folder: str) -> None:
+        self._importer, self._folder = importer, folder
+
+    def open_resource(self, resource: str) -> io.BytesIO:
+        """A file of the folder."""
+        return io.BytesIO(self._importer.load_binary(self._folder, resource))
+
+    def resource_path(self, resource: str) -> str:
+        """Refused: the files are in no folder of the machine."""
+        raise FileNotFoundError(f"{resource} lies in a package, not in a folder")
+
+    def is_resource(self, path: str) -> bool:
+        """Whether there is a file of that name in the folder."""
+        return f"{self._folder.replace('.', '/')}/{path}" in self._importer._files
+
+    def contents(self) -> Iterator[str]:
+        """The names of its files and folders."""
+        start = self._folder.replace(".", "/") + "/"
+        inside = (name.removeprefix(start) for name in self._importer._files if name.startswith(start))
+        return iter(dict.fromkeys(name.partition("/")[0] for name in sorted(inside)))
+
+
+def _files_of(source: Any, name: str) -> dict[str, bytes]:
+    """The files of a package, which may have been unpacked into a folder; PyTorch's have a folder around them all."""
+    if isinstance(source, (str, os.PathLike)) and Path(source).is_dir():
+        folder = Path(source)
+        return {
+            file.relative_to(folder).as_posix(): file.read_bytes()
+            for file in folder.rglob("*")
+            if file.is_file()
+        }
+    try:
+        with zipfile.ZipFile(source) as archive:
+            files = {path: archive.read(path) for path in archive.namelist()}
+    except zipfile.BadZipFile as error:
+        raise RuntimeError(f"PackageImporter: {name} is no package: {error}") from error
+    around = next((path.partition(_EXTERN)[0] for path in files if path.endswith(f"/{_EXTERN}")), "")
+    return {path.removeprefix(around): data for path, data in files.items() if path.startswith(around)}
+
+
+_EXTERN = ".data/extern_modules"
+
 
 class PackageImporter(Importer):
     """Imports from a file that `PackageExporter` wrote. That runs code of the file: read only what you trust.
@@ -98,7 +153,7 @@ class PackageImporter(Importer):
     have them. What the file leaves to the program comes from there.
 
     Args:
-        file_or_buffer: A path, or a file open for reading.
+        file_or_buffer: A path, or a file open for reading; also a folder that a package was unpacked into.
         module_allowed: Says whether a module that the file leaves to the program may be imported.
 
     Raises:
@@ -111,22 +166,20 @@ class PackageImporter(Importer):
     ) -> None:
         is_path = isinstance(file_or_buffer, (str, os.PathLike))
         self.filename = os.fspath(file_or_buffer) if is_path else "<binary>"
-        try:
-            with zipfile.ZipFile(file_or_buffer) as archive:
-                self._files = {name: archive.read(name) for name in archive.namelist()}
-        except zipfile.BadZipFile as error:
-            raise RuntimeError(f"PackageImporter: {self.filename} is no package: {error}") from error
-        if ".data/extern_modules" not in self._files:
+        self._files = _files_of(file_or_buffer, self.filename)
+        if _EXTERN not in self._files:
             raise RuntimeError(f"PackageImporter: {self.filename} is no package of PackageExporter")
+        self._scripts: dict[str, Any] = {}
         self._prefix = new_prefix()
-        self._extern = self._files[".data/extern_modules"].decode().split()
+        self._extern = self._files[_EXTERN].decode().split()
         self._mocked = frozenset(self._files.get(".data/mocked_modules", b"").decode().split())
         for name in self._extern:
             if not module_allowed(name):
                 raise ImportError(
                     f"package '{self.filename}' needs the external module '{name}' but that is not allowed"
                 )
-        self._modules: dict[str, ModuleType] = {}
+        #: A module of the package finds its importer under this name.
+        self._modules: dict[str, Any] = {_OWN_NAME: self}
         self._builtins = {**vars(builtins), "__import__": self._import}
 
     # --- modules ---
@@ -151,7 +204,10 @@ class PackageImporter(Importer):
         if name in self._modules:
             return self._modules[name]
         if self._is_extern(name):
-            return sys_importer.import_module(name)
+            found = sys_importer.import_module(name)
+            if parent and not self._is_extern(parent):
+                setattr(self.import_module(parent), last, found)
+            return found
         if parent:
             above = self.import_module(parent)
             if name in self._modules:
@@ -172,8 +228,7 @@ class PackageImporter(Importer):
         if self._path(name) is not None:
             return False
         return _is_implicit(name) or any(
-            name == known or name.startswith(f"{known}.") or known.startswith(f"{name}.")
-            for known in self._extern
+            name == known or name.startswith(f"{known}.") for known in self._extern
         )
 
     def _path(self, name: str) -> str | None:
@@ -181,7 +236,9 @@ class PackageImporter(Importer):
         return next((p for p in (f"{base}.py", f"{base}/__init__.py") if p in self._files), None)
 
     def _is_folder(self, name: str) -> bool:
-        return any(path.startswith(name.replace(".", "/") + "/") for path in self._files)
+        return any(path.startswith(name.replace(".", "/") + "/") for path in self._files) or any(
+            known.startswith(f"{name}.") for known in self._extern
+        )
 
     def _made(self, name: str, path: str | None) -> ModuleType:
         module = ModuleType(f"{self._prefix}.{name}")
@@ -190,6 +247,8 @@ class PackageImporter(Importer):
         module.__dict__["__builtins__"] = self._builtins
         module.__dict__["__torch_package__"] = True
         module.__package__ = module.__name__ if is_package else module.__name__.rpartition(".")[0]
+        module.__spec__ = ModuleSpec(module.__name__, self, is_package=is_package)  # type: ignore[arg-type]
+        module.__loader__ = self  # type: ignore[assignment]
         if is_package:
             module.__path__ = [module.__file__.removesuffix("/__init__.py")]
         self._modules[name] = module
@@ -296,6 +355,20 @@ class PackageImporter(Importer):
         made = _Unpickler(self, io.BytesIO(self.load_binary(package, resource))).load()
         return made if map_location is None else made.to(map_location) if hasattr(made, "to") else made
 
+    def _script(self, path: str) -> Any:
+        """The scripted module of a file."""
+        from taeda import jit
+
+        if path not in self._scripts:
+            self._scripts[path] = jit.load(io.BytesIO(self._files[path]))
+        return self._scripts[path]
+
+    def get_resource_reader(self, package: str) -> _Resources | None:
+        """The files of a folder, for `importlib.resources`; None where there is no such folder."""
+        folder = demangle(package)
+        there = any(path.startswith(folder.replace(".", "/") + "/") for path in self._files)
+        return _Resources(self, folder) if there else None
+
     def file_structure(
         self, *, include: str | Iterable[str] = "**", exclude: str | Iterable[str] = ()
     ) -> Directory:
@@ -317,6 +390,8 @@ def _mocked_attribute(name: str, attr: str) -> Any:
 def _is_implicit(name: str) -> bool:
     """Whether a module is left to the program without being told: Python's own, and this library."""
     first = name.partition(".")[0]
+    if name == _OWN_NAME:
+        return True
     return first in sys.stdlib_module_names or first == "torch" or first.partition("_")[0] == "taeda"
 
 

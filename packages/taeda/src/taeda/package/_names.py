@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import itertools
+import linecache
 import re
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GlobGroup", "Importer", "ObjMismatchError", "ObjNotFoundError", "OrderedImporter", "demangle", "is_mangled",
-    "new_prefix", "sys_importer",
+    "new_prefix", "source_of", "sys_importer",
 ]  # fmt: skip
 
 _numbers = itertools.count()
@@ -142,6 +143,24 @@ class Importer(ABC):
         return str(getattr(obj, "__module__", None) or pickle.whichmodule(obj, name))  # type: ignore[attr-defined]
 
 
+def source_of(importer: Importer, module_name: str) -> tuple[str, bool]:
+    """A module's source and whether it is a package, also of an importer that only imports.
+
+    Raises:
+        ImportError: There is no such module.
+        ValueError: It has no source.
+    """
+    if hasattr(importer, "get_source"):
+        return importer.get_source(module_name)  # type: ignore[no-any-return]
+    module = importer.import_module(module_name)
+    is_package = hasattr(module, "__path__")
+    file = getattr(module, "__file__", None)
+    lines = linecache.getlines(file, module.__dict__) if file else []
+    if not lines and not is_package:
+        raise ValueError("Module has no source")
+    return "".join(lines), is_package
+
+
 class _SysImporter(Importer):
     """The modules of this process."""
 
@@ -200,11 +219,18 @@ class OrderedImporter(Importer):
                 failure = error
         raise failure or ObjNotFoundError(f"there is no importer that would know {obj!r}")
 
+    def whichmodule(self, obj: Any, name: str) -> str:
+        """The module that the first importer names which knows one; "__main__" where none does."""
+        for importer in self._importers:
+            if (found := importer.whichmodule(obj, name)) != "__main__":
+                return found
+        return "__main__"
+
     def get_source(self, module_name: str) -> tuple[str, bool]:
         """The source of the first importer that has one."""
         for importer in self._importers:
             try:
-                return importer.get_source(module_name)  # type: ignore[attr-defined, no-any-return]
+                return source_of(importer, module_name)
             except ModuleNotFoundError:
                 continue
         raise ModuleNotFoundError(f"no importer has {module_name}", name=module_name)
