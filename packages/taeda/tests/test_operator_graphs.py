@@ -178,3 +178,24 @@ def test_results_of_nested_inputs_are_a_list():
         (output,) = made.graph.find_nodes(op="output")
         ((value,),) = output.args
         assert value.name == "sin" and taeda.equal(made(inputs), x.sin())
+
+
+def test_what_a_class_of_the_program_calls_is_kept():
+    class Wave(taeda.Tensor):
+        @staticmethod
+        def __new__(cls, elements):
+            made = taeda.Tensor._make_wrapper_subclass(cls, elements.shape, dtype=elements.dtype)
+            made.elements = elements
+            return made
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return func(
+                *(arg.elements.cos() if isinstance(arg, Wave) else arg for arg in args), **(kwargs or {})
+            )
+
+    x = taeda.tensor([0.5, 1.0])
+    net = make_fx(lambda x: x * Wave(x))(x)
+    assert [node.name for node in net.graph.nodes] == ["x_1", "cos", "mul", "output"]
+    other = taeda.tensor([2.0, 3.0])
+    assert taeda.allclose(net(other), other * other.cos())

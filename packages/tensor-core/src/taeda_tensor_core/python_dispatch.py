@@ -415,11 +415,12 @@ def make_wrapper_subclass(
     if not _dispatches(cls):
         raise RuntimeError(f"_make_wrapper_subclass: {cls.__name__} must define __torch_dispatch__")
     options = {"dtype": dtype, "device": "meta"}
-    empty = (
-        _C.empty(tuple(size), **options)
-        if strides is None
-        else _C.empty_strided(tuple(size), tuple(strides), **options)
-    )
+    with _disable_current_modes():  # it has no elements of its own
+        empty = (
+            _C.empty(tuple(size), **options)
+            if strides is None
+            else _C.empty_strided(tuple(size), tuple(strides), **options)
+        )
     made = Tensor._make_subclass(cls, empty, requires_grad)
     made.__dict__["_wrapped_device"] = _C.device("cpu" if device is None else device)
     return made
