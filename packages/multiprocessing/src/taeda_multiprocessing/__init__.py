@@ -57,6 +57,16 @@ def JoinableQueue(maxsize: int = 0) -> Any:
     return get_context().JoinableQueue(maxsize)
 
 
+def Pool(
+    processes: int | None = None,
+    initializer: Any = None,
+    initargs: Any = (),
+    maxtasksperchild: int | None = None,
+) -> Any:
+    """A pool of processes; tensors among its arguments become shared."""
+    return get_context().Pool(processes, initializer, initargs, maxtasksperchild)
+
+
 def __getattr__(name: str) -> object:
     """What Python's package has beside its ``__all__``: its submodules, imported on demand."""
     if name.startswith("__"):

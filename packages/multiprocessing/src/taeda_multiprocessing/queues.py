@@ -10,6 +10,7 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from taeda_multiprocessing import reductions
+from taeda_multiprocessing.pool import Pool
 from taeda_registry.slots import tensor
 
 __all__ = ["JoinableQueue", "Queue", "SimpleQueue"]
@@ -100,8 +101,8 @@ class JoinableQueue(Queue, multiprocessing.queues.JoinableQueue):  # type: ignor
             own._unfinished_tasks.release()
 
 
-class _Queues:
-    """Makes a context give these queues."""
+class _ForTensors:
+    """Makes a context give these queues, and pools."""
 
     def Queue(self, maxsize: int = 0) -> Queue:
         """A queue for tensors."""
@@ -111,12 +112,22 @@ class _Queues:
         """A joinable queue for tensors."""
         return JoinableQueue(maxsize, ctx=self.get_context())  # type: ignore[attr-defined]
 
+    def Pool(
+        self,
+        processes: int | None = None,
+        initializer: Any = None,
+        initargs: Any = (),
+        maxtasksperchild: int | None = None,
+    ) -> Pool:
+        """A pool for tensors."""
+        return Pool(processes, initializer, initargs, maxtasksperchild, context=self.get_context())  # type: ignore[attr-defined]
+
 
 _contexts: dict[str, Any] = {}
 
 
 def get_context(method: str | None = None) -> Any:
-    """Python's context of a start method, with queues for tensors.
+    """Python's context of a start method, with queues and pools for tensors.
 
     Args:
         method: "fork", "spawn" or "forkserver"; None is the current one.
@@ -128,5 +139,5 @@ def get_context(method: str | None = None) -> Any:
     name = plain.get_start_method()
     if name not in _contexts:
         kind = type(plain)
-        _contexts[name] = type(kind.__name__, (_Queues, kind), {})()
+        _contexts[name] = type(kind.__name__, (_ForTensors, kind), {})()
     return _contexts[name]
