@@ -189,6 +189,26 @@ def test_hooks_see_states_come_and_go(make):
     assert seen == ["before", "after"]
 
 
+def test_what_a_program_keeps_by_name_among_the_states_stays(make):
+    def made():
+        param = make[0]([1.0, 2.0])
+        return param, optim.SGD([param], lr=1.0, momentum=0.5)
+
+    param, optimizer = made()
+    param.grad = torch.ones_like(param)
+    optimizer.step()
+    optimizer.state["count"] = 3
+    optimizer.state["means"] = {"slow": torch.ones(1)}
+    state = optimizer.state_dict()
+    assert sorted(state["state"], key=str) == [0, "count", "means"]
+    param, optimizer = made()
+    optimizer.load_state_dict(state)
+    assert optimizer.state["count"] == 3 and optimizer.state["means"]["slow"].tolist() == [1]
+    param.grad = torch.ones_like(param)
+    optimizer.step()
+    assert param.tolist() == [-0.5, 0.5]  # 1.5 times the gradient
+
+
 @pytest.mark.parametrize(
     "name",
     ["SGD", "Adam", "AdamW", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "ASGD"],

@@ -23,7 +23,12 @@ def state_of(optimizer: Optimizer) -> dict[str, Any]:
     for group in optimizer.param_groups:
         numbers = [order.setdefault(id(p), len(order)) for p in group["params"]]
         groups.append({**{k: v for k, v in group.items() if k != "params"}, "params": numbers})
-    state = {order.get(id(p), p): dict(s) for p, s in optimizer.state.items() if s}
+    state: dict[Any, Any] = {}
+    for key, value in optimizer.state.items():
+        if not isinstance(value, Mapping):
+            state[key] = value  # the program's own
+        elif value:
+            state[order.get(id(key), key)] = dict(value)
     return {"state": state, "param_groups": groups}
 
 
@@ -55,9 +60,17 @@ def restore(optimizer: Optimizer, state_dict: Mapping[str, Any], strict: bool) -
         raise ValueError(f"{kind}.load_state_dict: " + "; ".join(problems))
     if optimizer._counts:
         counting.as_tensors(state.values())
+    state.update(_of_the_program(state_dict["state"]))
     optimizer.state = state
     for group, new in zip(ours, options, strict=True):
         group.update(new)
+
+
+def _of_the_program(saved: Mapping[Any, Any]) -> dict[Any, Any]:
+    """What a program keeps among the states of parameters: by a name, which no parameter's number is."""
+    return {
+        key: deepcopy(value) for key, value in saved.items() if isinstance(key, str) and not key.isdecimal()
+    }
 
 
 Match = tuple[int, Any, Any, str]  # our group, parameter, saved number, what to call it in a message
