@@ -129,3 +129,16 @@ def test_a_missing_operator_is_named():
 
     with pytest.raises(NotImplementedError, match="no_such_operator"):
         op("no_such_operator")(1)
+
+
+@pytest.mark.parametrize(("order", "expected"), [(0, 2.0), (-math.inf, 0.0), (1, 8.0), (3, 134 ** (1 / 3))])
+def test_norms_of_gradients_of_any_order(order, expected):
+    grads = [tt.tensor([1.0, -5.0]), tt.tensor([2.0, 0.0]), tt.zeros(3)]
+    total = nn.utils.get_total_norm(grads, order)
+    # Of order 0 it is the number of tensors that are not zero.
+    np.testing.assert_allclose(total.item(), expected, rtol=1e-6)
+    params = [nn.Parameter(tt.zeros(2)), nn.Parameter(tt.zeros(2))]
+    for param, grad in zip(params, grads, strict=False):
+        param.grad = grad.clone()
+    nn.utils.clip_grad_norm_(params, 1e9, norm_type=order)
+    assert params[0].grad.tolist() == [1, -5]

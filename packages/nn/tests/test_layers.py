@@ -447,3 +447,14 @@ def test_batch_norm_refuses_a_wrong_eps(eps, training):
         layer(tt.ones(3, 2))
     with pytest.raises(ValueError, match="eps must be"):
         nn.functional.batch_norm(tt.ones(3, 2), tt.zeros(2), tt.ones(2), training=training, eps=eps)
+
+
+@pytest.mark.parametrize("options", [{}, {"momentum": None}, {"track_running_stats": False}], ids=str)
+def test_nothing_is_learned_from_an_empty_batch(options):
+    layer = nn.BatchNorm2d(3, **options)
+    x = tt.zeros(0, 3, 2, 2, requires_grad=True)
+    layer(x).sum().backward()
+    assert x.grad.shape == (0, 3, 2, 2)
+    assert layer.weight.grad.tolist() == [0, 0, 0] and layer.bias.grad.tolist() == [0, 0, 0]
+    if layer.running_mean is not None:
+        assert layer.running_mean.tolist() == [0, 0, 0] and layer.running_var.tolist() == [1, 1, 1]

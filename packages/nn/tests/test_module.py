@@ -789,6 +789,17 @@ def test_parameters_whose_class_converts_itself():
         assert weight.dtype == tt.int8 and weight.tolist() == [[2, 2]]
 
 
+def test_functions_that_write_to_parameters_are_seen_by_the_graph():
+    layer = nn.Linear(2, 2)
+    layer.weight.grad = tt.ones(2, 2)
+    product = (layer.weight * layer.weight).sum()
+    before, grad_before = layer.weight._version, layer.weight.grad._version
+    assert layer._apply(lambda value: value.add_(1.0)) is layer
+    assert layer.weight._version > before and layer.weight.grad._version > grad_before
+    with pytest.raises(RuntimeError, match="place"):
+        product.backward()
+
+
 def test_replicas_and_lists_of_hooks():
     layer = nn.BatchNorm1d(2)
     seen = []

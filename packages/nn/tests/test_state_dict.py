@@ -1,6 +1,7 @@
 """state_dict and load_state_dict: names, all or nothing, errors, hooks, versions."""
 
 import copy
+import warnings
 from collections import OrderedDict
 
 import numpy as np
@@ -96,6 +97,30 @@ def test_values_are_converted_and_identity_kept():
     assert module.weight is weight and weight.dtype == tt.float32 and weight.requires_grad
     module.load_state_dict(state, assign=True)
     assert module.weight.dtype == tt.float64 and isinstance(module.weight, nn.Parameter)
+
+
+def test_parameters_are_taken_themselves_where_they_are_assigned():
+    class Marked(nn.Parameter):
+        pass
+
+    source, module = nn.Linear(2, 2), nn.Linear(2, 2)
+    state = source.state_dict(keep_vars=True)
+    state["weight"] = Marked(tt.ones(2, 2), requires_grad=False)
+    module.load_state_dict(state, assign=True)
+    assert type(module.weight) is Marked and module.weight is state["weight"] and module.weight.requires_grad
+    assert module.bias is source.bias
+
+
+def test_values_for_parameters_without_memory_are_warned_of():
+    module = nn.Linear(2, 2, device="meta")
+    with pytest.warns(UserWarning, match="for bias: copying from a non-meta parameter"):
+        module.load_state_dict({"bias": tt.ones(2)}, strict=False)
+    assert module.bias.is_meta
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        module.load_state_dict({"bias": tt.ones(2)}, strict=False, assign=True)
+        module.load_state_dict({"bias": tt.zeros(2)}, strict=False)
+    assert module.bias.tolist() == [0, 0]
 
 
 def test_modules_may_take_part_in_loading():

@@ -245,7 +245,9 @@ void batch_norm_backward_typed(const Channels& in, const Tensor& grad, const Ten
   std::vector<T> a(c), b(c), d(c);
   const double count = double(in.rows());
   for (size_t j = 0; j < c; ++j) {
-    const double r = double(invstd.data<T>()[j]), w = weight.defined() ? value_at(weight, int64_t(j)) : 1.0;
+    // Nothing is to be learned from an empty batch, whose statistics are NaN.
+    const double r = count > 0 ? double(invstd.data<T>()[j]) : 0.0,
+                 w = weight.defined() ? value_at(weight, int64_t(j)) : 1.0;
     if (grad_weight.defined()) grad_weight.data<T>()[j] = T(sums[c + j] * r);
     if (grad_bias.defined()) grad_bias.data<T>()[j] = T(sums[j]);
     const double slope = training ? -w * r * r * r * sums[c + j] / count : 0.0;

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from taeda_nn._bind import Tensor, no_grad, tensor
 from taeda_nn.modules._state import attributes
-from taeda_nn.parameter import Parameter
 
 if TYPE_CHECKING:
     from taeda_nn.modules.module import Module
@@ -28,11 +27,11 @@ class Converting:
                 if param is None:
                     continue
                 grad = param.grad
-                converted = fn(param if _converts_itself(param) else param.data)
+                converted = fn(param)
                 if converted is not param:
                     param.data = converted
                 if grad is not None:
-                    param.grad = fn(grad.data).requires_grad_(grad.requires_grad)
+                    param.grad = fn(grad).requires_grad_(grad.requires_grad)
             for name, buffer in module._buffers.items():
                 if buffer is not None:
                     attributes(module)[name] = fn(buffer)
@@ -121,12 +120,6 @@ class Converting:
             if value.grad is not None:
                 value.grad.share_memory_()
         return self
-
-
-def _converts_itself(param: Any) -> bool:
-    """Whether a parameter's class has a conversion of its own, as those of quantised weights do."""
-    kind = type(param)
-    return kind is not Parameter and kind.to is not Parameter.to
 
 
 def _parse_to(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:

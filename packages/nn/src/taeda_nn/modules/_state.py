@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -188,6 +189,7 @@ class Stateful:
             elif assign:
                 actions.append(_assigning(module, name, target, state_dict[key]))
             else:
+                _warn_of_meta(key, target, state_dict[key])
                 actions.append(_copying(target, state_dict[key]))
         if type(self).set_extra_state is not Stateful.set_extra_state:
             key = prefix + _EXTRA_STATE_KEY_SUFFIX
@@ -300,6 +302,16 @@ def _mismatch(key: str, target: Tensor, source: Any, assign: bool) -> str | None
     return None
 
 
+def _warn_of_meta(key: str, target: Tensor, source: Any) -> None:
+    if getattr(target, "is_meta", False) and not getattr(source, "is_meta", True):
+        warnings.warn(
+            f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, "
+            "which has no memory, changes nothing; give load_state_dict assign=True to take the checkpoint's tensors "
+            "themselves",
+            stacklevel=2,
+        )
+
+
 def _copying(target: Tensor, source: Tensor) -> Callable[[], Any]:
     if not is_lazy(target):
         return lambda: target.copy_(source)
@@ -315,7 +327,9 @@ def _copying(target: Tensor, source: Tensor) -> Callable[[], Any]:
 def _assigning(module: Module, name: str, target: Tensor, source: Tensor) -> Callable[[], Any]:
     def assign() -> None:
         value = source
-        if isinstance(target, Parameter):
+        if isinstance(target, Parameter) and isinstance(source, Parameter):
+            source.requires_grad_(target.requires_grad)
+        elif isinstance(target, Parameter):
             value = Parameter(source.detach(), requires_grad=target.requires_grad)
         elif isinstance(target, Buffer) and not isinstance(source, Buffer):
             value = Buffer(source, persistent=target.persistent)

@@ -42,6 +42,9 @@ def get_total_norm(
 ) -> Tensor:
     """Returns the norm of all tensors taken as one vector, a tensor without dimensions.
 
+    Of order 0 it is the number of tensors with an element that is not 0, of orders inf and -inf the largest and the
+    smallest absolute value.
+
     Raises:
         RuntimeError: The norm is not finite and ``error_if_nonfinite`` is set.
     """
@@ -52,6 +55,11 @@ def get_total_norm(
     with no_grad():
         if norm_type == math.inf:
             total = tensor.stack([t.abs().max() for t in tensors]).max()
+        elif norm_type == -math.inf:
+            total = tensor.stack([t.abs().min() for t in tensors]).min()
+        elif norm_type == 0.0:  # how many are not zero: PyTorch counts tensors
+            counts = tensor.stack([(t != 0).any() for t in tensors])
+            total = counts.sum().to(dtype=tensors[0].abs().dtype)
         elif norm_type == 2.0:
             total = _total_length(tensors)
         else:
