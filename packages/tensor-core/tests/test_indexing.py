@@ -530,3 +530,10 @@ def test_slices_that_meet(reduce, dtype, dim, include_self):
     for given in (taeda.tensor(source), taeda.tensor(source.T.copy()).permute(2, 1, 0)):
         found = taeda.tensor(target).scatter_reduce(dim, index, given, reduce, include_self=include_self)
         np.testing.assert_allclose(found.numpy(), np.moveaxis(expected, 0, dim), rtol=1e-6)
+
+
+def test_new_dimensions_of_size_1_have_the_strides_that_unsqueeze_gives():
+    x = taeda.arange(6.0).reshape(2, 3)
+    assert x.expand(1, 1, 2, 3).stride() == x.unsqueeze(0).unsqueeze(0).stride() == (6, 6, 3, 1)
+    assert x.expand(1, 4, 2, 3).stride() == (0, 0, 3, 1) and x[:1].expand(1, 5, 3).stride() == (0, 0, 1)
+    assert taeda.ones(()).expand(1, 1).stride() == (0, 0)

@@ -386,3 +386,22 @@ def test_batches_of_small_products_and_of_vectors(rows, columns, dtype):
                 np.testing.assert_array_equal(taeda.bmm(x, y, out=out).numpy(), expected)
                 added = taeda.baddbmm(taeda.ones(expected.shape, dtype=left.dtype), x, y, beta=2, alpha=3)
                 np.testing.assert_array_equal(added.numpy(), 3 * expected + 2)
+
+
+@pytest.mark.parametrize("name", ["alpha", "beta"])
+def test_factors_that_the_dtype_cannot_hold_are_refused(name):
+    whole, real = taeda.ones(2, 2, dtype=taeda.int32), taeda.ones(2, 2)
+    for matrix, factor in (
+        (whole, 2.5),
+        (whole, True),
+        (real, True),
+        (whole, 2j),
+        (real, 2j),
+        (whole > 0, 1.5),
+    ):
+        with pytest.raises(RuntimeError, match=f"addr: argument '{name}'"):
+            taeda.addr(matrix, matrix[0], matrix[0], **{name: factor})
+    with pytest.raises(RuntimeError, match=f"addbmm: argument '{name}' must be real"):
+        taeda.addbmm(real, real[None], real[None], **{name: 2j})
+    assert taeda.addr(whole, whole[0], whole[0], **{name: 2}).tolist() == [[3, 3], [3, 3]]
+    assert taeda.addr(real > 0, real[0] > 0, real[0] > 0, **{name: False}).all()

@@ -30,10 +30,16 @@ void expect_dims(const char* op, const char* argument, const Tensor& t, int64_t 
   check(t.dim() == dims, ErrorKind::Runtime, op, ": argument '", argument, "' has shape ", shape_text(t.sizes()),
         ", expected ", dims, dims == 1 ? " dimension" : " dimensions");
 }
+void expect_real_factor(const char* op, const char* argument, const Scalar& value, DType dtype) {
+  check(is_complex(dtype) || !value.is_complex(), ErrorKind::Runtime, op, ": argument '", argument,
+        "' must be real for dtype ", name(dtype));
+}
 /// beta * self + alpha * product in the dtype of both: the whole part of factors for integers, and bool stays bool.
-Tensor weighted(const Tensor& self, const Tensor& product, const Scalar& beta, const Scalar& alpha) {
+Tensor weighted(const char* op, const Tensor& self, const Tensor& product, const Scalar& beta, const Scalar& alpha) {
   const Tensor both[] = {self, product};
   const DType dtype = result_type(both);
+  expect_real_factor(op, "beta", beta, dtype);
+  expect_real_factor(op, "alpha", alpha, dtype);
   const auto scaled = [&](const Tensor& t, const Scalar& factor) {
     const Tensor typed = ops::to_dtype(t, dtype);
     if (factor.equal(1)) return typed;
@@ -82,10 +88,19 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
 Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha) {
   expect_dims("addr", "vec1", vec1, 1);
   expect_dims("addr", "vec2", vec2, 1);
+  const Tensor all[] = {self, vec1, vec2};
+  const DType dtype = result_type(all);
+  for (const auto& [argument, factor] : {std::pair("beta", &beta), std::pair("alpha", &alpha)}) {
+    check(!factor->is_floating() || !is_integral(dtype), ErrorKind::Runtime, "addr: argument '", argument,
+          "' must be an integer for dtype ", name(dtype));
+    check(factor->kind() != Scalar::Kind::Bool || dtype == DType::Bool, ErrorKind::Runtime, "addr: argument '",
+          argument, "' must not be bool for dtype ", name(dtype));
+    expect_real_factor("addr", argument, *factor, dtype);
+  }
   const bool alike = self.dtype() == vec1.dtype() && self.dtype() == vec2.dtype() && is_differentiable(self.dtype());
   if (alike && beta.equal(1) && !vec1.requires_grad() && !vec2.requires_grad())
     return ops::addcmul(self, ops::unsqueeze(vec1, 1), vec2, alpha);
-  return weighted(self, ops::outer(vec1, vec2), beta, alpha);
+  return weighted("addr", self, ops::outer(vec1, vec2), beta, alpha);
 }
 Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
   expect_dims("addbmm", "batch1", batch1, 3);
@@ -96,7 +111,7 @@ Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, co
   // One product of long rows and columns.
   const int64_t inner = batch1.size(0) * batch1.size(2);
   const Tensor rows = ops::reshape(ops::transpose(batch1, 0, 1), Shape{batch1.size(1), inner});
-  return weighted(self, ops::mm(rows, ops::reshape(batch2, Shape{inner, batch2.size(2)})), beta, alpha);
+  return weighted("addbmm", self, ops::mm(rows, ops::reshape(batch2, Shape{inner, batch2.size(2)})), beta, alpha);
 }
 
 Tensor vdot(const Tensor& self, const Tensor& other) {

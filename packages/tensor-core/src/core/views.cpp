@@ -174,6 +174,8 @@ Tensor expand(const Tensor& self, IntSpan size, bool) {
       if (size[d] < 0) [[unlikely]]
         fail(ErrorKind::Runtime, "expand: argument 'size' is ", shape_text(size),
              "; -1 is not allowed for a new dimension");
+      // As `unsqueeze` has it: dimensions of size 1 fit those behind them.
+      if (size[d] == 1 && self.dim() > 0) strides[d] = sizes[d + 1] * strides[d + 1];
       continue;
     }
     if (size[d] == -1 || size[d] == self.size(from)) {
