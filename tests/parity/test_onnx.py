@@ -259,3 +259,53 @@ def test_recurrent_layers() -> None:
         check(layer, taeda.randn(3, 2, 4))
     for cell in (nn.LSTMCell(4, 5), nn.GRUCell(4, 5)):
         check(cell, signed())
+
+
+DRAWS: dict[str, tuple[Any, float, float]] = {
+    "rand": (lambda x: taeda.rand(x.shape), 0.5, 0.2887),
+    "randn": (lambda x: taeda.randn(x.shape[0], dtype=taeda.float64), 0.0, 1.0),
+    "rand_like": (lambda x: taeda.rand_like(x, dtype=taeda.float16), 0.5, 0.2887),
+    "randint": (lambda x: taeda.randint(2, 5, x.shape), 3.0, 0.8165),
+    "randint_like": (lambda x: taeda.randint_like(x, 4), 1.5, 1.118),
+    "randperm": (lambda x: taeda.randperm(x.shape[0]), 999.5, 577.35),
+    "normal": (lambda x: taeda.normal(x, 2.0), 0.25, 2.0),
+    "normal of sizes": (lambda x: taeda.normal(3.0, 2.0, (x.shape[0],)), 3.0, 2.0),
+    "normal_": (lambda x: taeda.empty_like(x).normal_(1.0, 3.0), 1.0, 3.0),
+    "log_normal_": (lambda x: taeda.empty_like(x).log_normal_(0.0, 0.25), 1.0317, 0.262),
+    "uniform_": (lambda x: x.new_empty(x.shape).uniform_(-1, 3), 1.0, 1.1547),
+    "exponential_": (lambda x: taeda.empty_like(x).exponential_(2.0), 0.5, 0.5),
+    "bernoulli": (lambda x: taeda.bernoulli(x), 0.25, 0.433),
+    "bernoulli of p": (lambda x: taeda.bernoulli(x, 0.75), 0.75, 0.433),
+    "bernoulli_": (lambda x: x.clone().bernoulli_(), 0.5, 0.5),
+    "bernoulli_ of p": (lambda x: taeda.ones(x.shape, dtype=taeda.int64).bernoulli_(x), 0.25, 0.433),
+    "multinomial": (lambda x: taeda.multinomial(taeda.stack([x, 3 * x], 1), 1), 0.75, 0.433),
+    "multinomial of all": (lambda x: taeda.multinomial(x, 2000), 999.5, 577.35),
+    "multinomial again": (lambda x: taeda.multinomial(x, 2000, replacement=True), 999.5, 577.35),
+    "categorical": (
+        lambda x: taeda.distributions.Categorical(taeda.stack([x, 3 * x], 1)).sample(),
+        0.75,
+        0.433,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+@pytest.mark.parametrize("axes", [None, {"x": {0: "rows"}}])
+def test_draws(name: str, axes: Any) -> None:
+    draw, mean, deviation = DRAWS[name]
+
+    class Draws(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return draw(x)
+
+    example, buffer = taeda.full((2000 if axes is None or "multinomial " in name else 7,), 0.25), io.BytesIO()
+    given = taeda.full((2000,), 0.25)
+    taeda.onnx.export(Draws(), (example,), buffer, input_names=["x"], dynamic_axes=axes)
+    session = runtime.InferenceSession(buffer.getvalue(), providers=["CPUExecutionProvider"])
+    feed = {"x": given.numpy()} if session.get_inputs() else {}
+    first, again = (session.run(None, feed)[0] for _ in range(2))
+    expected = draw(given).numpy()
+    assert first.dtype == expected.dtype and first.shape == expected.shape
+    assert (first != again).any()
+    assert abs(first.astype(float).mean() - mean) < 6 * deviation / 2000**0.5
+    assert abs(first.astype(float).std() / deviation - 1) < 0.1

@@ -124,6 +124,49 @@ def test_functions_of_python_are_taken_apart_and_constants_folded():
     assert "Softmax" in nodes and "Trilu" not in nodes and not {"RandomNormal", "If"} & set(nodes)
 
 
+class Calls(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+@pytest.mark.parametrize(
+    ("kind", "draw"),
+    [
+        ("RandomNormalLike", lambda x: x + taeda.randn(x.shape)),
+        ("RandomNormalLike", lambda x: taeda.normal(0.0, 1.0, (4,)) + x),
+        ("RandomUniformLike", lambda x: taeda.empty(4).uniform_(1, 2) + x),
+        ("RandomUniformLike", lambda x: taeda.bernoulli(taeda.full((4,), 0.5)) + x),
+        ("RandomUniformLike", lambda x: x[taeda.randperm(4)]),
+        ("Multinomial", lambda x: taeda.multinomial(x, 1)),
+        ("TopK", lambda x: taeda.multinomial(x, 2)),
+    ],
+)
+def test_numbers_are_drawn_anew(kind, draw):
+    assert kind in exported(Calls(draw), taeda.full((4,), 0.25)).nodes
+
+
+@pytest.mark.parametrize("draw", [taeda.Tensor.cauchy_, taeda.Tensor.random_, taeda.poisson])
+def test_draws_that_cannot_be_written_are_no_constants(draw):
+    with pytest.raises(onnx.errors.UnsupportedOperatorError):
+        exported(Calls(lambda x: draw(taeda.ones(4)) + x), taeda.ones(4))
+
+
+@pytest.mark.parametrize("make", [lambda f, x: taeda.jit.trace(f, (x,)), lambda f, x: taeda.jit.script(f)])
+def test_functions_of_scripts_are_exported(make):
+    layer, x = nn.Linear(4, 2), taeda.ones(3, 4)
+
+    def function(x):
+        return layer(x).relu()
+
+    file = exported(make(function, x), x, input_names=["in"])
+    assert file.nodes == ["Gemm", "Relu"] and file.inputs == {"in": [3, 4]}
+    assert layer.weight.detach().numpy().tobytes() in file.tensors.values()
+
+
 def test_what_cannot_be_written_is_named():
     class Odd(nn.Module):
         def forward(self, x):

@@ -463,16 +463,6 @@ def _dropout(
     return g.op("Dropout", input, g.cast(p, tensor.float32), g.cast(True, tensor.bool))
 
 
-@writes("rand_like")
-def _rand_like(g: GraphWriter, input: Value, **_: Any) -> Value:
-    return g.op("RandomUniformLike", input)
-
-
-@writes("randn_like")
-def _randn_like(g: GraphWriter, input: Value, **_: Any) -> Value:
-    return g.op("RandomNormalLike", input)
-
-
 @writes("lerp")
 def _lerp(g: GraphWriter, input: Value, end: Value, weight: Any) -> Value:
     away = g.op("Mul", g.op("Sub", end, input), g.cast(weight, input.dtype))

@@ -157,14 +157,20 @@ def _graph_of(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
     """The graph module of a model and what it gave."""
     from taeda.export import ExportedProgram
     from taeda.fx._record import record
+    from taeda.jit import ScriptFunction
 
     if isinstance(model, ExportedProgram):
         return model.module(check_guards=False), None
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"onnx.export: argument 'model' must be a module, found {type(model).__name__}")
-    done = record(model, args, kwargs, root=model, name=type(model).__name__, keep_class=True)
+    if not isinstance(model, nn.Module | ScriptFunction):
+        raise TypeError(
+            "onnx.export: argument 'model' must be a module or what jit.trace or jit.script makes of a function, "
+            f"found {type(model).__name__}"
+        )
+    root = model if isinstance(model, nn.Module) else None
+    name = type(model).__name__ if root is not None else model.name
+    done = record(model, args, kwargs, root=root, name=name, keep_class=True)
     if done.module is None:
-        raise OnnxExporterError(f"onnx.export: {type(model).__name__} cannot be exported: {done.failure}")
+        raise OnnxExporterError(f"onnx.export: {name} cannot be exported: {done.failure}")
     return done.module, done.result
 
 

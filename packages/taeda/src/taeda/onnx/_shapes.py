@@ -483,12 +483,12 @@ def filled(g: GraphWriter, sizes: Any, value: Any) -> Value:
 
 @writes("zeros", "new_zeros", "empty", "new_empty")
 def _zeros(g: GraphWriter, *size: Any, **named: Any) -> Value:
-    return filled(g, _sizes_of(size, named), 0)
+    return filled(g, sizes_of(size, named), 0)
 
 
 @writes("ones", "new_ones")
 def _ones(g: GraphWriter, *size: Any, **named: Any) -> Value:
-    return filled(g, _sizes_of(size, named), 1)
+    return filled(g, sizes_of(size, named), 1)
 
 
 @writes("full")
@@ -501,7 +501,7 @@ def _new_full(g: GraphWriter, input: Value, size: Any, fill_value: Any, **_: Any
     return filled(g, size, fill_value)
 
 
-def _sizes_of(sizes: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
+def sizes_of(sizes: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
     given = [item for item in sizes if not (isinstance(item, Value) and isinstance(item.real, tensor.Tensor))]
     return listed((*given, *([named["size"]] if "size" in named else [])))
 

@@ -26,7 +26,7 @@ def writes(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 def find(name: str, functional: bool) -> Callable[..., Any] | None:
     """The function for a name, if there is one."""
-    from taeda.onnx import _elementwise, _layers, _shapes, _sums  # noqa: F401
+    from taeda.onnx import _draws, _elementwise, _layers, _shapes, _sums  # noqa: F401
 
     if functional and f"F.{name}" in TABLE:
         return TABLE[f"F.{name}"]

@@ -13,7 +13,7 @@ from typing import Any
 
 from taeda.fx._record import record
 from taeda.fx.node import map_aggregate, map_arg
-from taeda.onnx import _shapes, _table
+from taeda.onnx import _draws, _shapes, _table
 from taeda.onnx._graph import GraphWriter, Value
 from taeda.onnx.errors import OnnxExporterError, UnsupportedOperatorError
 from taeda.utils import _pytree
@@ -87,16 +87,15 @@ class Walk:
     def _written(self, node: Any, args: Any, kwargs: Any, result: Any) -> Any:
         if node.target is operator.getitem and not isinstance(args[0], Value):
             return args[0][args[1]]
-        if not _depends((args, kwargs)):
+        name = node.target if node.op == "call_method" else getattr(node.target, "__name__", "")
+        if not _depends((args, kwargs)) and name not in _draws.DRAWING:
             return self._folded(result)
         if not _has_tensor(result) and result is not None:
             return self._number(node, args, result) if self.g.dynamic else result
         if node.target is getattr:
             name, args = args[1], args[:1]
-        else:
-            name = node.target if node.op == "call_method" else getattr(node.target, "__name__", "")
         changes = name.endswith("_") and not name.endswith("__")
-        plain = name[:-1] if changes else name
+        plain = name[:-1] if changes and name not in _draws.DRAWING else name
         if node.target is setattr or kwargs.get("out") is not None:
             raise UnsupportedOperatorError(f"onnx.export: {name} with these arguments cannot be written")
         made = self._named(node, plain, args, kwargs, result if result is not None else _real(args[0]))
