@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -232,6 +233,11 @@ def test_names_that_libraries_import_beside_what_they_use():
     from taeda.serialization import MAP_LOCATION
 
     assert taeda.utils.data._utils.collate.default_collate is taeda.utils.data.dataloader.default_collate
+    data = taeda.utils.data
+    assert all(
+        isinstance(module.T_co, TypeVar)
+        for module in (data.dataset, data.dataloader, data.distributed, data.sampler)
+    )
     assert rpc.is_available() and callable(local_map) and MAP_LOCATION is not None
     assert not isinstance(taeda.ones(1), taeda.TensorType)
     ends = _clipped_sigmoid(taeda.tensor([-1e4, 0.0, 1e4]))

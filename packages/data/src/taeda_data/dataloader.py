@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from taeda_data.collate import default_collate, default_convert
-from taeda_data.dataset import Dataset, IterableDataset
+from taeda_data.dataset import Dataset, IterableDataset, T_co
 from taeda_data.iterators import BaseDataLoaderIter as _BaseDataLoaderIter
 from taeda_data.iterators import DatasetKind as _DatasetKind
 from taeda_data.iterators import MultiProcessingDataLoaderIter as _MultiProcessingDataLoaderIter
@@ -49,6 +49,7 @@ __all__ = [
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
+    "T_co",
     "_BaseDataLoaderIter",
     "_DatasetKind",
     "_InfiniteConstantSampler",

@@ -1,5 +1,5 @@
 """``utils.data.distributed``: where programs import the sampler of several processes from."""
 
-from taeda_data.sampler import DistributedSampler
+from taeda_data.sampler import DistributedSampler, T_co
 
-__all__ = ["DistributedSampler"]
+__all__ = ["DistributedSampler", "T_co"]
