@@ -199,3 +199,12 @@ def test_what_a_class_of_the_program_calls_is_kept():
     assert [node.name for node in net.graph.nodes] == ["x_1", "cos", "mul", "output"]
     other = taeda.tensor([2.0, 3.0])
     assert taeda.allclose(net(other), other * other.cos())
+
+
+def test_kinds_of_operators_are_told_apart():
+    aten = taeda.ops.aten
+    assert isinstance(aten.add.Tensor, taeda._ops.OpOverload) and not isinstance(
+        aten.add, taeda._ops.OpOverload
+    )
+    assert isinstance(aten.max, taeda._ops.OpOverloadPacket)
+    assert not isinstance(aten.max.dim, taeda._ops.OpOverloadPacket)

@@ -709,3 +709,37 @@ def test_writes_of_a_composite_count_once_in_its_own_name(lib):
     before = x._version
     twice_(x)
     assert x.tolist() == [2.0, 2.0] and x._version == before + 1
+
+
+def test_overloads_take_arguments_as_pytorch_has_them():
+    aten, a, b = tc.ops.aten, tc.tensor([1.0, 3.0]), tc.tensor([2.0, 1.0])
+    out = tc.empty(2)
+    assert aten.add.out(a, b, alpha=2, out=out) is out and out.tolist() == [5, 5]
+    assert aten.add(a, b, out=out) is out and out.tolist() == [3, 4]
+    assert aten.cat.out([a, b], out=tc.empty(4)).tolist() == [1, 3, 2, 1]
+    values, places = tc.empty(()), tc.empty((), dtype=tc.int64)
+    aten.max.dim_max(a, 0, False, max=values, max_values=places)
+    assert (values.item(), places.item()) == (3, 1)
+    aten.topk.values(a, 1, values=tc.empty(1), indices=(found := tc.empty(1, dtype=tc.int64)))
+    assert found.item() == 1
+    assert aten.copy_.default(out, a) is out and out.tolist() == [1, 3]
+    assert aten.fill_.Tensor(out, tc.tensor(7.0)) is out and out.tolist() == [7, 7]
+    kept, mask = aten.native_dropout.default(a, 0.5, False)
+    assert tc.equal(kept, a) and mask.all()
+    x = tc.arange(8.0).reshape(1, 2, 4)
+    normed = aten.native_group_norm.default(x, None, None, 1, 2, 4, 2, 0.0)[0]
+    assert tc.allclose(normed.mean(2), tc.zeros(1, 2), atol=1e-6)
+    assert tc.equal(aten._native_batch_norm_legit.no_stats(x, None, None, True, 0.1, 0.0)[0], normed)
+    image = tc.ones(1, 1, 2, 2)
+    assert aten.upsample_nearest2d.vec(image, None, [2.0, 3.0]).shape == (1, 1, 4, 6)
+    assert aten.upsample_bilinear2d.vec(image, None, False, [2.0, 2.0]).shape == (1, 1, 4, 4)
+
+
+def test_what_overloads_say_of_themselves():
+    aten, tag = tc.ops.aten, tc.library.Tag
+    assert tag.nondeterministic_seeded in aten.rand.default.tags
+    assert tag.nondeterministic_seeded not in aten.add.Tensor.tags
+    assert tag.out in aten.add.out.tags and tag.inplace in aten.add_.Tensor.tags
+    x = tc.ones(2, 2)
+    assert aten.silu.default.decompose(x) is NotImplemented
+    assert tc.equal(aten.dropout.default.decompose(x, 0.5, False), x)

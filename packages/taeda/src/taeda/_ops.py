@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable
 from typing import Any
 
@@ -53,15 +52,7 @@ class HigherOrderOperator(OperatorBase):
 
 
 #: One form of one operator.
-OpOverload = library.Operator
+OpOverload = library.Overload
 #: All forms of one operator.
-OpOverloadPacket = type(ops.aten.add)
-
-
-#: What a definition may say of its operator (`library.define(..., tags=...)`); nothing here reads it.
-Tag = enum.Enum(
-    "Tag",
-    "core cudagraph_unsafe data_dependent_output dynamic_output_shape flexible_layout generated inplace inplace_view "
-    "maybe_aliasing_or_mutating needs_contiguous_strides needs_exact_strides needs_fixed_stride_order "
-    "nondeterministic_bitwise nondeterministic_seeded out out_variant pointwise pt2_compliant_tag reduction view_copy",
-)
+OpOverloadPacket = library.Operator
+Tag = library.Tag

@@ -49,8 +49,14 @@ Values bind(const OpEntry& op, const Schema& schema, PyObject* args, PyObject* k
 }
 
 PyObject* run(const OpEntry& op, PyObject* args, PyObject* kwargs) {
-  Values arguments = bind(op, schema_of(op), args, kwargs);
-  if (op.form == Form::Function) return results_to_python(call_operator(op, std::move(arguments)));
+  const Schema& schema = schema_of(op);
+  Values arguments = bind(op, schema, args, kwargs);
+  if (op.form == Form::Function) {
+    const bool writes = schema.results.empty() && !schema.arguments.empty() && schema.arguments.front().written;
+    const Values first(arguments.begin(), arguments.begin() + writes);
+    const Values results = call_operator(op, std::move(arguments));
+    return results_to_python(writes ? first : results);
+  }
   // Forms that write give back what they wrote to.
   const size_t outputs = op.form == Form::InPlace ? 1 : parse_schema(op.schema).results.size();
   const Values written(arguments.begin(), arguments.begin() + Py_ssize_t(outputs));
@@ -69,6 +75,8 @@ PyObject* call_operator_object(PyObject*, PyObject* const* args, Py_ssize_t coun
 PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     if (Object answer = overridden(self, args, kwargs); answer.get()) return answer.release();
+    if (kwargs && PyDict_GetItemString(kwargs, "out"))  // the form that writes is an operator of its own
+      return PyObject_Call(own(PyObject_GetAttrString(self, "out")).get(), args, kwargs);
     return run(*reinterpret_cast<PyOperator*>(self)->entry, args, kwargs);
   });
 }

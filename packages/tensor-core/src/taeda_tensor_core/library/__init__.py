@@ -42,6 +42,7 @@ from taeda_tensor_core.library._operators import Library, NewOperator, batched_o
 from taeda_tensor_core.library._registration import Kernel, Registration
 from taeda_tensor_core.library._schemas import infer_schema
 from taeda_tensor_core.library._table import Argument, Operator, Overload, Result, op, operators
+from taeda_tensor_core.library._tags import Tag
 
 __all__ = [
     "CAPABILITIES",
@@ -60,6 +61,7 @@ __all__ = [
     "Overload",
     "Registration",
     "Result",
+    "Tag",
     "aten_call",
     "attach_state",
     "attached_state",

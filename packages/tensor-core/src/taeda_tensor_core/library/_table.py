@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from taeda_tensor_core import _C
 from taeda_tensor_core._overridable import stand_ins
 from taeda_tensor_core.library._aten_forms import OWN_FORMS, aten_name
+from taeda_tensor_core.library._overload_calls import call_of, write
+from taeda_tensor_core.library._tags import Tag
 
 
 class Argument(NamedTuple):
@@ -185,7 +187,7 @@ _OVERLOAD_NAMES = (
     "source_Storage_storage_offset source_Tensor source_Tensor_storage_offset sparse_dim src stable start "
     "start_step step str_ord tensor_indices_or_sections tensor_lr tensor_qparams tensorarray tensorarrayint "
     "dtype_layout tensor list sublist prim_Device prim_dtype prim_other hacked_twin Tensor_hacked_twin with_index "
-    "tensors to tol_tensor two using_ints value value_reduce values values_stable vec x x_scalar"
+    "tensors to tol_tensor two using_ints value value_reduce values values_stable vec x x_scalar U Tensor_out"
 )
 _OVERLOADS = frozenset(_OVERLOAD_NAMES.split())
 #: Where an operator of ours has another name for what is one of PyTorch's overloads, or serves several of them.
@@ -195,6 +197,19 @@ _OTHER_OVERLOADS = OWN_FORMS | {
     "normal.float_Tensor": "Tensor",
     "squeeze.dim": "dims",
     "squeeze_copy.dim": "dims",
+    **dict.fromkeys(
+        (
+            "topk.values",
+            "sort.values",
+            "sort.values_stable",
+            "kthvalue.values",
+            "mode.values",
+            "svd.U",
+            "frexp.Tensor_out",
+        ),
+        "out",
+    ),
+    **dict.fromkeys(("max.dim_max", "min.dim_min", "median.dim_values", "nanmedian.dim_values"), "dim_out"),
 }
 #: Those of them that are told apart from the others of that operator.
 _OWN_OVERLOADS = frozenset({"squeeze.dim", "squeeze_copy.dim"})
@@ -206,6 +221,8 @@ class ManyForms(Operator):
     __slots__ = ("_further",)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if "out" in kwargs:
+            return self.out(*args, **kwargs)
         try:
             return _C._call_operator(self, args, kwargs)
         except TypeError:
@@ -301,16 +318,21 @@ class Overload:
         namespace: "aten" for built-in operators that PyTorch has too, "taeda" for others.
     """
 
-    __slots__ = ("_name", "_overloadname", "_schema", "namespace", "operator")
+    __slots__ = ("_instead", "_name", "_overloadname", "_schema", "namespace", "operator")
 
     def __init__(self, operator: Operator, overload_name: str = "") -> None:
         self.operator = operator
         self.namespace, self._name, known = aten_name(operator.name)
         self._overloadname = overload_name or known
         self._schema = OperatorSchema(operator, f"{self.namespace}::{self._name}", self._overloadname)
+        self._instead = call_of(self)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         try:
+            if kwargs and self.operator._form == "out":
+                return write(self.operator, args, kwargs)
+            if self._instead is not None:
+                return self._instead(self.operator, *args, **kwargs)
             return _C._call_operator(self.operator, args, kwargs)
         except TypeError:
             if found := stand_ins(args, kwargs):
@@ -334,6 +356,22 @@ class Overload:
     def is_view(self) -> bool:
         """Whether its results show the elements of an argument."""
         return self.operator.kind == "view"
+
+    @property
+    def tags(self) -> list[Any]:
+        """What PyTorch says of such operators, as far as the schema tells it, in its order."""
+        form = "out" if self.operator._form == "out" else self.operator.form
+        found = {
+            Tag.inplace: form == "inplace",
+            Tag.nondeterministic_seeded: any(a.name == "generator" for a in self.operator.arguments),
+            Tag.out: form == "out",
+            Tag.pt2_compliant_tag: True,
+        }
+        return [tag for tag, holds in found.items() if holds]
+
+    def decompose(self, *args: Any, **kwargs: Any) -> Any:
+        """The result where this operator is written in terms of others; NotImplemented where it is not."""
+        return self(*args, **kwargs) if self.operator.kind == "composite" else NotImplemented
 
     @property
     def _overloadpacket(self) -> Operator:

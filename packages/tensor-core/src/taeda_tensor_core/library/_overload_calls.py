@@ -1,0 +1,67 @@
+"""Overloads of PyTorch whose arguments stand in another order, or are others, than those of the operator they go to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from taeda_tensor_core import _C
+
+#: What PyTorch calls results that are written to, where it has other names.
+_OUTPUTS = {
+    "max.dim_out": {"max": "out_values", "max_values": "out_indices"},
+    "min.dim_out": {"min": "out_values", "min_indices": "out_indices"},
+}
+
+
+def write(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A form that writes to what it is given by name: the operator takes that first."""
+    outputs = [argument.name for argument in operator.arguments if argument.written]
+    names = {name.removeprefix("out_"): name for name in outputs} | _OUTPUTS.get(operator.name, {})
+    given = {names.get(key, key): value for key, value in kwargs.items()}
+    if not given.keys() & set(outputs):
+        return _C._call_operator(operator, args, kwargs)
+    places = [a.name for a in operator.arguments if not a.written and not a.keyword_only]
+    given |= dict(zip(places, args, strict=False))
+    return _C._call_operator(operator, (), given)
+
+
+def _native_dropout(operator: Any, input: Any, p: float, train: bool | None = None) -> Any:
+    if train is None or train:
+        return _C._call_operator(operator, (input, p), {})
+    return input.clone(), _C.ones_like(input, dtype=_C.bool)
+
+
+def _native_group_norm(operator: Any, *args: Any, **kwargs: Any) -> Any:
+    from taeda_tensor_core._functions import native_group_norm
+
+    return native_group_norm(*args, **kwargs)
+
+
+def _batch_norm_no_stats(
+    operator: Any, input: Any, weight: Any, bias: Any, training: bool, momentum: float, eps: float
+) -> Any:
+    return _C.native_batch_norm(input, weight, bias, None, None, training, momentum, eps)
+
+
+def _resized(operator: Any, input: Any, output_size: Any, *rest: Any, **named: Any) -> Any:
+    """`upsample_...` of a size or of factors, which is the last argument."""
+    *corners, factors = [*rest, *(named[key] for key in ("align_corners", "scale_factors") if key in named)]
+    if output_size is None:
+        output_size = [int(size * factor) for size, factor in zip(input.shape[2:], factors, strict=True)]
+    return _C._call_operator(operator, (input, output_size, *corners, *(factors or ())), {})
+
+
+_CALLS: dict[str, Callable[..., Any]] = {
+    "aten.native_dropout.default": _native_dropout,
+    "aten.native_group_norm.default": _native_group_norm,
+    "aten._native_batch_norm_legit.no_stats": _batch_norm_no_stats,
+}
+
+
+def call_of(overload: Any) -> Callable[..., Any] | None:
+    """What an overload's call does instead of the operator's, with the operator before its arguments."""
+    name = str(overload)
+    if name.endswith(".vec") and "upsample_" in name:
+        return _resized
+    return _CALLS.get(name)
