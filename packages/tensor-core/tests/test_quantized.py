@@ -131,3 +131,96 @@ def test_faked_quantization_is_that_of_quantize_and_dequantize() -> None:
 def test_named_module_has_what_the_package_offers() -> None:
     """Every name of `__all__` is there."""
     assert all(hasattr(quantized, name) for name in quantized.__all__)
+
+
+# Layers
+
+
+def layer_operands(rng, shape, kind, axis, zero=0):
+    """A quantized activation and weight, and the numbers that they stand for, in float64."""
+    activation, weight = (rng.standard_normal(s).astype("float32") for s in shape)
+    x = tc.quantize_per_tensor(tc.tensor(activation), 0.0371, 3 if kind is tc.qint8 else 117, kind)
+    if axis is None:
+        w = tc.quantize_per_tensor(tc.tensor(weight), 0.0213, zero, tc.qint8)
+    else:
+        scales = tc.tensor(rng.uniform(0.01, 0.03, weight.shape[0]))
+        zeros = tc.full((weight.shape[0],), zero, dtype=tc.int64)
+        w = tc.quantize_per_channel(tc.tensor(weight), scales, zeros, 0, tc.qint8)
+    return x, w, x.dequantize().double().numpy(), w.dequantize().double().numpy()
+
+
+def holds(found, made, scale, zero_point):
+    """Codes as they follow from exact numbers, but for a few that lie between two."""
+    limits = (-128, 127) if found.dtype is tc.qint8 else (0, 255)
+    expected = np.clip(np.round(made / scale) + zero_point, *limits)
+    off = np.abs(found.int_repr().numpy().astype(int) - expected)
+    assert off.max() <= 1 and (off > 0).mean() < 0.01
+
+
+@pytest.mark.parametrize("kind", [tc.quint8, tc.qint8], ids=str)
+@pytest.mark.parametrize("axis, zero", [(None, 0), (0, 0), (None, 4), (0, -2)])
+@pytest.mark.parametrize("relu", [False, True])
+def test_linear_layers_of_codes(kind, axis, zero, relu):
+    rng = np.random.default_rng(5)
+    x, w, x_64, w_64 = layer_operands(rng, ((40, 130), (70, 130)), kind, axis, zero)
+    bias = rng.standard_normal(70).astype("float32")
+    packed = tc.ops.quantized.linear_prepack(w, tc.tensor(bias))
+    layer = tc.ops.quantized.linear_relu if relu else tc.ops.quantized.linear
+    made = x_64 @ w_64.T + bias
+    holds(layer(x, packed, 0.31, 11), np.maximum(made, 0) if relu else made, 0.31, 11)
+
+
+@pytest.mark.parametrize("kind", [tc.quint8, tc.qint8], ids=str)
+@pytest.mark.parametrize("groups, channels", [(1, 3), (1, 32), (4, 32), (32, 32)])
+@pytest.mark.parametrize("layout", ["row-major", "channels last", "one image"])
+def test_convolutions_of_codes(kind, groups, channels, layout):
+    rng = np.random.default_rng(6)
+    x, w, x_64, w_64 = layer_operands(rng, ((2, channels, 12, 11), (64, channels // groups, 3, 3)), kind, 0)
+    if layout == "channels last":
+        codes = x.int_repr().contiguous(memory_format=tc.channels_last)
+        x = tc._make_per_tensor_quantized_tensor(codes, x.q_scale(), x.q_zero_point())
+    elif layout == "one image":
+        x, x_64 = x[0], x_64[:1]
+    packed = tc.ops.quantized.conv2d_prepack(w, None, (2, 1), (1, 1), (1, 1), groups)
+    found = tc.ops.quantized.conv2d(x, packed, 0.17, 120 if kind is tc.quint8 else 0)
+    padded = np.pad(x_64, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))[:, :, ::2]
+    n, _, height, width = windows.shape[:4]
+    parts = windows.reshape(n, groups, channels // groups, height, width, 3, 3)
+    made = np.einsum("ngchwij,gocij->ngohw", parts, w_64.reshape(groups, -1, *w_64.shape[1:]))
+    made = made.reshape(n, -1, height, width)
+    holds(found, made[0] if layout == "one image" else made, 0.17, 120 if kind is tc.quint8 else 0)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3, 200])
+@pytest.mark.parametrize("reduce_range", [False, True])
+def test_inputs_that_are_quantized_by_their_own_range(rows, reduce_range):
+    rng = np.random.default_rng(7)
+    w = layer_operands(rng, ((1, 1), (33, 90)), tc.quint8, 0)[1]
+    x = rng.uniform(-2, 5, (2, rows, 90)).astype("float32")
+    found = tc.ops.quantized.linear_dynamic(tc.tensor(x), tc.ops.quantized.linear_prepack(w), reduce_range)
+    assert found.dtype is tc.float32 and found.shape == (2, rows, 33)
+    steps = 127 if reduce_range else 255
+    scale = (x.max(initial=0) - x.min(initial=0)) / steps if rows else 1.0
+    bound = scale / 2 * np.abs(w.dequantize().numpy()).sum(1) * 1.01 + 1e-4
+    assert (np.abs(found.numpy() - x @ w.dequantize().numpy().T) <= bound).all()
+
+
+def test_layers_see_weights_that_change():
+    """What is kept of a weight in another layout does not outlive its numbers."""
+    rng = np.random.default_rng(8)
+    x, w, x_64, w_64 = layer_operands(rng, ((5, 64), (48, 64)), tc.quint8, None)
+    packed = tc.ops.quantized.linear_prepack(w)
+    for _ in range(3):
+        holds(tc.ops.quantized.linear(x, packed, 0.5, 100), x_64 @ w_64.T, 0.5, 100)
+    w._codes.fill_(3)
+    holds(tc.ops.quantized.linear(x, packed, 0.5, 100), x_64 @ np.full_like(w_64, 3 * 0.0213).T, 0.5, 100)
+
+
+def test_products_of_int8_are_exact():
+    rng = np.random.default_rng(9)
+    for m, k, n in ((1, 5000, 7), (60, 700, 50), (3, 1, 2)):
+        a, b = (rng.integers(-128, 128, size).astype("int8") for size in ((m, k), (n, k)))
+        expected = a.astype(int) @ b.astype(int).T
+        assert (tc._int_mm(tc.tensor(a), tc.tensor(b).t()).numpy() == expected).all()
+        assert (tc._int_mm(tc.tensor(a), tc.tensor(b).t().contiguous()).numpy() == expected).all()

@@ -10,6 +10,7 @@
 #include "cpu/blas.h"
 #include "cpu/onednn/conv.h"
 #include "cpu/onednn/matmul.h"
+#include "cpu/onednn/quantized.h"
 #include "cpu/patches.h"
 #include "cpu/prepare.h"
 #include "infer/conv.h"
@@ -295,6 +296,7 @@ std::tuple<Tensor, Tensor, Tensor> conv_backward_kernel(const Tensor& grad, cons
 }  // namespace
 
 bool detail::cpu_wants_channels_last(const ImageResult& r) {
+  if (std::string_view(r.op) == "quantized_conv2d") return onednn::has_int8() || lies_as_input(r);
   if (std::string_view(r.op) != "conv2d") return lies_as_input(r);
   if (!onednn::available() || compute_dtype(r.dtype) != DType::Float32) return false;
   const double patches =

@@ -119,6 +119,12 @@ ConvPlan checked_conv(const char* op, const Tensor& input, const Tensor& weight,
 
 }  // namespace
 
+ConvPlan checked_conv2d_plan(const char* op, const Tensor& input, const Tensor& weight, IntSpan stride, IntSpan padding,
+                             IntSpan dilation, int64_t groups) {
+  return checked_plan<2>(op, input, weight, stride, padding, dilation, groups);
+}
+Shape conv2d_sizes(const Tensor& input, const ConvPlan& plan) { return result_sizes<2>(input, plan); }
+
 void conv2d_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, IntSpan stride, IntSpan padding,
                      IntSpan dilation, int64_t groups) {
   check_backward<2>("conv2d_backward", grad, input, weight, stride, padding, dilation, groups);

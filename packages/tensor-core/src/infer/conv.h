@@ -28,6 +28,12 @@ struct ConvPlan {
 ConvPlan conv_plan(const Tensor& input, const Tensor& weight, IntSpan stride, IntSpan padding, IntSpan dilation,
                    int64_t groups);
 
+/// The plan of images and a weight whose shapes fit each other; errors name `op`.
+ConvPlan checked_conv2d_plan(const char* op, const Tensor& input, const Tensor& weight, IntSpan stride, IntSpan padding,
+                             IntSpan dilation, int64_t groups);
+/// Sizes of their result.
+Shape conv2d_sizes(const Tensor& input, const ConvPlan& plan);
+
 /// conv2d_backward: the operands of conv2d, and a gradient of the shape and dtype of its result.
 void conv2d_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, IntSpan stride, IntSpan padding,
                      IntSpan dilation, int64_t groups);

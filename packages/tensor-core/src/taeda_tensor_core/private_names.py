@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from taeda_tensor_core import _C
+from taeda_tensor_core import _C, ops
 from taeda_tensor_core._C import Tensor
 
 
@@ -154,12 +154,7 @@ def _int_mm(self: Tensor, mat2: Tensor) -> Tensor:
     for name, t in (("self", self), ("mat2", mat2)):
         if t.dtype != _C.int8:
             raise RuntimeError(f"_int_mm: argument '{name}' has dtype {t.dtype}, expected int8")
-    # Sums of so many products of two int8 are whole numbers that float32 holds, in whatever order they are added.
-    exact = 2**24 // 128**2
-    made = _C.zeros((self.shape[0], mat2.shape[1]), dtype=_C.int32, device=self.device)
-    for k in range(0, self.shape[1], exact):
-        made += _C.mm(self[:, k : k + exact].float(), mat2[k : k + exact].float()).to(_C.int32)
-    return made
+    return ops.int8_mm(self, mat2)
 
 
 def _scaled_mm(

@@ -4,15 +4,15 @@
 #ifdef TAEDA_WITH_ONEDNN
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
-#include "core/fork.h"
 #include "cpu/one_thread.h"
 #include "cpu/onednn/engine.h"
+#include "cpu/onednn/geometry.h"
+#include "cpu/onednn/plan_cache.h"
 #include "taeda/deterministic.h"
 #include "taeda/error.h"
 #include "taeda/interrupt.h"
@@ -56,46 +56,23 @@ struct Plan {
 
 struct Descriptors {
   memory::desc x, weights, user_weights, y, bias;
-  memory::dims strides, dilates, padding_low, padding_high;
+  ConvGeometry dims;
 };
-
-/// Whether there is a depth at all: images and volumes of one slice are computed alike.
-bool is_deep(const ConvPlan& s) { return s.d > 1 || s.kd > 1 || s.od > 1; }
 
 Descriptors describe_conv(const Key& key) {
   const ConvPlan& s = key.shape;
   Descriptors d;
+  d.dims = geometry(s);
   const bool deep = is_deep(s);
-  memory::dims x{s.n, s.c}, y{s.n, s.o}, weights{s.o / s.groups, s.c / s.groups};
-  if (s.groups > 1) weights.insert(weights.begin(), s.groups);
-  const auto add = [deep](memory::dims& to, int64_t depth, int64_t height, int64_t width) {
-    if (deep) to.push_back(depth);
-    to.push_back(height);
-    to.push_back(width);
-  };
-  add(x, s.d, s.h, s.w);
-  add(y, s.od, s.oh, s.ow);
-  add(weights, s.kd, s.kh, s.kw);
-  d.x = memory::desc(x, key.type, deep ? Tag::ndhwc : Tag::nhwc);
-  d.y = memory::desc(y, key.type, deep ? Tag::ndhwc : Tag::nhwc);
+  const memory::dims& weights = d.dims.weights;
+  d.x = memory::desc(d.dims.x, key.type, deep ? Tag::ndhwc : Tag::nhwc);
+  d.y = memory::desc(d.dims.y, key.type, deep ? Tag::ndhwc : Tag::nhwc);
   // Gradients of parameters are sums over all pixels of all pieces.
   const auto type = key.pass == Pass::Weights ? memory::data_type::f32 : key.type;
   d.weights = memory::desc(weights, type, Tag::any);
-  d.user_weights =
-      memory::desc(weights, type, s.groups > 1 ? (deep ? Tag::goidhw : Tag::goihw) : (deep ? Tag::oidhw : Tag::oihw));
+  d.user_weights = memory::desc(weights, type, row_major_weights(s));
   d.bias = key.bias ? memory::desc({s.o}, memory::data_type::f32, Tag::x) : memory::desc();
-  add(d.strides, s.sd, s.sh, s.sw);
-  add(d.dilates, s.dd - 1, s.dh - 1, s.dw - 1);
-  add(d.padding_low, s.pd, s.ph, s.pw);
-  // oneDNN wants the padding that is really reached on the far side.
-  add(d.padding_high, (s.od - 1) * s.sd + (s.kd - 1) * s.dd + 1 - s.d - s.pd,
-      (s.oh - 1) * s.sh + (s.kh - 1) * s.dh + 1 - s.h - s.ph, (s.ow - 1) * s.sw + (s.kw - 1) * s.dw + 1 - s.w - s.pw);
   return d;
-}
-
-template <class Description>
-bool is_fast(const Description& pd) {
-  return std::string_view(pd.impl_info_str()).find("ref") == std::string_view::npos;
 }
 
 /// Note [Strided 1x1 convolutions of few channels]
@@ -117,8 +94,8 @@ std::shared_ptr<const Plan> make_plan(const Key& key) {
   const dnnl::convolution_forward::primitive_desc forward(
       engine(), key.pass == Pass::Forward ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training,
       algorithm, d.x, memory::desc(d.weights.get_dims(), key.type, Tag::any),
-      key.pass == Pass::Data ? memory::desc() : d.bias, d.y, d.strides, d.dilates, d.padding_low, d.padding_high,
-      attributes());
+      key.pass == Pass::Data ? memory::desc() : d.bias, d.y, d.dims.strides, d.dims.dilates, d.dims.padding_low,
+      d.dims.padding_high, attributes());
   auto plan = std::make_shared<Plan>();
   plan->x = d.x;
   plan->y = d.y;
@@ -130,17 +107,17 @@ std::shared_ptr<const Plan> make_plan(const Key& key) {
     plan->fast = is_fast(forward);
     plan->primitive = dnnl::convolution_forward(forward);
   } else if (key.pass == Pass::Data) {
-    const dnnl::convolution_backward_data::primitive_desc pd(engine(), algorithm, d.x, d.weights, d.y, d.strides,
-                                                             d.dilates, d.padding_low, d.padding_high, forward,
-                                                             attributes());
+    const dnnl::convolution_backward_data::primitive_desc pd(engine(), algorithm, d.x, d.weights, d.y, d.dims.strides,
+                                                             d.dims.dilates, d.dims.padding_low, d.dims.padding_high,
+                                                             forward, attributes());
     plan->weights = pd.weights_desc();
     plan->scratch = pd.scratchpad_desc();
     plan->fast = is_fast(pd);
     plan->primitive = dnnl::convolution_backward_data(pd);
   } else {
-    dnnl::convolution_backward_weights::primitive_desc pd(engine(), algorithm, d.x, d.weights, d.bias, d.y, d.strides,
-                                                          d.dilates, d.padding_low, d.padding_high, forward,
-                                                          attributes());
+    dnnl::convolution_backward_weights::primitive_desc pd(engine(), algorithm, d.x, d.weights, d.bias, d.y,
+                                                          d.dims.strides, d.dims.dilates, d.dims.padding_low,
+                                                          d.dims.padding_high, forward, attributes());
     while (writes_behind_its_room(key.shape, pd) && pd.next_impl()) {
     }
     plan->weights = pd.diff_weights_desc();
@@ -151,48 +128,13 @@ std::shared_ptr<const Plan> make_plan(const Key& key) {
   return plan;
 }
 
-/// Primitives by shape; a network has some dozens. Emptied when programs with ever new shapes overfill it.
-class PlanCache {
- public:
-  std::shared_ptr<const Plan> find(const Key& key) {
-    std::lock_guard guard(lock_);
-    const auto at = plans_.find(key);
-    return at == plans_.end() ? nullptr : at->second;
-  }
-  void insert(const Key& key, std::shared_ptr<const Plan> plan) {
-    std::lock_guard guard(lock_);
-    if (plans_.size() >= 2048) plans_.clear();
-    plans_[key] = std::move(plan);
-  }
-
- private:
-  std::mutex lock_;
-  HeldAtFork held_{lock_};
-  std::unordered_map<Key, std::shared_ptr<const Plan>, KeyHash> plans_;
-};
-
 std::shared_ptr<const Plan> plan_of(const Key& key) {
-  static auto* cache = new PlanCache;
-  if (auto plan = cache->find(key)) return plan;
-  auto plan = make_plan(key);
-  cache->insert(key, plan);
-  return plan;
+  static auto* cache = new PlanCache<Key, KeyHash, Plan>;
+  return cache->at(key, make_plan);
 }
 
 template <class T>
 constexpr memory::data_type type_of = std::is_same_v<T, BFloat16> ? memory::data_type::bf16 : memory::data_type::f32;
-
-memory wrap(const memory::desc& desc, const void* data) { return memory(desc, engine(), const_cast<void*>(data)); }
-
-/// Runs `body`, turning oneDNN's exceptions into the library's.
-template <class Body>
-bool guarded(const char* op, const Body& body) {
-  try {
-    return body();
-  } catch (const dnnl::error& e) {
-    fail(ErrorKind::Runtime, op, ": oneDNN failed: ", e.what());
-  }
-}
 
 /// Some images, and of a single one perhaps some rows: what one primitive computes at a time.
 struct Piece {

@@ -3,6 +3,9 @@
 #ifdef TAEDA_WITH_ONEDNN
 #include <dnnl.hpp>
 #include <mutex>
+#include <string_view>
+
+#include "taeda/error.h"
 
 namespace taeda::onednn {
 
@@ -31,6 +34,27 @@ class Scratch {
   void* data_ = nullptr;
   void* storage_ = nullptr;
 };
+
+/// `data` in the layout of `desc`; a primitive that reads it does not write to it.
+inline dnnl::memory wrap(const dnnl::memory::desc& desc, const void* data) {
+  return dnnl::memory(desc, engine(), const_cast<void*>(data));
+}
+
+/// Whether it is none of oneDNN's reference routines, which take minutes.
+template <class Description>
+bool is_fast(const Description& pd) {
+  return std::string_view(pd.impl_info_str()).find("ref") == std::string_view::npos;
+}
+
+/// Runs `body`, turning oneDNN's exceptions into the library's.
+template <class Body>
+bool guarded(const char* op, const Body& body) {
+  try {
+    return body();
+  } catch (const dnnl::error& e) {
+    fail(ErrorKind::Runtime, op, ": oneDNN failed: ", e.what());
+  }
+}
 
 /// Copies between two layouts of the same values.
 void reorder(const dnnl::memory::desc& from, const void* source, const dnnl::memory::desc& to, void* target);

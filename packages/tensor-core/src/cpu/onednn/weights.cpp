@@ -35,6 +35,14 @@ struct PackedWeights final : Derived {
 /// Passes and sizes of images may want different layouts; a network with ever new sizes must not keep them all.
 constexpr size_t kMostLayouts = 4;
 
+DType dtype_of_layout(const dnnl::memory::desc& layout) {
+  switch (layout.get_data_type()) {
+    case dnnl::memory::data_type::bf16: return DType::BFloat16;
+    case dnnl::memory::data_type::s8: return DType::Int8;
+    default: return DType::Float32;
+  }
+}
+
 }  // namespace
 
 Weights::Weights(const Tensor& given, bool frozen)
@@ -47,10 +55,9 @@ Weights::~Weights() = default;
 
 dnnl::memory Weights::in_layout(const dnnl::memory::desc& wanted, const dnnl::memory::desc& plain,
                                 std::unique_ptr<Scratch>& space) {
-  const auto wrap = [](const dnnl::memory::desc& desc, void* data) { return dnnl::memory(desc, engine(), data); };
   for (const auto& one : packed_)
     if (one->desc == wanted) return wrap(wanted, one->bytes->data);
-  const DType dtype = wanted.get_data_type() == dnnl::memory::data_type::bf16 ? DType::BFloat16 : DType::Float32;
+  const DType dtype = dtype_of_layout(wanted);
   if (!plain_.defined() || plain_.dtype() != dtype) plain_ = cpu::row_major(given_, dtype);
   const bool as_it_is = wanted == plain;
   if (as_it_is && (plain_.same(given_) || !frozen_)) return wrap(plain, plain_.bytes());

@@ -1,4 +1,4 @@
-// Weights of convolutions in the layouts that oneDNN's primitives want; those that stay the same are reordered once.
+// Weights of layers in the layouts that oneDNN's primitives want; those that stay the same are reordered once.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -12,7 +12,7 @@ namespace taeda::onednn {
 
 struct Packed;
 
-/// The weight of one convolution, in any dtype and layout, for the time of a call.
+/// The weight of one layer, in any dtype and layout, for the time of a call.
 class Weights {
  public:
   /// What is computed of `frozen` weights is kept beside their storage, see Note [Derived data]; `given` must outlive

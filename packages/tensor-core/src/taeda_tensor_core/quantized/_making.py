@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from taeda_tensor_core import _C
+from taeda_tensor_core import _C, ops
 from taeda_tensor_core._C import Tensor
 from taeda_tensor_core.quantized._schemes import codes_of, kernel_scale, quantized_dtype
 from taeda_tensor_core.quantized._tensor import QuantizedTensor, along, numbers, quantized
@@ -19,8 +19,19 @@ def _values(name: str, x: Any) -> Tensor:
 
 
 def rounded(x: Tensor, scale: Any, zero_point: Any, least: int, largest: int) -> Tensor:
-    """The codes of numbers, as numbers of their dtype: nearest ones, even ones of two that are as near."""
+    """The codes of numbers, as numbers of their dtype: nearest ones, even ones of two that are as near.
+
+    Args:
+        scale, zero_point: Of each element, or of all.
+    """
     return _C.clamp((x * (1.0 / scale)).round() + zero_point, least, largest)
+
+
+def codes_for(x: Tensor, scale: float, zero_point: int, least: int, largest: int, kind: Any) -> Tensor:
+    """The codes of float32, with one scale and one zero point, as integers of a dtype."""
+    if kind == _C.int32:  # exact in float64 alone
+        return rounded(x.to(_C.float64), scale, zero_point, least, largest).to(kind)
+    return ops.quantize_codes(x, scale, zero_point, least, largest, kind)
 
 
 def quantize_per_tensor(input: Any, scale: Any, zero_point: Any, dtype: Any) -> Any:
@@ -55,9 +66,7 @@ def quantize_per_tensor(input: Any, scale: Any, zero_point: Any, dtype: Any) -> 
         raise RuntimeError(
             f"{name}: argument 'zero_point' is {zero_point}, expected a code of {dtype}: {least} to {largest}"
         )
-    # Codes of 32 bits are exact in float64 alone.
-    x = x if kind != _C.int32 else x.to(_C.float64)
-    return QuantizedTensor.around(rounded(x, scale, zero_point, least, largest).to(kind), scale, zero_point)
+    return QuantizedTensor.around(codes_for(x, scale, zero_point, least, largest, kind), scale, zero_point)
 
 
 def quantize_per_tensor_dynamic(input: Tensor, dtype: Any, reduce_range: bool) -> QuantizedTensor:
@@ -82,7 +91,8 @@ def quantize_per_tensor_dynamic(input: Tensor, dtype: Any, reduce_range: bool) -
 
 def chosen(x: Tensor, least: int, largest: int) -> tuple[float, int]:
     """A scale and a zero point by which codes from `least` to `largest` cover the elements and 0."""
-    low, high = (min(float(x.min()), 0.0), max(float(x.max()), 0.0)) if x.numel() else (0.0, 0.0)
+    low, high = map(float, _C.aminmax(x)) if x.numel() else (0.0, 0.0)
+    low, high = min(low, 0.0), max(high, 0.0)
     scale, zero_point = kernel_scale(_C.tensor(low), _C.tensor(high), least, largest)
     return float(scale), int(zero_point)
 

@@ -8,9 +8,11 @@ from typing import Any
 
 from taeda_tensor_core import _C, ops
 from taeda_tensor_core._C import Tensor
+from taeda_tensor_core.quantized import layers
 from taeda_tensor_core.quantized._making import chosen, quantize_per_tensor
 from taeda_tensor_core.quantized._schemes import quantized_dtype
 from taeda_tensor_core.quantized._tensor import QuantizedTensor, numbers, with_codes
+from taeda_tensor_core.quantized.layers import Stored
 
 
 def _pooled(name: str, pool: Callable[..., Any]) -> Callable[..., QuantizedTensor]:
@@ -78,6 +80,10 @@ class PackedWeight:
         """The weight and the bias."""
         return self.weight, self.bias
 
+    def conv(self, dims: int, input: QuantizedTensor, stored: Stored, relu: bool) -> QuantizedTensor:
+        """The convolution over `dims` dimensions that is kept here."""
+        return layers.conv(dims, input, self.weight, self.bias, **self.options, stored=stored, relu=relu)
+
 
 def linear_prepack(weight: QuantizedTensor, bias: Tensor | None = None) -> PackedWeight:
     """Keeps what a linear layer computes with."""
@@ -93,35 +99,22 @@ def linear(
     X: QuantizedTensor, W_prepack: PackedWeight, Y_scale_i: float, Y_zero_point_i: int
 ) -> QuantizedTensor:
     """A linear layer of a quantized input, stored by a scale and a zero point."""
-    made = ops.linear(numbers(X), numbers(W_prepack.weight), W_prepack.bias)
-    return _stored(made, Y_scale_i, Y_zero_point_i, X)
+    return layers.linear(X, W_prepack.weight, W_prepack.bias, Stored(Y_scale_i, Y_zero_point_i))
 
 
 def linear_relu(
     X: QuantizedTensor, W_prepack: PackedWeight, Y_scale_i: float, Y_zero_point_i: int
 ) -> QuantizedTensor:
     """`linear`, and numbers below 0 become 0."""
-    made = ops.linear(numbers(X), numbers(W_prepack.weight), W_prepack.bias).relu()
-    return _stored(made, Y_scale_i, Y_zero_point_i, X)
-
-
-def as_dynamic(x: Tensor, reduce_range: bool) -> Tensor:
-    """Numbers as they come back from quint8 codes that cover them."""
-    scale, zero = chosen(x.detach(), 0, 127 if reduce_range else 255)
-    codes = _C.clamp((x * (1.0 / scale)).round() + zero, 0, 127 if reduce_range else 255)
-    return (codes - zero) * scale
+    return layers.linear(X, W_prepack.weight, W_prepack.bias, Stored(Y_scale_i, Y_zero_point_i), True)
 
 
 def linear_dynamic(X: Tensor, W_prepack: PackedWeight, reduce_range: bool = False) -> Tensor:
     """A linear layer of an input that is quantized by its own range; the result is float32."""
-    if not X.numel():
-        return ops.linear(X, numbers(W_prepack.weight), W_prepack.bias)
-    return ops.linear(as_dynamic(X, reduce_range), numbers(W_prepack.weight), W_prepack.bias)
+    return layers.linear_dynamic(X, W_prepack.weight, W_prepack.bias, reduce_range)
 
 
 def _convolutions(dims: int) -> dict[str, Callable[..., Any]]:
-    function = getattr(ops, f"conv{dims}d")
-
     def prepack(
         weight: QuantizedTensor,
         bias: Tensor | None,
@@ -133,18 +126,15 @@ def _convolutions(dims: int) -> dict[str, Callable[..., Any]]:
         options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
         return PackedWeight(weight, bias, options)
 
-    def computed(x: QuantizedTensor, packed: PackedWeight) -> Tensor:
-        return function(numbers(x), numbers(packed.weight), packed.bias, **packed.options)
-
     def conv(
         qx: QuantizedTensor, packed_weight: PackedWeight, output_scale: float, output_zero_point: int
     ) -> QuantizedTensor:
-        return _stored(computed(qx, packed_weight), output_scale, output_zero_point, qx)
+        return packed_weight.conv(dims, qx, Stored(output_scale, output_zero_point), False)
 
     def conv_relu(
         qx: QuantizedTensor, packed_weight: PackedWeight, output_scale: float, output_zero_point: int
     ) -> QuantizedTensor:
-        return _stored(computed(qx, packed_weight).relu(), output_scale, output_zero_point, qx)
+        return packed_weight.conv(dims, qx, Stored(output_scale, output_zero_point), True)
 
     return {f"conv{dims}d_prepack": prepack, f"conv{dims}d": conv, f"conv{dims}d_relu": conv_relu}
 

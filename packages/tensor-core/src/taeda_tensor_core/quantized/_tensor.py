@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from taeda_tensor_core import _C
+from taeda_tensor_core import _C, ops
 from taeda_tensor_core._C import Tensor
 from taeda_tensor_core.overrides import misplaced, resolve_name
 from taeda_tensor_core.quantized import _schemes
@@ -112,6 +112,8 @@ def along(x: Tensor, of_channels: Tensor, axis: int) -> Tensor:
 
 def numbers(x: QuantizedTensor) -> Tensor:
     """What the codes stand for, as float32."""
+    if x._axis is None and x._codes.dtype != _C.int32:
+        return ops.dequantize_codes(x._codes, x._scale, x._zero_point)
     codes = x._codes.to(_C.float32)
     if x._axis is None:
         return (codes - x._zero_point) * x._scale

@@ -59,7 +59,7 @@ def _batched(function: Any) -> Any:
 
 
 @_batched
-def _conv(x, w, stride=1, padding=0, dilation=1, groups=1):
+def convolution(x, w, stride=1, padding=0, dilation=1, groups=1):
     n, kernel = x.ndim - 2, w.shape[2:]
     stride, dilation = _several(n, stride), _several(n, dilation)
     if isinstance(padding, str):
@@ -103,7 +103,7 @@ def _backward(grad, x, w, stride, padding, dilation, groups, output_mask=7):
 
 
 def _time_first(x: np.ndarray, w: np.ndarray, bias: np.ndarray, pad: int = 0) -> np.ndarray:
-    return _conv(x.transpose(1, 2, 0), w.transpose(2, 1, 0), bias, padding=pad).transpose(2, 0, 1)
+    return convolution(x.transpose(1, 2, 0), w.transpose(2, 1, 0), bias, padding=pad).transpose(2, 0, 1)
 
 
 _CONV2D = [
@@ -304,21 +304,21 @@ def _record(
 RECORDS = [
     _record(
         "conv1d",
-        _conv,
+        convolution,
         _convs(*_CONV1D, *_SAME1D),
         errors=(ErrorSample((zeros(1, 3, 5), zeros(2, 4, 3)), {}, REFUSED, ("conv", "3", "4")),),
     ),
     _record(
         "conv2d",
-        _conv,
+        convolution,
         _convs(*_CONV2D),
         out=True,
         errors=(ErrorSample((zeros(1, 3, 5, 5), zeros(2, 4, 3, 3)), {}, REFUSED, ("conv", "3", "4")),),
     ),
-    _record("conv2d", _conv, _convs(*_SAME2D)),
+    _record("conv2d", convolution, _convs(*_SAME2D)),
     _record("conv2d_backward", _backward, _gradients(_BACKWARD), namespace="ops", half="largest"),
-    _record("conv3d", _conv, _convs(*_CONV3D)),
-    _record("conv3d", _conv, _convs(*_SAME3D)),
+    _record("conv3d", convolution, _convs(*_CONV3D)),
+    _record("conv3d", convolution, _convs(*_SAME3D)),
     _record("conv3d_backward", _backward, _gradients(_BACKWARD3D), namespace="ops", half="largest"),
     _record("conv_tbc", _time_first, sized(*_TIME_FIRST), half="largest"),
     _record("conv_transpose1d", _transposed, _convs(*_TRANSPOSED1D, transposed=True), half="largest"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import taeda
-from taeda_registry.slots import nn
+from taeda_registry.slots import nn, tensor
 
 
 def quantized_weight(weight: Any, observer: Any) -> Any:
@@ -84,10 +84,8 @@ class _Quantized(nn.Module):
         self.zero_point = int(state_dict.pop(prefix + "zero_point"))
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
-    def _stored(self, made: Any, x: Any) -> Any:
-        return taeda.quantize_per_tensor(
-            made.relu() if self._relu else made, self.scale, self.zero_point, x.dtype
-        )
+    def _stored(self) -> Any:
+        return tensor.quantized.layers.Stored(self.scale, self.zero_point)
 
     def _take(self, mod: Any, weight: Any, bias: Any) -> Any:
         self.set_weight_bias(observed_weight(mod, weight), bias)
@@ -149,7 +147,7 @@ class Linear(_Quantized):
         )
 
     def forward(self, x: Any) -> Any:
-        return self._stored(nn.functional.linear(x.dequantize(), self._weight.dequantize(), self._bias), x)
+        return tensor.quantized.layers.linear(x, self._weight, self._bias, self._stored(), self._relu)
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Linear:
@@ -218,15 +216,15 @@ class _Conv(_Quantized):
         return ", ".join(parts)
 
     def forward(self, input: Any) -> Any:
-        x, padding = input.dequantize(), self.padding
+        x, padding = input, self.padding
         if self.padding_mode != "zeros":
             around = [p for p in reversed(self.padding) for _ in range(2)]
-            x, padding = nn.functional.pad(x, around, mode=self.padding_mode), 0
-        function = getattr(nn.functional, f"conv{self._dims}d")
-        made = function(
-            x, self._weight.dequantize(), self._bias, self.stride, padding, self.dilation, self.groups
-        )
-        return self._stored(made, input)
+            padded = nn.functional.pad(x.dequantize(), around, mode=self.padding_mode)
+            x, padding = taeda.quantize_per_tensor(padded, x.q_scale(), x.q_zero_point(), x.dtype), 0
+        return tensor.quantized.layers.conv(
+            self._dims, x, self._weight, self._bias, self.stride, padding, self.dilation, self.groups,
+            self._stored(), self._relu,
+        )  # fmt: skip
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> _Conv:

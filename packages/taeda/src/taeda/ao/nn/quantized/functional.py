@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import taeda
-from taeda_registry.slots import nn
+from taeda_registry.slots import nn, tensor
+
+layers = tensor.quantized.layers
 
 
 def _stored(made: Any, input: Any, scale: Any, zero_point: Any) -> Any:
@@ -22,24 +24,22 @@ def _given(name: str, input: Any) -> Any:
 
 def linear(input: Any, weight: Any, bias: Any = None, scale: Any = None, zero_point: Any = None) -> Any:
     """A linear layer of a quantized input and weight; the result has the scale of the input unless given."""
-    return _stored(
-        nn.functional.linear(_given("linear", input), weight.dequantize(), bias), input, scale, zero_point
-    )
+    _given("linear", input)
+    scale = input.q_scale() if scale is None else scale
+    zero_point = input.q_zero_point() if zero_point is None else zero_point
+    return layers.linear(input, weight, bias, layers.Stored(scale, zero_point))
 
 
 def _conv(dims: int) -> Any:
-    function = getattr(nn.functional, f"conv{dims}d")
-
     def conv(
         input: Any, weight: Any, bias: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
         padding_mode: str = "zeros", scale: float = 1.0, zero_point: int = 0, dtype: Any = taeda.quint8,
     ) -> Any:  # fmt: skip
         if padding_mode != "zeros":
             raise NotImplementedError("Only zero-padding is supported!")
-        made = function(
-            _given(f"conv{dims}d", input), weight.dequantize(), bias, stride, padding, dilation, groups
-        )
-        return taeda.quantize_per_tensor(made, scale, zero_point, dtype)
+        _given(f"conv{dims}d", input)
+        stored = layers.Stored(scale, zero_point, dtype)
+        return layers.conv(dims, input, weight, bias, stride, padding, dilation, groups, stored)
 
     conv.__name__ = f"conv{dims}d"
     conv.__doc__ = (

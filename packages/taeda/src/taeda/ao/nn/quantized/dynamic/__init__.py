@@ -28,10 +28,7 @@ class Linear(_StaticLinear):
         return f"{text}, qscheme={self._weight.qscheme()}" if self._weight.is_quantized else text
 
     def forward(self, x: Any) -> Any:
-        weight = self._weight.dequantize()
-        if x.numel() and self._weight.is_quantized:
-            x = tensor.quantized.as_dynamic(x, reduce_range=True)
-        return nn.functional.linear(x, weight, self._bias)
+        return tensor.quantized.layers.linear_dynamic(x, self._weight, self._bias, reduce_range=True)
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Linear:

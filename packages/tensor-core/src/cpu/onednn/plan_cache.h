@@ -1,0 +1,42 @@
+// Primitives by what they are for, shared by all threads.
+#pragma once
+#ifdef TAEDA_WITH_ONEDNN
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "core/fork.h"
+
+namespace taeda::onednn {
+
+/// A network has some dozens. Emptied when programs with ever new shapes overfill it. Never destroyed.
+template <class Key, class Hash, class Plan>
+class PlanCache {
+ public:
+  /// The plan of `key`, made by `make(key)` where it is not there yet.
+  template <class Make>
+  std::shared_ptr<const Plan> at(const Key& key, const Make& make) {
+    if (auto plan = find(key)) return plan;
+    std::shared_ptr<const Plan> plan = make(key);
+    std::lock_guard guard(lock_);
+    if (plans_.size() >= kMost) plans_.clear();
+    plans_[key] = plan;
+    return plan;
+  }
+
+ private:
+  static constexpr size_t kMost = 2048;
+
+  std::shared_ptr<const Plan> find(const Key& key) {
+    std::lock_guard guard(lock_);
+    const auto at = plans_.find(key);
+    return at == plans_.end() ? nullptr : at->second;
+  }
+
+  std::mutex lock_;
+  HeldAtFork held_{lock_};
+  std::unordered_map<Key, std::shared_ptr<const Plan>, Hash> plans_;
+};
+
+}  // namespace taeda::onednn
+#endif
