@@ -75,8 +75,9 @@ def overridable(functions: Iterable[Callable[..., Any]], composed: bool = False)
 
     With `composed` only what is no tensor answers: the functions are made of others that ask.
     """
-    if hasattr(tensor, "overridable"):
-        tensor.overridable(functions, composed)
+    put = getattr(tensor, "overridable", None)
+    if put is not None:
+        put(functions, composed)
 
 
 #: As a class's ``__torch_function__``: its instances are treated as plain tensors.
