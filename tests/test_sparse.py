@@ -576,3 +576,87 @@ def test_text_shows_the_parts_each_with_its_indentation():
     assert repr(t.eye(2).to_sparse_csr()) == (
         rows + "values=tensor([1., 1.]), size=(2, 2), nnz=2, layout=taeda.sparse_csr)"
     )
+
+
+ZERO_AT_ZERO = {
+    "abs": np.abs, "arcsin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan, "ceil": np.ceil,
+    "conj_physical": np.conj, "deg2rad": np.deg2rad, "expm1": np.expm1, "floor": np.floor, "fix": np.trunc,
+    "nan_to_num": np.nan_to_num, "neg": np.negative, "rad2deg": np.rad2deg, "round": np.round, "sgn": np.sign,
+    "sin": np.sin, "sinh": np.sinh, "square": np.square, "tan": np.tan, "tanh": np.tanh, "trunc": np.trunc,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr", "sparse_csc"])
+@pytest.mark.parametrize("name", ZERO_AT_ZERO)
+def test_functions_of_each_element_have_all_their_forms(name, layout):
+    matrix = np.array([[0.0, 0.5, 0.0], [-0.25, 0.0, 0.75]])
+    expected = ZERO_AT_ZERO[name](matrix)
+
+    def made():
+        return t.tensor(matrix).to_sparse(layout=getattr(t, layout))
+
+    x, target = made(), made()
+    assert getattr(t, name)(x, out=target) is target
+    for result in (getattr(t, name)(made()), getattr(made(), name)(), target, getattr(x, f"{name}_")(), x):
+        assert result.layout == getattr(t, layout)
+        np.testing.assert_allclose(result.to_dense().numpy(), expected, rtol=1e-14, atol=0)
+
+
+def test_questions_about_each_element_keep_the_places():
+    x = t.tensor([[0.0, -np.inf], [2.0, np.inf]]).to_sparse()
+    assert t.isposinf(x).to_dense().tolist() == [[False, False], [False, True]]
+    assert t.isneginf(x).to_dense().tolist() == [[False, True], [False, False]]
+    assert t.signbit(x).to_dense().tolist() == [[False, True], [False, False]]
+    turned = t.tensor([[0, 1 + 2j]]).to_sparse()
+    assert turned.conj().to_dense().tolist() == [[0, 1 - 2j]] and t.real(turned).to_dense().tolist() == [
+        [0, 1]
+    ]
+    assert turned.angle().values().item() == pytest.approx(np.angle(1 + 2j))
+    whole = t.tensor([[0, 4]]).to_sparse()
+    with pytest.raises(RuntimeError, match=r"sin_: result type .*float32"):
+        whole.sin_()
+    assert (whole // 3).to_dense().tolist() == [[0, 1]]
+
+
+def test_targets_of_products_and_sums():
+    a, _, dense = pair()
+    b = weights((7, 2))
+    target = t.empty(0, dtype=t.float64)
+    assert t.mm(a, b, out=target) is target
+    np.testing.assert_allclose(target.numpy(), dense.numpy() @ b.numpy(), rtol=1e-12)
+    vector, start = weights((7,)), weights((5,))
+    moved = t.addmv(start, a.to_sparse_csr(), vector, beta=2, alpha=3)
+    np.testing.assert_allclose(
+        moved.numpy(), 2 * start.numpy() + 3 * dense.numpy() @ vector.numpy(), rtol=1e-12
+    )
+    for wrong in (t.empty(5, 7, dtype=t.float64), dense.to_sparse_csr()):
+        with pytest.raises(RuntimeError, match="mul: argument 'out' has layout"):
+            t.mul(a, 2, out=wrong)
+    with pytest.raises(RuntimeError, match=r"mul: argument 'out' has shape \(1, 1\)"):
+        t.mul(a, 2, out=t.zeros(1, 1, dtype=t.float64).to_sparse())
+
+
+def test_copies_and_what_only_one_layout_has():
+    source = t.tensor([[0.0, 2.0], [3.0, 0.0]])
+    for layout in ("sparse_coo", "sparse_csr"):
+        target = t.zeros(2, 2, dtype=t.float64).to_sparse(layout=getattr(t, layout))
+        copied = source.to_sparse(layout=getattr(t, layout))
+        assert target.copy_(copied) is target and target.dtype == t.float64
+        copied.mul_(0)
+        assert t.equal(target.to_dense(), source.double())
+    with pytest.raises(RuntimeError, match="copy_: found layouts strided and sparse_coo"):
+        source.to_sparse().copy_(source)
+    x = source.to_sparse()
+    assert not x.is_contiguous() and x.is_same_size(source) and x.t_().to_dense().tolist() == [[0, 3], [2, 0]]
+    assert x.narrow_copy(0, 1, 1).to_dense().tolist() == [[2, 0]]
+    assert t.select_copy(x, 0, 0).to_dense().tolist() == [0, 3]
+    assert x._coalesced_(False) is x and not x.is_coalesced()
+    dense = t.zeros_like(x, layout=t.strided)
+    assert dense.layout == t.strided and dense.tolist() == [[0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("dtype", [t.int16, t.uint8, t.bool])
+def test_single_elements_keep_the_dtype(dtype):
+    x = t.sparse_coo_tensor(t.tensor([[0, 0, 1], [0, 0, 1]]), t.ones(3, dtype=dtype), (3, 3))
+    assert x[0, 0].dtype == x[0, 2].dtype == dtype
+    assert x[0, 0].item() == (1 if dtype == t.bool else 2)

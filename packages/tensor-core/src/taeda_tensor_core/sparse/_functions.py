@@ -8,8 +8,16 @@ from typing import Any
 
 import taeda_tensor_core as core
 from taeda_tensor_core.sparse._blocks import BLOCKS
-from taeda_tensor_core.sparse._making import _flat, _unflat, coalesced, coo, to_dense, to_layout
-from taeda_tensor_core.sparse._tensor import SparseTensor, _table, _with, sparse
+from taeda_tensor_core.sparse._making import (
+    _flat,
+    _unflat,
+    coalesced,
+    coo,
+    dense_to_sparse,
+    to_dense,
+    to_layout,
+)
+from taeda_tensor_core.sparse._tensor import SparseTensor, _table, _taken, _with, sparse
 
 Tensor = core.Tensor
 
@@ -311,7 +319,7 @@ def _select(self: Any, dim: Any, index: Any = None) -> Any:
     kept = [d for d in range(count) if d != dim]
     values = x._elements[here]
     if not kept:
-        return values.sum(0)
+        return values.sum(0).to(values.dtype)
     return SparseTensor.around((places[kept][:, here],), values, shape, "sparse_coo", x._ordered)
 
 
@@ -519,6 +527,14 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1
     return product + (input if beta == 1 else input * beta)
 
 
+@sparse("addmv")
+def _addmv(input: Any, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+    product = _mv(mat, vec)
+    if alpha != 1:
+        product = product * alpha
+    return product + (input if beta == 1 else input * beta) if beta else product
+
+
 def sampled_addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1.0, alpha: float = 1.0) -> Any:
     """beta * input + alpha * (mat1 @ mat2) at the places of the sparse ``input``; nothing else is computed."""
     _fits("sampled_addmm", mat1, mat2)
@@ -560,14 +576,6 @@ def _add_to(self: Any, other: Any, *, alpha: float = 1) -> Any:
     x = coalesced(other)
     values = (x._elements if alpha == 1 else x._elements * alpha).to(self.dtype)
     return self.index_put_(tuple(x._places[0]), values, accumulate=True)
-
-
-def _taken(self: SparseTensor, made: Any) -> SparseTensor:
-    """The tensor itself, with the places and elements of a result."""
-    if not isinstance(made, SparseTensor):
-        raise RuntimeError("a sparse tensor cannot become a dense one in place; use to_dense() first")
-    self._places, self._elements, self._ordered = made._places, made._elements, made._ordered
-    return self
 
 
 @sparse("_fused_sgd_")
@@ -647,6 +655,11 @@ def _div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     return _with(input, core.div(input._elements, other, rounding_mode=rounding_mode))
 
 
+@sparse("floor_divide", "__floordiv__")
+def _floor_divide(input: Any, other: Any) -> Any:
+    return _div(input, other, rounding_mode="floor")
+
+
 @sparse("pow", "__pow__")
 def _pow(input: Any, exponent: Any) -> Any:
     if isinstance(exponent, Tensor) or exponent <= 0:
@@ -670,28 +683,23 @@ for _short, _function in (("sub", _sub), ("mul", _mul), ("div", _div), ("pow", _
 _table["__itruediv__"] = _table["div_"]
 
 
-def _of_zero(name: str) -> None:
-    """A function of each element that is zero at zero, so that places stay."""
-
-    @sparse(name)
-    def apply(input: Any) -> Any:
-        x = coalesced(input) if input._way == "sparse_coo" else input
-        return _with(x, getattr(core, name)(x._elements))
-
-
-for _function in (
-    "abs", "absolute", "asin", "asinh", "atan", "atanh", "ceil", "erf", "expm1", "floor", "isinf", "isnan", "log1p",
-    "neg", "negative", "rad2deg", "deg2rad", "relu", "round", "sgn", "sign", "sin", "sinh", "sqrt", "square", "tan",
-    "tanh", "trunc",
-):  # fmt: skip
-    _of_zero(_function)
-_table["__neg__"], _table["__abs__"] = _table["neg"], _table["abs"]
-
-
 @sparse("zeros_like", "empty_like")
-def _zeros_like(input: Any, *, dtype: Any = None, **_: Any) -> Any:
+def _zeros_like(
+    input: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    **_: Any,
+) -> Any:
+    if layout is not None and layout != input.layout:
+        made = core.zeros(tuple(input.shape), dtype=dtype or input.dtype, device=device or input.device)
+        made = made if layout == core.strided else dense_to_sparse(made, layout=layout)
+        return made.requires_grad_() if requires_grad else made
     made = _with(input, input._elements.detach() if dtype is None else input._elements.detach().to(dtype))
-    return _zero(made)
+    made = _zero(made if device is None else _to(made, device=device))
+    return made.requires_grad_() if requires_grad else made
 
 
 @sparse("unsqueeze")
@@ -758,8 +766,6 @@ def _sum(input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) 
         return result
     whole = tuple(1 if d in dims else n for d, n in enumerate(x.shape))
     dense_result = to_dense(result) if isinstance(result, SparseTensor) else result
-    from taeda_tensor_core.sparse._making import dense_to_sparse
-
     made = dense_to_sparse(dense_result.reshape(whole), count)
     return (
         made if input._way in ("sparse_coo", *BLOCKS) or _batch_dims(input) else to_layout(made, input._way)

@@ -65,8 +65,11 @@ class SparseTensor(Tensor):
         name = _name(func)
         known = _table.get(name)
         if known is not None:
+            options = dict(kwargs or {})
+            out = options.pop("out", None)
             try:
-                return known(*args, **(kwargs or {}))
+                made = known(*args, **options)
+                return made if out is None else _written(name, out, made)
             except AttributeError as error:
                 raise misplaced(error, name, SparseTensor) from None
         if name in _PLAIN or _is_fact(name):
@@ -151,6 +154,34 @@ def _with(x: SparseTensor, values: Any, places: tuple[Any, ...] | None = None) -
     return SparseTensor.around(
         x._places if places is None else places, values, tuple(x.shape), x._way, x._ordered
     )
+
+
+def _taken(self: SparseTensor, made: Any) -> SparseTensor:
+    """The tensor itself, with the places and elements of a result."""
+    if not isinstance(made, SparseTensor):
+        raise RuntimeError("a sparse tensor cannot become a dense one in place; use to_dense() first")
+    self._places, self._elements, self._ordered = made._places, made._elements, made._ordered
+    return self
+
+
+def _written(name: str, out: Any, made: Any) -> Any:
+    """The target of a function, with its result."""
+    target, result = (t._way if isinstance(t, SparseTensor) else "strided" for t in (out, made))
+    if target != result:
+        raise RuntimeError(
+            f"{name}: argument 'out' has layout {target}, and the result {result}; expected one layout"
+        )
+    if not core.can_cast(made.dtype, out.dtype):
+        raise RuntimeError(
+            f"{name}: result type {made.dtype} can't be cast to the desired output type {out.dtype}"
+        )
+    if not isinstance(out, SparseTensor):
+        return (out if out.shape == made.shape else out.resize_(made.shape)).copy_(made)
+    if tuple(out.shape) != tuple(made.shape):
+        raise RuntimeError(
+            f"{name}: argument 'out' has shape {tuple(out.shape)}, expected that of the result, {tuple(made.shape)}"
+        )
+    return _taken(out, _with(made, made._elements.to(out.dtype)))
 
 
 def _text(x: SparseTensor) -> str:
