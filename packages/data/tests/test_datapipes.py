@@ -152,3 +152,20 @@ def test_parts_of_the_loader_that_other_loaders_use():
         worker_init_fn=functools.partial(_sharding_worker_init_fn, None, 2, 1),
     )  # fmt: skip
     assert sorted(loader) == [1, 3, 5, 7]
+
+
+def test_pipes_say_what_they_give():
+    from typing import Generic, TypeVar
+
+    item = TypeVar("item")
+
+    class Numbers(data.IterDataPipe[int]):
+        def __iter__(self):
+            yield from range(3)
+
+    class Any(data.IterDataPipe[item], Generic[item]):
+        def __iter__(self):
+            yield "a"
+
+    assert list(Numbers().map(lambda x: x + 1)) == [1, 2, 3]
+    assert list(Any[str]()) == ["a"] and data.MapDataPipe[int]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial, wraps
 from typing import Any, ClassVar
 
-from taeda_data.dataset import Dataset, IterableDataset
+from taeda_data.dataset import Dataset, IterableDataset, T_co
 
 __all__ = ["DataChunk", "IterDataPipe", "MapDataPipe", "functional_datapipe"]
 
@@ -97,7 +97,7 @@ class _OneAtATime:
         return next(items)
 
 
-class IterDataPipe(_Steps, IterableDataset):
+class IterDataPipe(_Steps, IterableDataset[T_co]):
     """A step that is read from its beginning to its end.
 
     A class defines ``__iter__``, and ``reset()`` where it keeps something of a reading; that is called before each.
@@ -154,7 +154,7 @@ class IterDataPipe(_Steps, IterableDataset):
         IterDataPipe.getstate_hook = hook_fn
 
 
-class MapDataPipe(_Steps, Dataset):
+class MapDataPipe(_Steps, Dataset[T_co]):
     """A step that is read by keys; it defines ``__getitem__`` and, where it has one, ``__len__``."""
 
     functions: ClassVar[dict[str, Callable[..., Any]]] = {}
