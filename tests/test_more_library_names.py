@@ -14,6 +14,7 @@ from typing import TypeVar
 import pytest
 
 import taeda
+import taeda.nn.functional as F
 from taeda.utils.data import DataLoader, IterableDataset, TensorDataset, dataloader
 
 
@@ -238,6 +239,7 @@ def test_names_that_libraries_import_beside_what_they_use():
         isinstance(module.T_co, TypeVar)
         for module in (data.dataset, data.dataloader, data.distributed, data.sampler)
     )
+    assert data._DatasetKind is data.dataloader._DatasetKind and data._utils.python_exit_status is False
     assert rpc.is_available() and callable(local_map) and MAP_LOCATION is not None
     assert not isinstance(taeda.ones(1), taeda.TensorType)
     ends = _clipped_sigmoid(taeda.tensor([-1e4, 0.0, 1e4]))
@@ -645,3 +647,32 @@ def test_loaders_of_files_are_their_own_again():
     assert "def onednn_fusion_enabled" in inspect.getsource(importlib.import_module("taeda.jit"))
     with pytest.raises(AttributeError, match="nothing_of_the_kind"):
         taeda.jit.nothing_of_the_kind  # noqa: B018
+
+
+def test_names_that_copies_of_losses_and_attention_use():
+    from taeda.nn.modules.activation import _arg_requires_grad, _check_arg_device, _is_make_fx_tracing
+
+    assert [F._Reduction.get_enum(word) for word in ("none", "mean", "sum")] == [0, 1, 2]
+    F._check_key_padding_mask(taeda.zeros(2, 3), 3, 2)
+    with pytest.raises(AssertionError, match=r"shape\[1\]"):
+        F._check_key_padding_mask(taeda.zeros(2, 3), 4, 2)
+    asked = (None, taeda.ones(1), taeda.ones(1, requires_grad=True), taeda.ones(1, device="meta"))
+    assert [_arg_requires_grad(x) for x in asked] == [False, False, True, False]
+    assert [_check_arg_device(x) for x in asked] == [True, True, True, False] and not _is_make_fx_tracing()
+
+
+def test_names_that_scripts_and_hooks_use():
+    from taeda._jit_internal import boolean_dispatch, boolean_dispatched
+    from taeda.fx.proxy import Argument, Target
+
+    assert taeda.jit.annotations.List[int] and Argument is not None and Target is not None
+    assert taeda.jit._unwrap_optional(0) == 0
+    with pytest.raises(AssertionError):
+        taeda.jit._unwrap_optional(None)
+    pick = boolean_dispatch("sure", 1, False, min, max)
+    assert boolean_dispatched[pick]["if_true"] is min and boolean_dispatched[pick]["arg_name"] == "sure"
+
+    def hook(state: object, bucket: taeda.distributed.GradBucket) -> taeda.futures.Future[taeda.Tensor]: ...
+
+    assert inspect.isclass(inspect.signature(hook).parameters["bucket"].annotation)
+    assert taeda.cuda._get_device_index(1) == 1 and taeda.cuda._get_device_index("cuda:2") == 2

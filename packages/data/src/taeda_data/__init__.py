@@ -67,6 +67,8 @@ def __getattr__(name: str) -> object:
         "distributed",
     ):  # programs reach them without importing them
         return import_module(f"{__name__}.{name}")
+    if name == "_DatasetKind":
+        return import_module(f"{__name__}.dataloader")._DatasetKind
     if name in ("DataChunk", "IterDataPipe", "MapDataPipe", "functional_datapipe"):
         return getattr(import_module(f"{__name__}.datapipes"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from taeda.futures import Future
 from taeda.jit import (
@@ -26,8 +27,13 @@ from taeda.jit.annotations import (
 
 __all__ = [
     "BroadcastingList1", "BroadcastingList2", "BroadcastingList3", "Dict", "Final", "Future", "List", "Optional",
-    "Tuple", "Union", "boolean_dispatch", "export", "ignore", "interface", "is_scripting", "unused",
+    "Tuple", "Union", "boolean_dispatch", "boolean_dispatched", "export", "ignore", "interface", "is_scripting",
+    "unused",
 ]  # fmt: skip
+
+
+#: What `boolean_dispatch` gave, and of what.
+boolean_dispatched: WeakKeyDictionary[Callable[..., Any], dict[str, Any]] = WeakKeyDictionary()
 
 
 def boolean_dispatch(
@@ -61,6 +67,9 @@ def boolean_dispatch(
     call.__name__ = func_name or call.__name__
     call.__module__ = module_name or call.__module__
     call.__doc__ = if_true.__doc__ or if_false.__doc__
+    boolean_dispatched[call] = {
+        "if_true": if_true, "if_false": if_false, "index": arg_index, "default": default, "arg_name": arg_name,
+    }  # fmt: skip
     return call
 
 

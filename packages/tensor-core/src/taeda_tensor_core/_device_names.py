@@ -258,6 +258,7 @@ def _makers(module: Any, kind: str) -> dict[str, Callable[[], Any]]:
         "Stream": lambda: streams.of_kind(module, streams.Stream),
         "Event": lambda: streams.of_kind(module, streams.Event),
         "_lazy_init": lambda: module.init,
+        "_get_device_index": lambda: module._utils._get_device_index,
         "_lazy_call": lambda: functools.partial(_when_there, module),
         "random": lambda: module,
         "memory": lambda: module,

@@ -11,6 +11,8 @@ HAS_NUMPY = find_spec("numpy") is not None
 IS_WINDOWS = sys.platform == "win32"
 #: Seconds between two looks at whether a worker still lives.
 MP_STATUS_CHECK_INTERVAL = 5.0
+#: Whether the interpreter is ending: loaders end their workers themselves.
+python_exit_status = False
 
 __all__ = [
     "HAS_NUMPY",
@@ -19,6 +21,7 @@ __all__ = [
     "collate",
     "fetch",
     "pin_memory",
+    "python_exit_status",
     "signal_handling",
     "worker",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from taeda_nn import _reduction as _Reduction
 from taeda_nn._bind import Tensor, tensor
 from taeda_nn.functional.attention import _added_mask, _check_ranks, _project_packed, _projected
 
@@ -13,7 +14,9 @@ __all__ = [
     "GRID_SAMPLE_PADDING_MODES",
     "DType",
     "Tensor",
+    "_Reduction",
     "_canonical_mask",
+    "_check_key_padding_mask",
     "_get_softmax_dim",
     "_in_projection",
     "_in_projection_packed",
@@ -59,6 +62,13 @@ def _in_projection(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Query, key and value through a weight each."""
     return tuple(_projected((q, k, v), (w_q, w_k, w_v), (b_q, b_k, b_v)))
+
+
+def _check_key_padding_mask(key_padding_mask: Tensor, src_len: int, bsz: int) -> None:
+    """AssertionError for a mask whose shape is not (bsz, src_len)."""
+    for dim, expected in enumerate((bsz, src_len)):
+        found = key_padding_mask.shape[dim]
+        assert found == expected, f"expected key_padding_mask.shape[{dim}] to be {expected}, found {found}"
 
 
 def _mha_shape_check(

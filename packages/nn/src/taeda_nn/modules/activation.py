@@ -9,6 +9,9 @@ from taeda_nn import functional as F
 from taeda_nn import init as initialise
 from taeda_nn._bind import Tensor, op, tensor
 from taeda_nn.modules.attention import MultiheadAttention as MultiheadAttention
+from taeda_nn.modules.attention import _arg_requires_grad as _arg_requires_grad
+from taeda_nn.modules.attention import _check_arg_device as _check_arg_device
+from taeda_nn.modules.attention import _is_make_fx_tracing as _is_make_fx_tracing
 from taeda_nn.modules.module import Module
 from taeda_nn.parameter import Parameter
 

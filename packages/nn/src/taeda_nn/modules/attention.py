@@ -14,6 +14,24 @@ from taeda_nn.parameter import Parameter
 __all__ = ["MultiheadAttention"]
 
 
+# Copies of the layer ask these whether a fused way is open.
+
+
+def _arg_requires_grad(x: Tensor | None) -> bool:
+    """Whether a tensor that may be missing requires gradients."""
+    return x is not None and bool(x.requires_grad)
+
+
+def _check_arg_device(x: Tensor | None) -> bool:
+    """Whether a tensor that may be missing is on a device that has numbers."""
+    return x is None or x.device.type != "meta"
+
+
+def _is_make_fx_tracing() -> bool:
+    """Whether operators are being recorded: graphs are recorded from functions, so that no layer sees it."""
+    return False
+
+
 class MultiheadAttention(Module):
     """Attention of several heads, each over its share of the features.
 

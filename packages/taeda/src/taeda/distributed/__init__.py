@@ -41,6 +41,10 @@ def __getattr__(name: str) -> Any:
 
     if name in _FILES or _distributed_names.has(name):
         return import_module(f"taeda.distributed.{name}")
+    if name == "GradBucket":  # hooks of communication name it in their annotations
+        from taeda_registry.slots import nn
+
+        return nn.parallel.distributed.GradBucket
     if name in ("DeviceMesh", "init_device_mesh"):
         return getattr(import_module("taeda.distributed.device_mesh"), name)
     if name in _distributed_names.TOP:

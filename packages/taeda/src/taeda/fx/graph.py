@@ -17,7 +17,9 @@ from taeda.fx._code import (
     reflectable_magic_methods,
 )
 from taeda.fx._namespace import Namespace, snake_case
+from taeda.fx.node import Argument as Argument
 from taeda.fx.node import Node, map_arg
+from taeda.fx.node import Target as Target
 from taeda.utils import _pytree
 from taeda_registry.slots import nn
 

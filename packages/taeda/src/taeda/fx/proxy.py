@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from taeda.fx._code import magic_methods, reflectable_magic_methods
 from taeda.fx.graph import Graph
+from taeda.fx.node import Argument as Argument
 from taeda.fx.node import Node, base_types, map_aggregate
+from taeda.fx.node import Target as Target
 from taeda_registry.slots import tensor
 
 if TYPE_CHECKING:

@@ -175,6 +175,16 @@ def _itself(obj: T) -> T:
 _overload = _overload_method = _itself
 
 
+def _unwrap_optional(x: T | None) -> T:
+    """The value.
+
+    Raises:
+        AssertionError: It is None.
+    """
+    assert x is not None, "_unwrap_optional: the value is None"
+    return x
+
+
 def annotate(the_type: Any, the_value: T) -> T:
     """The value."""
     return the_value
@@ -265,3 +275,7 @@ def enable_onednn_fusion(enabled: bool) -> None:
 def onednn_fusion_enabled() -> bool:
     """False."""
     return False
+
+
+del annotations  # of the future; programs ask for the module of that name without importing it
+from taeda.jit import annotations as annotations  # noqa: E402
