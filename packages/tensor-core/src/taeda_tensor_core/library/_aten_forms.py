@@ -219,6 +219,19 @@ def _spatial(rank: int) -> Callable[..., Call]:
     return rule
 
 
+def _dropped(overload: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    """A rule: whether the module is being trained, which it is, stands where no generator is given."""
+    return overload, args if len(args) > 2 and args[2] is not None else (*args[:2], True), kwargs
+
+
+def _grouped(overload: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    """A rule: the sizes of the input stand beside the number of groups."""
+    input, groups, weight, bias, eps = args
+    count, channels = input.shape[:2]
+    inner = input.numel() // max(1, count * channels)
+    return overload, (input, weight, bias, count, channels, inner, groups, eps), kwargs
+
+
 def _rules() -> dict[str, Callable[..., Call]]:
     compared = "eq ne lt le gt ge fmod copysign"
     mixed = "remainder bitwise_and bitwise_or bitwise_xor"
@@ -254,6 +267,8 @@ def _rules() -> dict[str, Callable[..., Call]]:
         "polygamma.method": lambda overload, args, kwargs: (overload, (), {"n": args[1], "self": args[0]}),
         "sort": _sorted,
         "squeeze.dims": _squeezed,
+        "native_dropout": _dropped,
+        "native_group_norm": _grouped,
     }
     for rank in (1, 2, 3):
         for kind in ("avg_pool", "adaptive_avg_pool", "max_pool"):

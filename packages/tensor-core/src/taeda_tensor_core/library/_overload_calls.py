@@ -27,6 +27,8 @@ def write(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _native_dropout(operator: Any, input: Any, p: float, train: bool | None = None) -> Any:
+    if isinstance(train, _C.Generator):  # the operator's own argument
+        return _C._call_operator(operator, (input, p, train), {})
     if train is None or train:
         return _C._call_operator(operator, (input, p), {})
     return input.clone(), _C.ones_like(input, dtype=_C.bool)
