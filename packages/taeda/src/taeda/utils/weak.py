@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
+from copy import deepcopy
 from typing import Any
 
 TensorWeakRef = weakref.ref
@@ -60,6 +61,50 @@ class WeakIdKeyDictionary(MutableMapping):
 
     def __contains__(self, key: Any) -> bool:
         return self._ref_type(key) in self.data
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} at {id(self):#x}>"
+
+    def copy(self) -> WeakIdKeyDictionary:
+        """Another one with the same objects and values."""
+        return type(self)(self, self._ref_type)
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: Any) -> WeakIdKeyDictionary:
+        made = type(self)(ref_type=self._ref_type)
+        for key, value in self.items():
+            made[key] = deepcopy(value, memo)
+        return made
+
+    def keyrefs(self) -> list[Any]:
+        """Weak references to the objects, of which some may be gone."""
+        return list(self.data)
+
+    def __or__(self, other: Any) -> WeakIdKeyDictionary:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        made = self.copy()
+        made.update(other)
+        return made
+
+    def __ror__(self, other: Any) -> WeakIdKeyDictionary:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        made = type(self)(other, self._ref_type)
+        made.update(self)
+        return made
+
+    def __ior__(self, other: Any) -> WeakIdKeyDictionary:
+        self.update(other)
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        return {id(k): v for k, v in self.items()} == {id(k): v for k, v in other.items()}
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 WeakTensorKeyDictionary = WeakIdKeyDictionary
