@@ -45,7 +45,7 @@ def read(dataset, **options):
         ("group", ExceptionGroup, "several"),
         ("chained", ValueError, "the second"),
         ("long_text", ValueError, "xxx"),
-        ("different_shape", ValueError, "ragged"),
+        ("different_shape", TypeError, "ragged"),
         ("lambda_sample", TypeError, "function"),
     ],
 )

@@ -67,8 +67,17 @@ def test_tensor(data, dtype, shape):
     ("data", "kwargs", "error", "text"),
     [
         ([[1, 2], [3]], {}, ValueError, "ragged.*length 2 at dimension 1, found length 1"),
-        ([[1, 2], 3], {}, ValueError, "ragged"),
-        ([1, [2]], {}, ValueError, "ragged"),
+        ([[1, 2], 3], {}, TypeError, "ragged"),
+        ([1, [2]], {}, TypeError, "ragged"),
+        (
+            [np.zeros((3, 3)), np.zeros((3, 0))],
+            {},
+            ValueError,
+            r"ragged.* shape \(3, 3\), found \(3, 0\) at 1",
+        ),
+        ([[np.zeros(3), np.zeros(2)]], {}, ValueError, "ragged"),
+        ([[np.zeros(3), 1.0]], {}, TypeError, r"ragged.* found \(\) at 1"),
+        ([taeda.zeros(2), taeda.zeros(3)], {}, ValueError, "ragged"),
         (["a"], {}, TypeError, "must hold numbers, found str"),
         ("abc", {}, TypeError, "found str"),
         (None, {}, TypeError, "found NoneType"),
@@ -358,3 +367,8 @@ def test_dlpack_stream_of_the_cpu():
         t.__dlpack__(stream="a")
     with pytest.raises(BufferError, match="'stream' is 2, expected None"):
         t.__dlpack__(stream=2)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint16, np.int64])
+def test_sizes_of_storages_may_be_numbers_of_numpy(kind):
+    assert taeda.UntypedStorage(kind(3)).nbytes() == 3 and taeda.FloatStorage(kind(3)).size() == 3

@@ -1,4 +1,5 @@
 // Tensors from Python data and back: numbers, nested sequences, arrays of others.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -138,14 +139,14 @@ struct Scan {
       else if (is_nested(item)) visit(item, depth + 1);
       else if (is_other_sequence(item) || (is_tensor(item) && tensor_of(item).dim() > 0)) has_arrays = true;
       else
-        fail(ErrorKind::Value, "tensor: argument 'data' is ragged: expected a sequence of length ", sizes[depth + 1],
+        fail(ErrorKind::Type, "tensor: argument 'data' is ragged: expected a sequence of length ", sizes[depth + 1],
              " at dimension ", depth + 1, ", found ", type_name(item));
     }
   }
   void visit_leaf(PyObject* item, size_t depth) {
     if (!is_plain(item)) {
       if (is_nested(item))
-        fail(ErrorKind::Value, "tensor: argument 'data' is ragged: expected a number at dimension ", depth + 1,
+        fail(ErrorKind::Type, "tensor: argument 'data' is ragged: expected a number at dimension ", depth + 1,
              ", found a sequence of length ", PySequence_Fast_GET_SIZE(item));
       // A tensor of one element is a number, whatever its dimensions.
       has_arrays = has_arrays || is_other_sequence(item) || (is_tensor(item) && tensor_of(item).numel() != 1);
@@ -192,6 +193,11 @@ Tensor stacked(PyObject* data, std::optional<DType> dtype) {
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(data); ++i) {
     const Object held = share(PySequence_Fast_GET_ITEM(data, i));  // its conversion may change the list
     items.push_back(tensor_sharing(held.get(), dtype, std::nullopt, "tensor"));
+    const Tensor &first = items.front(), &last = items.back();
+    if (!std::ranges::equal(last.sizes(), first.sizes())) [[unlikely]]
+      fail(last.dim() == first.dim() ? ErrorKind::Value : ErrorKind::Type,
+           "tensor: argument 'data' is ragged: expected items of shape ", shape_text(first.sizes()), ", found ",
+           shape_text(last.sizes()), " at ", i);
   }
   return ops::stack(items, 0);
 }
@@ -506,7 +512,7 @@ PyMethodDef data_functions[] = {
      "tensor(data, *, dtype=None, device=None, requires_grad=False) -> Tensor\n\nNew tensor from a number, nested "
      "sequences, an array or a tensor; always a copy.\n\n"
      "Without `dtype`: floats give the default dtype, ints int64; arrays keep theirs.\n\nRaises:\n    TypeError: An "
-     "item is no number.\n    ValueError: The sequences are ragged.\n"
+     "item is no number, or a sequence stands beside one.\n    ValueError: The sequences are ragged.\n"
      "    OverflowError: An integer does not fit the dtype.\n\nExample:\n    >>> taeda.tensor([[1, 2], [3, "
      "4]]).shape\n    Size([2, 2])"},
     {"as_tensor", TAEDA_FAST(py_as_tensor),

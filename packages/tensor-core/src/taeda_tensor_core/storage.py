@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from taeda_tensor_core import _C, _copies
@@ -149,8 +150,8 @@ class UntypedStorage(_StorageBase):
         given = args[0] if args else 0
         if isinstance(given, Tensor):
             self._tensor = given.detach()
-        elif isinstance(given, int):
-            self._tensor = _C.empty((given,), dtype=_C.uint8, device=device or "cpu")
+        elif isinstance(given, Integral):
+            self._tensor = _C.empty((int(given),), dtype=_C.uint8, device=device or "cpu")
         else:
             self._tensor = _C.tensor(list(given), dtype=_C.uint8, device=device or "cpu")
 
@@ -370,7 +371,7 @@ class TypedStorage(_StorageBase, metaclass=_TypedMeta):
         if len(args) > 1:
             raise TypeError(f"TypedStorage: expected one argument, a size or elements, found {len(args)}")
         given = args[0] if args else 0
-        if isinstance(given, int):
+        if isinstance(given, Integral):
             made = _C.empty((given,), dtype=self.dtype, device=device or "cpu")
         else:
             made = _C.tensor(list(given), dtype=self.dtype, device=device or "cpu")
