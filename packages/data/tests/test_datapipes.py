@@ -169,3 +169,45 @@ def test_pipes_say_what_they_give():
 
     assert list(Numbers().map(lambda x: x + 1)) == [1, 2, 3]
     assert list(Any[str]()) == ["a"] and data.MapDataPipe[int]
+
+
+def remainder(number):
+    return number % 2
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda source: source.fork(2)[1], [0, 1, 2, 3]),
+        (lambda source: source.demux(2, remainder)[1], [1, 3]),
+    ],
+    ids=["fork", "demux"],
+)
+def test_divided_pipes_are_pickled_before_and_while_they_are_read(make, expected):
+    pipe = make(pipes.IterableWrapper(range(4)))
+    assert list(pickle.loads(pickle.dumps(pipe))) == expected
+    assert next(iter(pipe)) == expected[0]
+    assert list(pickle.loads(pickle.dumps(pipe))) == expected
+
+
+def test_a_pipe_may_be_its_own_iterator():
+    class Numbers(data.IterDataPipe):
+        def __init__(self):
+            self.numbers = iter(range(3))
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            return next(self.numbers)
+
+        def reset(self):
+            self.numbers = iter(range(3))
+
+    pipe = Numbers()
+    assert list(pipe) == list(pipe) == [0, 1, 2]
+    first = iter(pipe)
+    assert next(first) == 0 and next(pipe) == 1
+    assert next(iter(pipe)) == 0
+    with pytest.raises(RuntimeError, match="invalidated"):
+        next(first)

@@ -80,8 +80,9 @@ class _OneAtATime:
     def _begin(self) -> Iterator[Any]:
         self._number = self._pipe.__dict__["_iterators"] = self._pipe.__dict__.get("_iterators", 0) + 1
         self._pipe.reset()
-        self._items = iter(self._make(self._pipe))
-        return self._items
+        made = self._make(self._pipe)
+        self._items = made if made is self._pipe else iter(made)  # type: ignore[assignment]  # a pipe may read itself
+        return self._items  # type: ignore[return-value]
 
     def __iter__(self) -> _OneAtATime:
         return self

@@ -151,6 +151,11 @@ class _Dealer:
         self.waiting: list[deque[Any]] = [deque() for _ in range(count)]
         self.begun: set[int] = set()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What makes it; a copy reads from the beginning."""
+        waiting: list[deque[Any]] = [deque() for _ in range(self.count)]
+        return {**self.__dict__, "items": None, "waiting": waiting, "begun": set()}
+
     def begin(self, child: int) -> None:
         """A child reads anew: the source too, once any child has begun twice."""
         if self.items is None or child in self.begun:
@@ -182,12 +187,16 @@ class _Dealer:
         return 1
 
 
+def _itself(item: Any) -> Any:
+    return item
+
+
 class _Fork(_Dealer):
     def __init__(self, source: Any, count: int, buffer_size: int, copy: str | None) -> None:
         super().__init__(source, count, buffer_size)
         if copy not in (None, "shallow", "deep"):
             raise ValueError(f"Unknown copy method {copy!r}, choose from one of None, 'shallow' or 'deep'")
-        self.copy = {None: lambda item: item, "shallow": copies.copy, "deep": copies.deepcopy}[copy]
+        self.copy = {None: _itself, "shallow": copies.copy, "deep": copies.deepcopy}[copy]
 
     def deal(self, item: Any) -> Iterable[tuple[int, Any]]:
         return [(child, self.copy(item) if child else item) for child in range(self.count)]
