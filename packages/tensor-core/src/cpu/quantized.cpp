@@ -55,25 +55,24 @@ bool filled(const Tensor& result, bool direct, const Shape& strides, const Compu
   return true;
 }
 
-/// result (M, N) of rows by `weight`, which is given as (K, N) and read as its transpose where it is stored so.
-bool by_rows(const Tensor& result, const Tensor& rows, const Tensor& weight, bool turned,
+/// result (M, N) of rows by `weight`, row-major (K, N), or (N, K) where `turned`.
+bool by_rows(const Tensor& result, const Tensor& rows, onednn::Weights& weight, bool turned,
              const onednn::Scaling& scaling) {
   const int64_t k = rows.size(-1), m = k ? rows.numel() / k : 0, n = result.size(-1);
   if (!onednn::has_int8() || !m || !n || !k) return false;
   const Tensor x = row_major(rows);
-  onednn::Weights w(weight, true);
   const bool made = filled(result, result.contiguous(), contiguous_strides(result.sizes()), [&](const Tensor& place) {
     const Unlocked unlocked(m * n * k > kUnlockWork);
-    return onednn::matmul_int8(m, n, k, x.dtype(), x.bytes(), w, turned, scaling, place.dtype(), place.bytes());
+    return onednn::matmul_int8(m, n, k, x.dtype(), x.bytes(), weight, turned, scaling, place.dtype(), place.bytes());
   });
-  if (made) w.keep();
+  if (made) weight.keep();
   return made;
 }
 
 void int8_mm_kernel(const Tensor& result, const Tensor& self, const Tensor& mat2) {
-  // A transposed view of a row-major weight is read as it lies.
+  // The transposed weight of a layer is read as it lies.
   const bool turned = !mat2.contiguous() && mat2.stride(0) == 1 && mat2.stride(1) == mat2.size(0);
-  const Tensor weight = turned ? alias(mat2, Shape{mat2.size(1), mat2.size(0)}, Shape{mat2.size(0), 1}, 0) : mat2;
+  onednn::Weights weight(mat2, true, turned);
   if (!by_rows(result, self, weight, turned, {})) ops::copy_(result, decompose::int8_mm(self, mat2));
 }
 
@@ -82,7 +81,8 @@ void quantized_linear_kernel(const Tensor& result, const Tensor& input, const Te
                              std::optional<double> output_scale, int64_t output_zero_point) {
   const LayerScaling scaling(weight.size(0), bias, weight_scales, input_scale, input_zero_point, relu, output_scale,
                              output_zero_point);
-  if (by_rows(result, input, weight, true, *scaling)) return;
+  onednn::Weights w(weight, true);
+  if (by_rows(result, input, w, true, *scaling)) return;
   ops::copy_(result, decompose::quantized_linear(input, weight, bias, weight_scales, input_scale, input_zero_point,
                                                  relu, output_scale, output_zero_point));
 }

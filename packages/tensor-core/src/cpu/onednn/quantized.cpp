@@ -111,14 +111,14 @@ std::shared_ptr<const Plan> make_conv(const ConvKey& key) {
 
 struct MatmulKey {
   int64_t m, n, k;
-  bool turned;
+  bool turned, plain;  // plain: weights are not laid out before, which takes longer than a product of few rows
   Kind kind;
   friend bool operator==(const MatmulKey&, const MatmulKey&) = default;
 };
 struct MatmulHash {
   size_t operator()(const MatmulKey& key) const noexcept {
     const uint64_t sizes = mixed(mixed(uint64_t(key.m), uint64_t(key.n)), uint64_t(key.k));
-    return size_t(mixed(sizes, key.kind.hash() << 1 | uint64_t(key.turned)));
+    return size_t(mixed(sizes, key.kind.hash() << 2 | uint64_t(key.turned) << 1 | uint64_t(key.plain)));
   }
 };
 std::shared_ptr<const Plan> make_matmul(const MatmulKey& key) {
@@ -128,11 +128,11 @@ std::shared_ptr<const Plan> make_matmul(const MatmulKey& key) {
   plan->x = memory::desc({key.m, key.k}, key.kind.from, Tag::ab);
   plan->y = memory::desc({key.m, key.n}, key.kind.to, Tag::ab);
   plan->user_weights = memory::desc({key.k, key.n}, Type::s8, key.turned ? Tag::ba : Tag::ab);
-  const memory::desc any({key.k, key.n}, Type::s8, Tag::any);
+  const memory::desc weights = key.plain ? plan->user_weights : memory::desc({key.k, key.n}, Type::s8, Tag::any);
   const dnnl::primitive_attr attr = attributes_of(key.kind, 2);
   if (key.kind.bias) plan->bias = memory::desc({1, key.n}, Type::f32, Tag::ab);
-  const auto pd = key.kind.bias ? dnnl::matmul::primitive_desc(engine(), plan->x, any, plan->bias, plan->y, attr)
-                                : dnnl::matmul::primitive_desc(engine(), plan->x, any, plan->y, attr);
+  const auto pd = key.kind.bias ? dnnl::matmul::primitive_desc(engine(), plan->x, weights, plan->bias, plan->y, attr)
+                                : dnnl::matmul::primitive_desc(engine(), plan->x, weights, plan->y, attr);
   plan->weights = pd.weights_desc();
   plan->scratch = pd.scratchpad_desc();
   plan->fast = is_fast(pd);
@@ -208,7 +208,7 @@ bool matmul_int8(int64_t m, int64_t n, int64_t k, DType from, const void* x, Wei
     const int64_t step = at_once(m, m * n * k);
     for (int64_t row = 0; row < m; row += step) {
       if (row) poll_signals();
-      const auto plan = plans->at({std::min(step, m - row), n, k, turned, kind}, make_matmul);
+      const auto plan = plans->at({std::min(step, m - row), n, k, turned, !weight.keeps(), kind}, make_matmul);
       if (!plan->fast) return false;
       std::unique_ptr<Scratch> space;
       const memory weights = weight.in_layout(plan->weights, plan->user_weights, space);

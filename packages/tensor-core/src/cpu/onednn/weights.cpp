@@ -45,8 +45,9 @@ DType dtype_of_layout(const dnnl::memory::desc& layout) {
 
 }  // namespace
 
-Weights::Weights(const Tensor& given, bool frozen)
+Weights::Weights(const Tensor& given, bool frozen, bool as_it_lies)
     : given_(given), version_(given.version()), frozen_(frozen && may_keep_derived(given)) {
+  if (as_it_lies) plain_ = given;
   if (!given.impl()->storage) return;
   const auto kept = std::dynamic_pointer_cast<const PackedWeights>(derived_of(*given.impl()->storage));
   if (kept && kept->of(given)) packed_ = kept->layouts;
@@ -87,7 +88,7 @@ void Weights::keep() {
 
 #else
 struct Packed {};
-Weights::Weights(const Tensor& given, bool frozen) : given_(given), frozen_(frozen) {}
+Weights::Weights(const Tensor& given, bool frozen, bool) : given_(given), frozen_(frozen) {}
 Weights::~Weights() = default;
 void Weights::keep() {}
 #endif
