@@ -470,3 +470,30 @@ def test_such_functions_go_on_behind_an_error():
     Once.fails = False
     y.sum().backward()
     assert x.grad.tolist() == [0.0, 2.0, 4.0]
+
+
+def test_arguments_that_a_mapped_function_writes_to():
+    x = taeda.arange(6.0).reshape(2, 3)
+    vmap(lambda row: row.add_(1), in_dims=1)(x)
+    assert x.tolist() == [[1, 2, 3], [4, 5, 6]]
+    vmap(lambda row, other: row.copy_(other), in_dims=(1, 0))(x, taeda.full((3, 2), 9.0))
+    assert x.tolist() == [[9, 9, 9], [9, 9, 9]]
+    nested = taeda.zeros(2, 3, 4)
+    vmap(vmap(lambda row: row.add_(1), in_dims=1), in_dims=2)(nested)
+    assert nested.sum().item() == 24
+    leaf = taeda.ones(2, 3, requires_grad=True)
+    y = leaf * 1
+    vmap(lambda row: row.mul_(2), in_dims=1)(y)
+    y.sum().backward()
+    assert leaf.grad.tolist() == [[2, 2, 2], [2, 2, 2]]
+
+
+def test_chunks_draw_the_same_numbers_where_all_examples_do():
+    drawn = vmap(lambda row: taeda.rand(2), randomness="same", chunk_size=2)(taeda.ones(6))
+    assert (drawn == drawn[0]).all()
+
+
+def test_places_of_results_that_are_no_numbers():
+    for places in ("a", ("a",), 0.5):
+        with pytest.raises(ValueError, match="out_dims"):
+            vmap(lambda x: x, out_dims=places)(taeda.ones(2))

@@ -61,6 +61,8 @@ class Batching(tensor.library.Level):
         # Random operators without a tensor of the batch are seen only if all calls are.
         super().__init__("vmap", every_call=randomness != "same", composites=own)
         self.size, self.randomness = size, randomness
+        #: Arguments, the copies that stand for them, and the versions of these before the function was called.
+        self.copies: list[tuple[Any, Any, int]] = []
         self._outer: Batching | None = None
 
     def _make(self) -> Any:

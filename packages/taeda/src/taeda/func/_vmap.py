@@ -96,9 +96,15 @@ def _level(number: int) -> Batching:
 
 def _add_batch_dim(tensor: Any, in_dim: int, vmap_level: int) -> Any:
     """The tensor of one example, of that level, by the tensor of all its batch."""
+    level = _level(vmap_level)
+    if in_dim == 0:
+        return level.batch(tensor)
     # Examples lie in memory one after the other.
-    whole = tensor if in_dim == 0 else tensor.movedim(in_dim, 0).contiguous()
-    return _level(vmap_level).batch(whole)
+    view = tensor.movedim(in_dim, 0)
+    whole = view.contiguous()
+    if whole is not view:
+        level.copies.append((view, whole, whole._version))
+    return level.batch(whole)
 
 
 def _remove_batch_dim(tensor: Any, vmap_level: int, batch_size: int, out_dim: int) -> Any:
@@ -150,6 +156,11 @@ def _unwrap_batched(
     if isinstance(batched_outputs, Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
         out_dims = out_dims[0]
     places = _spread(out_dims, spec, _mapping(func), "out_dims")
+    for place in places:
+        if not isinstance(place, int | None):
+            raise ValueError(
+                f"{_mapping(func)}: argument 'out_dims' is {out_dims!r}, expected a number, None or a structure of such"
+            )
     found = [
         _maybe_remove_batch_dim(_get_name(func), leaf, vmap_level, batch_size, place)
         for leaf, place in zip(leaves, places, strict=True)
@@ -160,8 +171,11 @@ def _unwrap_batched(
 @contextmanager
 def vmap_increment_nesting(batch_size: int, randomness: str) -> Iterator[int]:
     """A level within those that are in force, and its number."""
-    with Batching(batch_size, randomness):
+    with Batching(batch_size, randomness) as level:
         yield len(levels())
+    for view, whole, version in level.copies:
+        if whole._version != version:  # the function has written to its argument
+            view.copy_(whole)
 
 
 def _flat_vmap(
@@ -194,11 +208,14 @@ def vmap_impl(
     if chunk_size is None or size <= chunk_size:
         return _flat_vmap(func, size, dims, leaves, spec, out_dims, randomness, **kwargs)
     parts = []
+    drawn = tensor.get_rng_state() if randomness == "same" else None
     for begin, count in zip(itertools.count(0, chunk_size), get_chunk_sizes(size, chunk_size), strict=False):
         some = [
             leaf if dim is None else leaf.narrow(dim, begin, count)
             for leaf, dim in zip(leaves, dims, strict=True)
         ]
+        if drawn is not None:
+            tensor.set_rng_state(drawn)
         parts.append(_flat_vmap(func, count, dims, some, spec, out_dims, randomness, **kwargs))
     shape = tree_flatten(parts[0])[1]
     columns = zip(*(tree_flatten(part)[0] for part in parts), strict=True)
