@@ -596,3 +596,16 @@ def test_user_functions_under_vmap_find_what_they_saved_by_both_names():
 def test_parsers_of_amounts_need_no_name():
     pair = nn.modules.utils._ntuple(2)
     assert pair(3) == (3, 3) and pair([1, 2]) == (1, 2)
+
+
+def test_complex_numbers_of_transposed_parts():
+    real, imag = (taeda.arange(70.0).reshape(2, 7, 5).transpose(1, 2) + shift for shift in (0, 100))
+    made = taeda.complex(real, imag)
+    assert taeda.equal(made.real, real) and taeda.equal(made.imag, imag)
+    assert taeda.stack([real, imag], -1).is_contiguous()
+
+
+def test_channels_come_last_where_those_of_all_parts_do():
+    last = taeda.rand(2, 3, 4, 5).to(memory_format=taeda.channels_last)
+    assert taeda.cat([last, last], 1).is_contiguous(memory_format=taeda.channels_last)
+    assert taeda.cat([last, last.contiguous()], 1).is_contiguous()

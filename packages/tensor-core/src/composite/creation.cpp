@@ -308,7 +308,7 @@ Tensor complex(const Tensor& real, const Tensor& imag) {
   // Interleaves the parts: a complex number is a pair in memory.
   const Tensor halves[] = {ops::to_dtype(ops::expand(real, sizes), part),
                            ops::to_dtype(ops::expand(imag, sizes), part)};
-  const Tensor pairs = ops::stack(halves, -1);
+  const Tensor pairs = ops::contiguous(ops::stack(halves, -1));
   return ops::reshape(ops::view_dtype(pairs, complex_of(part)), sizes);
 }
 

@@ -1,4 +1,6 @@
 // Inference of the shape family.
+#include <algorithm>
+
 #include "taeda/checked.h"
 #include "taeda/ops/shape.h"
 #include "taeda/spec.h"
@@ -8,6 +10,17 @@ namespace {
 
 /// NumPy's predecessor of cat let 1-d empty tensors join anything; programs still rely on it.
 bool skipped(const Tensor& t) { return t.dim() == 1 && t.numel() == 0; }
+
+/// Whether strides say that channels come last, also those of dimensions of size 1: others fit several layouts.
+bool channels_last(const Tensor& t) {
+  int64_t least = 0;
+  for (int64_t k = 0; k < t.dim(); ++k) {
+    const int64_t d = k == 0 ? 1 : k + 1 == t.dim() ? 0 : t.dim() - k;
+    if (t.size(d) == 0 || t.stride(d) < least || (d == 0 && least == t.stride(1))) return false;
+    least = t.stride(d) * std::max<int64_t>(t.size(d), 1);
+  }
+  return true;
+}
 
 Spec triangle(const char* op, const Tensor& self) {
   if (self.dim() < 2) [[unlikely]]
@@ -55,7 +68,9 @@ Spec cat(TensorList tensors, int64_t dim) {
       refuse_part(*first, t, i, d);
     out.sizes[d] = (Count(out.sizes[d]) + t.size(d)).of("cat", "the size of dimension ", d, " of the result");
   }
-  if (!out.strides.empty()) out.strides = channels_last_strides(out.sizes);
+  if (out.strides.empty()) return out;
+  const bool all = std::ranges::all_of(tensors, [](const Tensor& t) { return skipped(t) || channels_last(t); });
+  out.strides = all ? channels_last_strides(out.sizes) : Shape();
   return out;
 }
 
