@@ -609,3 +609,19 @@ def test_channels_come_last_where_those_of_all_parts_do():
     last = taeda.rand(2, 3, 4, 5).to(memory_format=taeda.channels_last)
     assert taeda.cat([last, last], 1).is_contiguous(memory_format=taeda.channels_last)
     assert taeda.cat([last, last.contiguous()], 1).is_contiguous()
+
+
+def test_functions_annotate_the_nodes_of_their_calls():
+    @taeda.fx.traceback.annotate_fn({"stage": 1})
+    def encode(x):
+        """Doc."""
+        return x.relu()
+
+    class Net(nn.Module):
+        def forward(self, x):
+            return encode(x) + 1
+
+    with taeda.fx.traceback.preserve_node_meta():
+        nodes = taeda.fx.symbolic_trace(Net()).graph.nodes
+    assert [node.meta.get("custom") for node in nodes] == [None, {"stage": 1}, None, None]
+    assert encode.__doc__ == "Doc." and taeda.fx.traceback.get_current_meta() == {}

@@ -419,3 +419,21 @@ def test_the_graph_of_a_trace_is_also_read_as_a_tracer_of_pytorch_gives_it():
     assert [node.op for node in graph.nodes][-1] == "output" and len(graph.nodes) == 6
     picked = taeda.jit.trace(lambda x, i: x[i] + 1, (taeda.ones(3), taeda.tensor([2])))
     assert "aten::index" in [node.kind() for node in picked.graph.nodes()]
+
+
+class Proxying:
+    """Passes on what it does not know to what it holds: endless before it holds anything, as when it is read."""
+
+    def __init__(self, held):
+        self.held = held
+
+    def __getattr__(self, name):
+        return getattr(self.held, name)
+
+
+def test_traces_are_read_by_their_graph_where_objects_cannot_be():
+    layer = nn.Linear(2, 3)
+    layer.view = Proxying(layer.weight)
+    again = read_again(jit.trace(layer, taeda.ones(1, 2)))
+    x = taeda.tensor([[1.0, -2.0]])
+    assert taeda.equal(again(x), layer(x)) and list(again.state_dict()) == ["weight", "bias"]

@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import copy
 import enum
+import functools
 import traceback
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+_F = TypeVar("_F", bound="Callable[..., Any]")
 
 __all__ = [
-    "NodeSource", "NodeSourceAction", "annotate", "format_stack", "get_current_meta", "has_preserved_node_meta",
+    "NodeSource", "NodeSourceAction", "annotate", "annotate_fn", "format_stack", "get_current_meta", "has_preserved_node_meta",
     "preserve_node_meta", "reset_grad_fn_seq_nr", "set_current_meta", "set_grad_fn_seq_nr", "set_stack_trace",
 ]  # fmt: skip
 
@@ -146,6 +149,26 @@ def annotate(annotation_dict: dict[str, Any]) -> Iterator[None]:
     finally:
         _current.clear()
         _current.update(before)
+
+
+def annotate_fn(annotation_dict: dict[str, Any]) -> Callable[[_F], _F]:
+    """A decorator of functions whose calls run in a block of `annotate`.
+
+    Example:
+        >>> @taeda.fx.traceback.annotate_fn({"stage": 1})
+        ... def encode(x):
+        ...     return x.relu()
+    """
+
+    def decorate(function: _F) -> _F:
+        @functools.wraps(function)
+        def annotated(*args: Any, **kwargs: Any) -> Any:
+            with annotate(annotation_dict):
+                return function(*args, **kwargs)
+
+        return annotated  # type: ignore[return-value]
+
+    return decorate
 
 
 def set_stack_trace(stack: list[str]) -> None:

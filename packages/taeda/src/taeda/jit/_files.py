@@ -154,12 +154,14 @@ def _program(content: dict[str, Any]) -> Any:
     if content["object"] is not None:
         try:
             program = _Unpickler(content["object"], content["tensors"]).load()
-        except (ImportError, AttributeError) as error:
-            if graph is None:
+        except Exception as error:  # whatever the classes of others do when their objects are read
+            if graph is None and isinstance(error, (ImportError, AttributeError)):
                 raise RuntimeError(
                     f"load: the file needs a class that is not there ({error}), and has no graph; trace the module "
                     "with example inputs before saving it"
                 ) from error
+            if graph is None:
+                raise
     if isinstance(program, _modules.RecursiveScriptModule):
         return program
     if isinstance(program, nn.Module):
