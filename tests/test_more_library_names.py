@@ -579,7 +579,7 @@ def test_names_of_the_compiler_that_libraries_use():
     assert taeda._dynamo.nonstrict_trace(len) is len
     with importlib.import_module("taeda._dynamo.utils").disable_cache_limit():
         pass
-    assert importlib.import_module("taeda.nested._internal.nested_tensor").NestedTensor
+    assert importlib.import_module("taeda.nested._internal.nested_tensor").NestedTensor is taeda.nested.NestedTensor
     assert int(taeda.nn.functional.ScalingType.RowWise) == 1
     assert taeda.ops.aten.numpy_T(taeda.ones(2, 3, 4)).shape == (4, 3, 2)
     assert taeda.sparse.SparseSemiStructuredTensor._DEFAULT_ALG_ID == 0

@@ -111,3 +111,35 @@ def test_sizes_that_differ_are_equal_where_the_parts_are():
         tc.add(x, one)
     assert same(x + x[:, :, :1], [p + p[:, :1] for p in PARTS])
     assert x.is_contiguous() and not x.transpose(1, 2).is_contiguous() and x.lengths() is None
+
+
+def test_products_of_matrices_go_part_by_part():
+    x = made()
+    turned = tc.nested.nested_tensor([p.t().contiguous() for p in PARTS])
+    for result, part in zip(tc.bmm(x, turned).unbind(), PARTS, strict=True):
+        assert tc.allclose(result, part @ part.t())
+    dense = tc.arange(48.0).reshape(2, 12, 2)
+    for result, part, other in zip(tc.bmm(x, dense).unbind(), PARTS, dense, strict=True):
+        assert tc.allclose(result, part @ other)
+    with pytest.raises(RuntimeError, match="bmm: argument 'mat2' has 2 dimensions"):
+        tc.bmm(x, dense[0])
+
+
+def test_what_programs_ask_that_look_inside():
+    x = made()
+    assert x._values.shape == (7, 12) and x._offsets.tolist() == [0, 2, 7] and x._lengths is None
+    assert (x._min_seqlen, x._max_seqlen, x._ragged_idx) == (2, 5, 1)
+    assert x._nested_tensor_size().tolist() == [[2, 12], [5, 12]]
+    assert x._nested_tensor_strides().tolist() == [[12, 1], [12, 1]]
+    assert not (x.is_cuda or x.is_meta or x.is_sparse or x.is_quantized or x.is_pinned()) and x.is_cpu
+    assert x.grad_fn is None
+
+
+def test_copies_need_parts_of_the_same_sizes():
+    x, target = made(), tc.zeros_like(made())
+    assert x.is_same_size(target) and not x.is_same_size(x.transpose(1, 2)) and not x.is_same_size(PARTS[0])
+    assert target.copy_(x) is target and same(target, PARTS)
+    with pytest.raises(RuntimeError, match="copy_: expected nested tensors with parts of the same sizes"):
+        target.copy_(tc.nested.nested_tensor([PARTS[0], PARTS[0]]))
+    with pytest.raises(RuntimeError, match="copy_: expected a nested tensor on both sides"):
+        target.copy_(PARTS[0])

@@ -624,7 +624,7 @@ NAMES: dict[str, str] = {
     "nativert": "",
     "nativert.backends": "",
     "nested._internal.nested_tensor":
-    "NestedTensor ViewBufferFromNested ViewNestedFromBuffer buffer_from_jagged get_tensor_symint jagged_from_list "
+    "NestedTensor=nested ViewBufferFromNested ViewNestedFromBuffer buffer_from_jagged get_tensor_symint jagged_from_list "
     "jagged_from_tensor_and_lengths nested_from_padded nested_view_from_values_offsets "
     "nested_view_from_values_offsets_lengths",
     "nn.attention.experimental": "",

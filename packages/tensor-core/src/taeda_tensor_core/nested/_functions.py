@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from itertools import pairwise
@@ -181,8 +182,13 @@ def _of_first(name: str) -> None:
     _fact(name, lambda x: getattr(x._parts[0], name))
 
 
-for _name in ("dtype", "device", "is_cpu", "itemsize", "is_leaf"):
+# What parts say, all alike: what kind of device they are on, too.
+for _name in ("dtype", "device", "itemsize", "is_leaf"):
     _of_first(_name)
+for _name, _kind in vars(Tensor).items():
+    if _name.startswith("is_") and isinstance(_kind, types.GetSetDescriptorType) and _name not in _table:
+        _of_first(_name)
+_table["is_pinned"] = lambda x, *args: all(p.is_pinned(*args) for p in x._parts)
 _fact("requires_grad", lambda x: any(p.requires_grad for p in x._parts))
 _fact("is_nested", lambda x: True)
 _fact("is_shared", lambda x: all(p.is_shared() for p in x._parts))
@@ -412,9 +418,38 @@ def _transpose(self: NestedTensor, dim0: int, dim1: int) -> NestedTensor:
     return NestedTensor.around([p.transpose(first - 1, second - 1) for p in self._parts], self._way)
 
 
-_PROPERTIES = frozenset({
-    "dtype", "device", "is_cpu", "itemsize", "is_leaf", "requires_grad", "is_nested", "layout", "ndim", "grad",
-})  # fmt: skip
+@nested("bmm")
+def _bmm(input: Any, mat2: Any) -> NestedTensor:
+    """The products of matrices, part by part."""
+    for name, value in (("input", input), ("mat2", mat2)):
+        if value.dim() != 3:
+            raise RuntimeError(f"bmm: argument '{name}' has {value.dim()} dimensions, expected 3")
+    return by_parts("matmul", _C.matmul, input, mat2)
+
+
+@nested("copy_")
+def _copy_into(self: Any, src: Any, non_blocking: bool = False) -> Any:
+    if not isinstance(self, NestedTensor) or not isinstance(src, NestedTensor):
+        raise RuntimeError("copy_: expected a nested tensor on both sides; use to_padded_tensor() first")
+    if not _is_same_size(self, src):
+        raise RuntimeError("copy_: expected nested tensors with parts of the same sizes")
+    for to, part in zip(self._parts, src._parts, strict=True):
+        to.copy_(part)
+    return self
+
+
+@nested("is_same_size")
+def _is_same_size(self: Any, other: Any) -> bool:
+    every = (self, other)
+    if not all(isinstance(x, NestedTensor) for x in every):
+        return False
+    return [p.shape for p in self._parts] == [p.shape for p in other._parts]
+
+
+@nested("grad_fn")
+def _grad_fn(self: NestedTensor) -> Any:
+    """That of the parts, which have one graph each: of the first that has any."""
+    return next((p.grad_fn for p in self._parts if p.grad_fn is not None), None)
 
 
 import_module("taeda_tensor_core.nested._shapes")  # enters its functions too
@@ -425,7 +460,8 @@ def _bind() -> None:
     for name, function in _table.items():
         if name == "shape":  # what is inside reads the wrapper's own, which holds all parts
             continue
-        setattr(NestedTensor, name, property(function) if name in _PROPERTIES else function)
+        asked = isinstance(vars(Tensor).get(name), (property, types.GetSetDescriptorType))
+        setattr(NestedTensor, name, property(function) if asked else function)
 
 
 _bind()

@@ -80,6 +80,38 @@ class NestedTensor(Tensor):
         """Operators that are met by another way than a public function: none reads memory that is not there."""
         raise NotImplementedError(f"{func.operator.name}: not defined for nested tensors; use unbind() first")
 
+    # As programs ask for them that look inside.
+
+    @property
+    def _values(self) -> Tensor:
+        return _table["values"](self)  # type: ignore[no-any-return]
+
+    @property
+    def _offsets(self) -> Tensor:
+        return _table["offsets"](self)  # type: ignore[no-any-return]
+
+    @property
+    def _lengths(self) -> None:
+        return None
+
+    @property
+    def _ragged_idx(self) -> int:
+        return 1
+
+    @property
+    def _max_seqlen(self) -> int:
+        return max(part.shape[0] for part in self._parts)
+
+    @property
+    def _min_seqlen(self) -> int:
+        return min(part.shape[0] for part in self._parts)
+
+    def _nested_tensor_size(self) -> Tensor:
+        return _C.tensor([list(part.shape) for part in self._parts], dtype=_C.int64)
+
+    def _nested_tensor_strides(self) -> Tensor:
+        return _C.tensor([list(part.stride()) for part in self._parts], dtype=_C.int64)
+
     def __repr__(self) -> str:
         inner = ",\n  ".join(repr(p).replace("\n", "\n  ") for p in self._parts)
         return f"nested_tensor([\n  {inner}\n])"
