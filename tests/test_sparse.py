@@ -655,6 +655,16 @@ def test_copies_and_what_only_one_layout_has():
     assert dense.layout == t.strided and dense.tolist() == [[0, 0], [0, 0]]
 
 
+@pytest.mark.parametrize("way", ["sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"])
+def test_lines_of_compressed_matrices_are_in_order(way):
+    matrix = t.arange(1.0, 17).reshape(4, 4)
+    blocks = (2, 2) if way.startswith("sparse_bs") else None
+    x = matrix.to_sparse(layout=getattr(t, way), blocksize=blocks)
+    for dim in (0, 1):
+        assert x.select(dim, 1).values().tolist() == matrix.select(dim, 1).tolist()
+        assert t.select_copy(x, dim, 2).indices().tolist() == [[0, 1, 2, 3]]
+
+
 @pytest.mark.parametrize("dtype", [t.int16, t.uint8, t.bool])
 def test_single_elements_keep_the_dtype(dtype):
     x = t.sparse_coo_tensor(t.tensor([[0, 0, 1], [0, 0, 1]]), t.ones(3, dtype=dtype), (3, 3))

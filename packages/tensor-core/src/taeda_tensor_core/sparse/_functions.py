@@ -320,7 +320,8 @@ def _select(self: Any, dim: Any, index: Any = None) -> Any:
     values = x._elements[here]
     if not kept:
         return values.sum(0).to(values.dtype)
-    return SparseTensor.around((places[kept][:, here],), values, shape, "sparse_coo", x._ordered)
+    made = SparseTensor.around((places[kept][:, here],), values, shape, "sparse_coo", x._ordered)
+    return made if self._way == "sparse_coo" else coalesced(made)
 
 
 def _item(self: Any, index: Any) -> Any:
