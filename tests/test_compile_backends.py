@@ -209,3 +209,26 @@ def test_modes_are_those_of_pytorch():
     assert taeda.compile(lambda x: x, mode="max-autotune")(3) == 3
     with pytest.raises(RuntimeError, match="Unrecognized mode=fast, should be one of: default"):
         taeda.compile(lambda x: x, mode="fast")
+
+
+def test_graphs_that_older_programs_export():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(2, 3)
+
+        def forward(self, x, shift=True):
+            return {"a": self.layer(x).relu(), "b": x + 1 if shift else x}
+
+    model, x = Net(), taeda.ones(4, 2)
+    for aten_graph in (False, True):
+        net, guards = taeda._dynamo.export(model, aten_graph=aten_graph)(x)
+        found = net(taeda.full((4, 2), 2.0))
+        assert not guards and taeda.equal(found["b"], taeda.full((4, 2), 3.0))
+        assert taeda.allclose(found["a"], model.layer(taeda.full((4, 2), 2.0)).relu())
+    operators = [node.target for node in net.graph.nodes if node.op == "call_function"]
+    assert taeda.ops.aten.relu.default in operators
+    plain = taeda._dynamo.export(model, x, shift=False).graph_module
+    assert taeda.equal(plain(x, False)["b"], x) and {"layer.weight", "layer.bias"} <= plain.state_dict().keys()
+    with pytest.raises(taeda._dynamo.exc.Unsupported):
+        taeda._dynamo.export(lambda x: x.tolist())(x)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from taeda import _absent
 from taeda._dynamo.eval_frame import is_dynamo_supported
 from taeda.compiler import (
     _Config,
@@ -37,7 +36,6 @@ config = _Config(
     inline_inbuilt_nn_modules=True, optimize_ddp=True, recompile_limit=8, specialize_int=False, suppress_errors=False,
     trace_numpy=True, verbose=False,
 )  # fmt: skip
-export = _absent.function("taeda._dynamo.export", "there is no compiler of Python programs")
 disallow_in_graph = forbid_in_graph = nonstrict_trace = allow_in_graph
 run = _itself
 
@@ -146,6 +144,10 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return import_module(f"taeda._dynamo.{name}")
+    if name in ("ExportResult", "export"):
+        from taeda._dynamo import _export
+
+        return getattr(_export, name)
     if name in ("ExplainOutput", "explain"):
         from taeda._dynamo import _explain
 
