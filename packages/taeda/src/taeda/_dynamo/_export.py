@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from taeda._dynamo import exc
 from taeda.fx._operators_record import recorded
 from taeda.fx._record import record
+from taeda.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from taeda_registry.slots import nn
 
 if TYPE_CHECKING:
@@ -62,7 +63,11 @@ def export(
         if aten_graph:
             program = (lambda *given: f(*given, **kwargs)) if kwargs else f
             return ExportResult(recorded(program, args, decomposition_table), set())
-        done = record(f, args, kwargs, root=root if isinstance(root, nn.Module) else None, keep_class=True)
+        owner = root if isinstance(root, nn.Module) else None
+        try:
+            done = record(f, args, kwargs, root=owner, keep_class=True, data_dependent=False)
+        except GuardOnDataDependentSymNode as error:
+            raise exc.Unsupported(f"export: {f!r} has no single graph: {error}") from error
         if done.module is None:
             raise exc.Unsupported(f"export: {f!r} has no single graph: {done.failure}")
         return ExportResult(done.module, set())
