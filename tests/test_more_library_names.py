@@ -235,10 +235,8 @@ def test_names_that_libraries_import_beside_what_they_use():
 
     assert taeda.utils.data._utils.collate.default_collate is taeda.utils.data.dataloader.default_collate
     data = taeda.utils.data
-    assert all(
-        isinstance(module.T_co, TypeVar)
-        for module in (data.dataset, data.dataloader, data.distributed, data.sampler)
-    )
+    for module in (data.dataset, data.dataloader, data.distributed, data.sampler):
+        assert isinstance(module.T_co, TypeVar) and isinstance(module._T_co, TypeVar)
     assert data._DatasetKind is data.dataloader._DatasetKind and data._utils.python_exit_status is False
     assert rpc.is_available() and callable(local_map) and MAP_LOCATION is not None
     assert not isinstance(taeda.ones(1), taeda.TensorType)
@@ -579,7 +577,10 @@ def test_names_of_the_compiler_that_libraries_use():
     assert taeda._dynamo.nonstrict_trace(len) is len
     with importlib.import_module("taeda._dynamo.utils").disable_cache_limit():
         pass
-    assert importlib.import_module("taeda.nested._internal.nested_tensor").NestedTensor is taeda.nested.NestedTensor
+    assert (
+        importlib.import_module("taeda.nested._internal.nested_tensor").NestedTensor
+        is taeda.nested.NestedTensor
+    )
     assert int(taeda.nn.functional.ScalingType.RowWise) == 1
     assert taeda.ops.aten.numpy_T(taeda.ones(2, 3, 4)).shape == (4, 3, 2)
     assert taeda.sparse.SparseSemiStructuredTensor._DEFAULT_ALG_ID == 0
@@ -666,7 +667,7 @@ def test_names_that_scripts_and_hooks_use():
     from taeda.fx.proxy import Argument, Target
 
     assert taeda.jit.annotations.List[int] and Argument is not None and Target is not None
-    assert taeda.jit._unwrap_optional(0) == 0
+    assert taeda.jit._unwrap_optional(0) == 0 and taeda.set_vital("Dataloader", "enabled", "True") is False
     with pytest.raises(AssertionError):
         taeda.jit._unwrap_optional(None)
     pick = boolean_dispatch("sure", 1, False, min, max)

@@ -491,3 +491,96 @@ def test_a_stream_has_an_order_without_indices(workers):
     assert data.DataLoader(Stream(), batch_size=None).batch_sampler is None
     with pytest.raises(TypeError):
         len(loader)
+
+
+class OwnPass(data.dataloader._BaseDataLoaderIter):
+    """Gets its batches itself, as loaders do that keep what they have read."""
+
+    def __init__(self, loader):
+        super().__init__(loader)
+        made = data.dataloader._DatasetKind.create_fetcher
+        self.fetcher = made(
+            self._dataset_kind, self._dataset, self._auto_collation, self._collate_fn, self._drop_last
+        )
+
+    def _next_data(self):
+        return self.fetcher.fetch(self._next_index())
+
+
+class OwnConstructor(data.DataLoader):
+    """Sets what it needs in place of the loader's constructor."""
+
+    def __init__(self, dataset, batch_size=None, iterable=False, drop_last=False):
+        self.dataset, self.batch_size, self.drop_last, self.generator = dataset, batch_size, drop_last, None
+        self.num_workers, self.prefetch_factor, self.timeout, self.worker_init_fn = 0, None, 0, None
+        self.pin_memory, self.pin_memory_device, self.multiprocessing_context = False, "", None
+        self._dataset_kind = (
+            data.dataloader._DatasetKind.Iterable if iterable else data.dataloader._DatasetKind.Map
+        )
+        self.sampler = (
+            data.dataloader._InfiniteConstantSampler() if iterable else data.SequentialSampler(dataset)
+        )
+        self.batch_sampler = (
+            None if batch_size is None else data.BatchSampler(self.sampler, batch_size, drop_last)
+        )
+        self.collate_fn = data.default_collate if self._auto_collation else data.dataloader.default_convert
+        self.persistent_workers, self._DataLoader__initialized, self._iterator = False, True, None
+
+
+class OwnPasses(OwnConstructor):
+    def _get_iterator(self):
+        self._iterator = OwnPass(self)
+        return self._iterator
+
+
+@pytest.mark.parametrize("kind", [OwnConstructor, OwnPasses])
+def test_loaders_with_a_constructor_of_their_own(kind):
+    assert lists(kind(Numbers(5), 2)) == [[0, 1], [2, 3], [4]]
+    assert lists(kind(Numbers(5), 2, drop_last=True)) == [[0, 1], [2, 3]] and len(kind(Numbers(5), 2)) == 3
+    assert list(kind(Numbers(3))) == [0, 1, 2]
+    assert lists(kind(Stream(), 3, iterable=True)) == [[0, 1, 2], [3, 4, 5], [6]]
+    with pytest.raises(ValueError, match="batch_size"):
+        kind(Numbers(5), 2).batch_size = 3
+
+
+def test_passes_that_get_their_batches_themselves_count_and_begin_anew():
+    loader = OwnPasses(Numbers(5), 2)
+    begun = iter(loader)
+    assert loader._iterator is begun and begun._num_yielded == 0
+    assert next(begun).tolist() == [0, 1] and begun._num_yielded == 1
+    begun._reset(loader)
+    assert begun._num_yielded == 0 and lists(begun) == [[0, 1], [2, 3], [4]]
+    loader._iterator = None
+    assert loader._iterator is None
+
+
+def test_workers_of_a_program_are_told_where_it_says(monkeypatch):
+    from taeda_data._utils import worker
+
+    assert data.get_worker_info() is None
+    told = worker.WorkerInfo(id=1, num_workers=2, seed=3, dataset=None)
+    monkeypatch.setattr(worker, "_worker_info", told)
+    assert data.get_worker_info() is told
+
+
+def test_what_workers_gave_is_handed_on_until_the_end():
+    import queue
+    import threading
+
+    from taeda_data._utils.pin_memory import _pin_memory_loop
+
+    given, taken, done = queue.Queue(), queue.Queue(), threading.Event()
+
+    class Error:
+        def reraise(self): ...
+
+    error = Error()
+    for pair in ((0, [3]), (1, error)):
+        given.put(pair)
+    thread = threading.Thread(target=_pin_memory_loop, args=(given, taken, 0, done), daemon=True)
+    thread.start()
+    assert [taken.get(timeout=20) for _ in range(2)] == [(0, [3]), (1, error)]
+    done.set()
+    given.put((2, []))
+    thread.join(timeout=20)
+    assert not thread.is_alive()

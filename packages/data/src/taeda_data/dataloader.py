@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 from taeda_data.collate import default_collate, default_convert
 from taeda_data.dataset import Dataset, IterableDataset, T_co
+from taeda_data.dataset import _T_co as _T_co
 from taeda_data.iterators import BaseDataLoaderIter as _BaseDataLoaderIter
 from taeda_data.iterators import DatasetKind as _DatasetKind
 from taeda_data.iterators import MultiProcessingDataLoaderIter as _MultiProcessingDataLoaderIter

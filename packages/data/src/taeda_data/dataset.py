@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 from taeda_registry.slots import tensor
 
 T_co = TypeVar("T_co", covariant=True)
+_T_co = T_co  # the name in newer programs
 
 
 class Dataset(Generic[T_co]):

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from taeda_data.dataset import IterableDataset
+from taeda_data.pinning import pinner
+from taeda_data.randomness import draw_seed
 from taeda_data.reading import Failed
 
 
@@ -50,7 +52,38 @@ class BaseDataLoaderIter(Iterator[Any]):
         self._loader = loader if hasattr(loader, "_start") else as_loader(loader)
         # Programs that save their place read how many batches there were, and pass over so many of the sampler's.
         self._num_yielded = 0
-        self._batches, self._sampler_iter = self._loader._start()
+        if type(self)._next_data is BaseDataLoaderIter._next_data:
+            self._batches, self._sampler_iter = self._loader._start()
+        else:
+            self._begin_own(self._loader)
+
+    def _begin_own(self, loader: Any) -> None:
+        """The attributes that subclasses read which get their batches themselves, by ``_next_data``."""
+        for name, of_loader in _OF_LOADER.items():
+            setattr(self, name, getattr(loader, of_loader))
+        self._persistent_workers, self._prefetch_factor = loader.persistent_workers, loader.prefetch_factor
+        self._pin_memory_device = loader.pin_memory_device or None
+        self._pin_memory = pinner(loader.pin_memory, loader.pin_memory_device) is not None
+        self._world_size, self._rank, self._shared_seed, self._pg = 1, 0, None, None
+        self._base_seed = draw_seed(loader.generator)
+        self._profile_name = f"enumerate(DataLoader)#{type(self).__name__}.__next__"
+        BaseDataLoaderIter._reset(self, loader, first_iter=True)
+
+    def _reset(self, loader: Any, first_iter: bool = False) -> None:
+        """Begin the order anew, for a subclass that gets its batches itself."""
+        self._sampler_iter, self._num_yielded = iter(self._index_sampler), 0
+        self._IterableDataset_len_called = getattr(loader, "_IterableDataset_len_called", None)
+
+    def _next_index(self) -> Any:
+        """The next indices; StopIteration behind the last."""
+        return next(self._sampler_iter)
+
+    def _next_data(self) -> Any:
+        """The next batch; StopIteration behind the last. A subclass may get it in another way."""
+        batch = next(self._batches)
+        if type(batch) is Failed:
+            raise batch.error
+        return batch
 
     def __getattr__(self, name: str) -> Any:
         if name not in _OF_LOADER:
@@ -61,9 +94,7 @@ class BaseDataLoaderIter(Iterator[Any]):
         return self
 
     def __next__(self) -> Any:
-        batch = next(self._batches)
-        if type(batch) is Failed:
-            raise batch.error
+        batch = self._next_data()
         self._num_yielded += 1
         return batch
 

@@ -33,6 +33,10 @@ from taeda_registry.spans import waited_for
 T_co = TypeVar("T_co", covariant=True)
 
 
+def _nothing() -> None:
+    """No pass."""
+
+
 class _Fixed:
     """An attribute of a loader that is set by its constructor alone; it is read as any other."""
 
@@ -106,6 +110,18 @@ class DataLoader(Generic[T_co]):
         tensor([2, 3])
     """
 
+    # What stands here is there for subclasses too which copy PyTorch's constructor in place of calling this one.
+    worker_type = "process"
+    progress = False
+    _crew: Crew | None = None  # persistent workers
+    _pass: Callable[[], Any] = staticmethod(_nothing)  # the pass that has them, while it lives
+    _resume: dict[str, Any] | None = None
+    _claimed: int | None = None  # the length that an iterable data set says it has, once asked
+    _epoch = 0  # epochs begun
+    _begun: dict[str, Any] | None = None  # what the current epoch's order follows from; None between epochs
+    _unread = 0  # batches that workers read again after load_state_dict
+    _position = 0  # batches of the current epoch that were handed out
+
     def __init__(
         self,
         dataset: Dataset[T_co],
@@ -166,10 +182,6 @@ class DataLoader(Generic[T_co]):
         self.pin_memory, self.pin_memory_device = pin_memory, pin_memory_device
         self.prefetch_factor = 2 if prefetch_factor is None and num_workers else prefetch_factor
         self.persistent_workers = persistent_workers
-        self._crew: Crew | None = None  # persistent workers
-        self._pass: Callable[[], BaseDataLoaderIter | None] = (
-            _nothing  # the pass that has them, while it lives
-        )
         if iterable:
             sampler = NoIndices()
         elif sampler is None:
@@ -181,16 +193,7 @@ class DataLoader(Generic[T_co]):
         else:
             self.batch_size = batch_size
             self.batch_sampler = None if batch_size is None else BatchSampler(sampler, batch_size, drop_last)
-        self._batched = batch_sampler is not None or batch_size is not None
         self.collate_fn = collate_fn or (default_collate if self._batched else default_convert)
-        self._resume: dict[str, Any] | None = None
-        self._claimed: int | None = None  # the length that an iterable data set says it has, once asked
-        self._epoch = 0  # epochs begun
-        self._begun: dict[str, Any] | None = (
-            None  # what the current epoch's order follows from; None between epochs
-        )
-        self._unread = 0  # batches that workers read again after load_state_dict
-        self._position = 0  # batches of the current epoch that were handed out
         self.__initialized = True
 
     def check_worker_number_rationality(self) -> None:
@@ -225,9 +228,14 @@ class DataLoader(Generic[T_co]):
         return self._pass()
 
     @_iterator.setter
-    def _iterator(self, value: None) -> None:
+    def _iterator(self, value: BaseDataLoaderIter | None) -> None:
+        if isinstance(value, BaseDataLoaderIter):  # a subclass keeps passes of its own
+            self._pass = lambda: value
+            return
         if value is not None:
-            raise TypeError(f"DataLoader._iterator: expected None, found {type(value).__name__}")
+            raise TypeError(
+                f"DataLoader._iterator: expected None or a pass over a loader, found {type(value).__name__}"
+            )
         self._pass = _nothing
         self._dismiss()
 
@@ -277,6 +285,10 @@ class DataLoader(Generic[T_co]):
     def _auto_collation(self) -> bool:
         """Whether samples are joined to batches."""
         return self._batched
+
+    @property
+    def _batched(self) -> bool:
+        return self.batch_sampler is not None
 
     @property
     def _index_sampler(self) -> Any:
@@ -500,10 +512,6 @@ def _check_workers(
             "DataLoader: argument 'multiprocessing_context' must be the name of a start method or a context, "
             f"found {type(context).__name__}"
         )
-
-
-def _nothing() -> None:
-    """No pass."""
 
 
 def _save(order: Any) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -70,7 +71,10 @@ def get_worker_info() -> WorkerInfo | None:
         ...         info = get_worker_info()
         ...         yield from lines if info is None else lines[info.id :: info.num_workers]
     """
-    return getattr(_current, "info", None)
+    info = getattr(_current, "info", None)
+    if info is None and (told := sys.modules.get("taeda_data._utils.worker")) is not None:
+        info = told._worker_info  # where a program's own loader tells its workers
+    return info
 
 
 def set_worker_info(number: int, workers: int, seed: int, dataset: Any) -> None:

@@ -12,6 +12,7 @@ from taeda_registry import processes
 from taeda_registry.slots import tensor
 
 T_co = TypeVar("T_co", covariant=True)
+_T_co = T_co  # the name in newer programs
 
 
 class Sampler(Generic[T_co]):

@@ -84,6 +84,11 @@ def _check_is_size(i: int, message: Callable[[], str] | None = None, *, max: int
         _check(i <= max, message)
 
 
+def set_vital(attribute: str, name: str, value: str, /) -> bool:
+    """Nothing is kept: False."""
+    return False
+
+
 def typename(obj: Any, /) -> str:
     """Name of an object's type with its module; for tensors that of their legacy type.
 

@@ -46,7 +46,7 @@ OWN_NAMES = {
     "compile": "compiler", "_disable_dynamo": "_compile",
     "Tag": "_ops",
     "fork": "jit", "wait": "jit", "Future": "futures",
-    "ScriptModule": "jit", "typename": "_checks", "vmap": "func",
+    "ScriptModule": "jit", "set_vital": "_checks", "typename": "_checks", "vmap": "func",
     **dict.fromkeys((
         "AnyType", "BoolType", "ClassType", "ComplexType", "DeviceObjType", "DictType", "EnumType", "FloatType",
         "IntType", "InterfaceType", "ListType", "NoneType", "NumberType", "OptionalType", "StringType", "TensorType",

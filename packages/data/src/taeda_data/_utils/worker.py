@@ -17,6 +17,9 @@ __all__ = [
     "get_worker_info",
 ]
 
+#: What a program's own worker is told about itself; workers of the loader have it by thread.
+_worker_info: WorkerInfo | None = None
+
 
 def _generate_state(base_seed: int, worker_id: int) -> list[int]:
     """Four numbers of 32 bits that follow from the seed of an epoch and a worker's number, for NumPy's generator."""
