@@ -625,3 +625,11 @@ def test_functions_annotate_the_nodes_of_their_calls():
         nodes = taeda.fx.symbolic_trace(Net()).graph.nodes
     assert [node.meta.get("custom") for node in nodes] == [None, {"stage": 1}, None, None]
     assert encode.__doc__ == "Doc." and taeda.fx.traceback.get_current_meta() == {}
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    for kind in (RuntimeError, FileNotFoundError):
+        with pytest.raises(kind, match="Parent directory"):
+            taeda.save({}, tmp_path / "missing" / "model.pt")
+        with pytest.raises(kind, match="Parent directory"):
+            taeda.jit.save(taeda.jit.script(nn.Linear(1, 1)), str(tmp_path / "missing" / "model.pt"))

@@ -15,6 +15,10 @@ from typing import IO, Any
 PIECE = 1 << 24
 
 
+class MissingFolderError(FileNotFoundError, RuntimeError):
+    """The folder that a file is to be written into is not there; PyTorch raises RuntimeError."""
+
+
 def write(f: Any, parts: Iterable[Any]) -> None:
     """Writes buffers of bytes to a path or a binary file; see `serialization.save`."""
     if hasattr(f, "write"):
@@ -92,6 +96,8 @@ def _temporary(folder: str, mode: int) -> tuple[int, str]:
             return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), name
         except FileExistsError:
             continue
+        except FileNotFoundError as error:
+            raise MissingFolderError(error.errno, "Parent directory does not exist", folder) from None
         except OSError as error:
             raise OSError(error.errno, error.strerror, folder) from None
 
