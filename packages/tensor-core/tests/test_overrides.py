@@ -516,3 +516,10 @@ def test_index_of_a_class_that_keeps_itself():
 
     index = taeda.tensor([0, 1]).as_subclass(Kept)
     assert type(taeda.ones(3)[index]) is Kept and type(taeda.ones(3, 3)[0, index]) is Kept
+
+
+@pytest.mark.parametrize("space", ["fft", "linalg", "special"])
+def test_namespaces_list_their_functions(space):
+    module = getattr(taeda, space)
+    assert set(module.__all__) == {name for name in dir(module) if not name.startswith("_")}
+    assert {"fft": "rfft", "linalg": "svd", "special": "xlogy"}[space] in module.__all__

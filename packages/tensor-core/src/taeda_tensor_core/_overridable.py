@@ -163,6 +163,9 @@ def _hand_over_public_functions() -> None:
 def install() -> None:
     """Put the names where programs look for them."""
     _hand_over_public_functions()
+    for name in NAMESPACES:
+        space = getattr(_C, name)
+        space.__all__ = sorted(member for member in vars(space) if not member.startswith("_"))
     for switch in (DisableTorchFunctionSubclass, DisableTorchFunction):
         setattr(_C, switch.__name__, switch)
     _C._when_overridden(_start)
