@@ -104,6 +104,11 @@ CLOSE = {
         t.nn.init.trunc_normal_(t.empty(20, 30)),
         t.nn.init.trunc_normal_(t.empty(20, 30, dtype=t.float64), 0.5, 1.0, 1.5, 3.0),
     ),
+    "orthogonal_": lambda t: (
+        t.nn.init.orthogonal_(t.empty(3, 5, dtype=t.float64)),
+        t.nn.init.orthogonal_(t.empty(6, 2, 2, dtype=t.float64)),
+        t.nn.init.orthogonal_(t.empty(2, 3, 3, dtype=t.float64), 0.5),
+    ),
 }
 
 

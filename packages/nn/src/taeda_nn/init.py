@@ -252,8 +252,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         return tensor
     rows = tensor.shape[0]
     columns = tensor.numel() // rows
-    flat = _normal_matrix(max(rows, columns), min(rows, columns), tensor, generator)
-    q = _orthonormal_columns(flat)
+    flat = _normal_matrix(rows, columns, tensor, generator)
+    q = _orthonormal_columns(flat if rows >= columns else flat.t())
     return tensor.copy_((q if rows >= columns else q.t()).reshape(tensor.shape)).mul_(gain)
 
 

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 _F = TypeVar("_F", bound="Callable[..., Any]")
 
 __all__ = [
-    "NodeSource", "NodeSourceAction", "annotate", "annotate_fn", "format_stack", "get_current_meta", "has_preserved_node_meta",
-    "preserve_node_meta", "reset_grad_fn_seq_nr", "set_current_meta", "set_grad_fn_seq_nr", "set_stack_trace",
+    "NodeSource", "NodeSourceAction", "annotate", "annotate_fn", "format_stack", "get_current_meta",
+    "has_preserved_node_meta", "preserve_node_meta", "reset_grad_fn_seq_nr", "set_current_meta",
+    "set_grad_fn_seq_nr", "set_stack_trace",
 ]  # fmt: skip
 
 
