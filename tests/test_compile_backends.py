@@ -229,6 +229,8 @@ def test_graphs_that_older_programs_export():
     operators = [node.target for node in net.graph.nodes if node.op == "call_function"]
     assert taeda.ops.aten.relu.default in operators
     plain = taeda._dynamo.export(model, x, shift=False).graph_module
-    assert taeda.equal(plain(x, False)["b"], x) and {"layer.weight", "layer.bias"} <= plain.state_dict().keys()
+    assert (
+        taeda.equal(plain(x, False)["b"], x) and {"layer.weight", "layer.bias"} <= plain.state_dict().keys()
+    )
     with pytest.raises(taeda._dynamo.exc.Unsupported):
         taeda._dynamo.export(lambda x: x.tolist())(x)

@@ -208,3 +208,4 @@ def test_kinds_of_operators_are_told_apart():
     )
     assert isinstance(aten.max, taeda._ops.OpOverloadPacket)
     assert not isinstance(aten.max.dim, taeda._ops.OpOverloadPacket)
+    assert taeda.Tag.nondeterministic_seeded in aten.rand.default.tags

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from typing import Any
 
@@ -55,4 +56,11 @@ class HigherOrderOperator(OperatorBase):
 OpOverload = library.Overload
 #: All forms of one operator.
 OpOverloadPacket = library.Operator
-Tag = library.Tag
+#: What a definition may say of its operator (`library.define(..., tags=...)`), and what `OpOverload.tags` tells.
+Tag = enum.Enum(
+    "Tag",
+    "core cudagraph_unsafe data_dependent_output dynamic_output_shape flexible_layout generated inplace inplace_view "
+    "maybe_aliasing_or_mutating needs_contiguous_strides needs_exact_strides needs_fixed_stride_order "
+    "nondeterministic_bitwise nondeterministic_seeded out out_variant pointwise pt2_compliant_tag reduction view_copy",
+)
+library.use_tags(Tag)

@@ -42,7 +42,7 @@ from taeda_tensor_core.library._operators import Library, NewOperator, batched_o
 from taeda_tensor_core.library._registration import Kernel, Registration
 from taeda_tensor_core.library._schemas import infer_schema
 from taeda_tensor_core.library._table import Argument, Operator, Overload, Result, op, operators
-from taeda_tensor_core.library._tags import Tag
+from taeda_tensor_core.library._tags import use_tags
 
 __all__ = [
     "CAPABILITIES",
@@ -61,7 +61,6 @@ __all__ = [
     "Overload",
     "Registration",
     "Result",
-    "Tag",
     "aten_call",
     "attach_state",
     "attached_state",
@@ -90,5 +89,6 @@ __all__ = [
     "register_vmap",
     "traces",
     "triton_op",
+    "use_tags",
     "wrap_triton",
 ]

@@ -10,7 +10,7 @@ from taeda_tensor_core import _C
 from taeda_tensor_core._overridable import stand_ins
 from taeda_tensor_core.library._aten_forms import OWN_FORMS, aten_name
 from taeda_tensor_core.library._overload_calls import call_of, write
-from taeda_tensor_core.library._tags import Tag
+from taeda_tensor_core.library._tags import tags_of
 
 
 class Argument(NamedTuple):
@@ -360,14 +360,7 @@ class Overload:
     @property
     def tags(self) -> list[Any]:
         """What PyTorch says of such operators, as far as the schema tells it, in its order."""
-        form = "out" if self.operator._form == "out" else self.operator.form
-        found = {
-            Tag.inplace: form == "inplace",
-            Tag.nondeterministic_seeded: any(a.name == "generator" for a in self.operator.arguments),
-            Tag.out: form == "out",
-            Tag.pt2_compliant_tag: True,
-        }
-        return [tag for tag, holds in found.items() if holds]
+        return tags_of(self.operator)
 
     def decompose(self, *args: Any, **kwargs: Any) -> Any:
         """The result where this operator is written in terms of others; NotImplemented where it is not."""

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import enum
+from typing import Any
 
-#: What a definition may say of its operator (`library.define(..., tags=...)`), and what `Overload.tags` tells.
-Tag = enum.Enum(
-    "Tag",
-    "core cudagraph_unsafe data_dependent_output dynamic_output_shape flexible_layout generated inplace inplace_view "
-    "maybe_aliasing_or_mutating needs_contiguous_strides needs_exact_strides needs_fixed_stride_order "
-    "nondeterministic_bitwise nondeterministic_seeded out out_variant pointwise pt2_compliant_tag reduction view_copy",
-)
+#: The class that `Overload.tags` gives members of.
+_used: list[Any] = [enum.Enum("Tag", "inplace nondeterministic_seeded out pt2_compliant_tag")]
+
+
+def use_tags(tags: Any) -> None:
+    """Let `Overload.tags` give members of this class, which has the names that stand here and may have others."""
+    _used[0] = tags
+
+
+def tags_of(operator: Any) -> list[Any]:
+    """What the schema of an operator tells of it."""
+    tags, is_out = _used[0], operator._form == "out"
+    found = {
+        tags.inplace: not is_out and operator.form == "inplace",
+        tags.nondeterministic_seeded: any(argument.name == "generator" for argument in operator.arguments),
+        tags.out: is_out,
+        tags.pt2_compliant_tag: True,
+    }
+    return [tag for tag, holds in found.items() if holds]
