@@ -537,3 +537,22 @@ def test_new_dimensions_of_size_1_have_the_strides_that_unsqueeze_gives():
     assert x.expand(1, 1, 2, 3).stride() == x.unsqueeze(0).unsqueeze(0).stride() == (6, 6, 3, 1)
     assert x.expand(1, 4, 2, 3).stride() == (0, 0, 3, 1) and x[:1].expand(1, 5, 3).stride() == (0, 0, 1)
     assert taeda.ones(()).expand(1, 1).stride() == (0, 0)
+
+
+@pytest.mark.parametrize("n", [1, 7, 1025, 70_001])
+def test_masks_of_any_bytes_choose_what_is_not_zero(n):
+    """What is read as bool may hold bytes other than 0 and 1, which say how much is written."""
+    random = np.random.default_rng(n)
+    raw = (random.integers(0, 256, n) * (random.random(n) < 0.6)).astype(np.uint8)
+    mask, there = taeda.tensor(raw).view(taeda.bool), np.nonzero(raw)[0]
+    assert np.array_equal(mask.nonzero().flatten().numpy(), there)
+    assert np.array_equal(taeda.where(mask)[0].numpy(), there)
+    for dtype in (taeda.int8, taeda.int16, taeda.int32, taeda.int64, taeda.complex128):
+        values = taeda.arange(n).to(dtype)
+        assert np.array_equal(values[mask].numpy(), values.numpy()[there])
+    rows = taeda.arange(3 * n).reshape(n, 3)
+    assert np.array_equal(rows[mask].numpy(), rows.numpy()[there])
+    assert np.array_equal(taeda.masked_select(taeda.arange(n), mask).numpy(), there)
+    changed = taeda.arange(n)
+    changed[mask] = -1
+    assert (changed == -1).sum().item() == len(there) and (changed.numpy()[there] == -1).all()

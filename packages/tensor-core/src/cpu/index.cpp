@@ -139,6 +139,10 @@ void write_positions(IntSpan sizes, int64_t begin, int64_t end, const Test& set,
   }
 }
 
+// Note [Bytes of truth values]. What a program reads as bool, by `view` or out of a file, may hold any bytes; all but 0
+// are true. Counts that say how much is written are counts of such bytes, not sums of what should be 0 or 1.
+const uint8_t* bytes_of(const bool* values) noexcept { return reinterpret_cast<const uint8_t*>(values); }
+
 Tensor nonzero_kernel(const Tensor& self_) {
   const Tensor self = self_.contiguous() ? self_ : ops::contiguous(self_);
   const int64_t n = self.dim(), elements = self.numel();
@@ -147,6 +151,7 @@ Tensor nonzero_kernel(const Tensor& self_) {
     const T* const values = self.data<T>();
     const auto set = [values](int64_t i) {
       if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) return float(values[i]) != 0;
+      else if constexpr (std::is_same_v<T, bool>) return bytes_of(values)[i] != 0;
       else return values[i] != T(0);
     };
     if (elements <= kMaskPiece) {
@@ -171,19 +176,19 @@ Tensor nonzero_kernel(const Tensor& self_) {
 
 /// Keeps the elements of `from` whose mask is set.
 template <class T>
-void compact(const T* from, const bool* mask, int64_t n, T* to) {
+void compact(const T* from, const uint8_t* mask, int64_t n, T* to) {
   constexpr int64_t block = 1024;
   T kept[block];
   for (int64_t i0 = 0; i0 < n; i0 += block) {
     int64_t count = 0;
     for (int64_t i = i0, last = std::min(n, i0 + block); i < last; ++i) {
       kept[count] = from[i];  // without a branch: what the mask drops is overwritten
-      count += mask[i];
+      count += mask[i] != 0;
     }
     to = std::copy_n(kept, count, to);
   }
 }
-void compact_blocks(const char* from, const bool* mask, int64_t n, int64_t bytes, char* to) {
+void compact_blocks(const char* from, const uint8_t* mask, int64_t n, int64_t bytes, char* to) {
   switch (bytes) {
     case 1: return compact(from, mask, n, to);
     case 2: return compact(reinterpret_cast<const uint16_t*>(from), mask, n, reinterpret_cast<uint16_t*>(to));
@@ -207,10 +212,10 @@ void gather(const Tensor& out, const Tensor& self, const PickedBlocks& blocks) {
 /// self[mask] for one mask over the leading dimensions of a row-major tensor.
 Tensor masked_rows(const Tensor& self, const Tensor& mask_) {
   const Tensor mask = ops::contiguous(mask_);
-  const bool* const keep = mask.data<bool>();
+  const uint8_t* const keep = bytes_of(mask.data<bool>());
   const int64_t n = mask.numel(), bytes = n ? self.numel() / n * self.item_bytes() : 0;
   const Unlocked unlocked(self.numel() > kMaskPiece);
-  const std::vector<int64_t> before = set_before(n, [keep](int64_t i) { return keep[i]; });
+  const std::vector<int64_t> before = set_before(n, [keep](int64_t i) { return keep[i] != 0; });
   Shape sizes{before.back()};
   for (int64_t d = mask.dim(); d < self.dim(); ++d) sizes.push_back(self.size(d));
   const Tensor out = empty(sizes, self.dtype());
