@@ -550,8 +550,12 @@ def test_passes_that_get_their_batches_themselves_count_and_begin_anew():
     assert next(begun).tolist() == [0, 1] and begun._num_yielded == 1
     begun._reset(loader)
     assert begun._num_yielded == 0 and lists(begun) == [[0, 1], [2, 3], [4]]
+    assert len(begun) == 3
     loader._iterator = None
     assert loader._iterator is None
+    gone = weakref.ref(loader)
+    del loader
+    assert gone() is None  # the pass does not keep it
 
 
 def test_workers_of_a_program_are_told_where_it_says(monkeypatch):

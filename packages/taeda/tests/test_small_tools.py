@@ -577,6 +577,19 @@ def cases_of_tests():
 
         def test_equal(self):
             self.assertEqual([taeda.ones(2), {"k": 2}], [taeda.ones(2) + 1e-7, {"k": 2}])
+            self.assertEqual(
+                [{"k": taeda.ones(2), "name": "a", "none": None}],
+                [{"none": None, "name": "a", "k": taeda.ones(2)}],
+            )
+            self.assertEqual({"k": [0.1 + 0.2, "b"]}, {"k": (0.3, "b")})
+            for other in (
+                [{"k": taeda.ones(2), "name": "b"}],
+                [{"k": taeda.ones(2)}],
+                [],
+                [{"k": taeda.zeros(2), "name": "a"}],
+            ):
+                with self.assertRaises(AssertionError):
+                    self.assertEqual([{"k": taeda.ones(2), "name": "a"}], other)
             self.assertEqual(np.ones(2, dtype=np.float32), taeda.ones(2))
             self.assertEqual(taeda.tensor(2.0), 2)
             self.assertEqual(1.0, 1.1, atol=0.2, rtol=0)

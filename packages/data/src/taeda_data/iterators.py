@@ -49,16 +49,19 @@ class BaseDataLoaderIter(Iterator[Any]):
     """
 
     def __init__(self, loader: Any) -> None:
+        if type(self)._next_data is not BaseDataLoaderIter._next_data:
+            self._begin_own(loader)
+            return
         self._loader = loader if hasattr(loader, "_start") else as_loader(loader)
         # Programs that save their place read how many batches there were, and pass over so many of the sampler's.
         self._num_yielded = 0
-        if type(self)._next_data is BaseDataLoaderIter._next_data:
-            self._batches, self._sampler_iter = self._loader._start()
-        else:
-            self._begin_own(self._loader)
+        self._batches, self._sampler_iter = self._loader._start()
 
     def _begin_own(self, loader: Any) -> None:
-        """The attributes that subclasses read which get their batches themselves, by ``_next_data``."""
+        """The attributes that subclasses read which get their batches themselves, by ``_next_data``.
+
+        The loader itself is not among them: it often keeps the pass, whose workers end when nothing does.
+        """
         for name, of_loader in _OF_LOADER.items():
             setattr(self, name, getattr(loader, of_loader))
         self._persistent_workers, self._prefetch_factor = loader.persistent_workers, loader.prefetch_factor
@@ -86,7 +89,7 @@ class BaseDataLoaderIter(Iterator[Any]):
         return batch
 
     def __getattr__(self, name: str) -> Any:
-        if name not in _OF_LOADER:
+        if name not in _OF_LOADER or "_loader" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self._loader, _OF_LOADER[name])
 
@@ -100,7 +103,7 @@ class BaseDataLoaderIter(Iterator[Any]):
 
     def __len__(self) -> int:
         """Number of batches of the whole pass."""
-        return len(self._loader)
+        return len(self._loader if "_loader" in self.__dict__ else self._index_sampler)
 
     def close(self) -> None:
         """End the pass; what it holds is given back."""

@@ -149,6 +149,17 @@ class TestCase(unittest.TestCase):
             atol, rtol = self.precision, self.rel_tol
         elif (atol is None) != (rtol is None):
             atol, rtol = atol or 0.0, rtol or 0.0
+        rules: dict[str, Any] = {
+            "atol": atol, "rtol": rtol, "equal_nan": equal_nan, "exact_dtype": exact_dtype,
+            "exact_device": exact_device, "exact_layout": exact_layout, "exact_stride": exact_stride,
+        }  # fmt: skip
+        for kind in (dict, list | tuple):
+            if isinstance(x, kind) and isinstance(y, kind):
+                places = [range(len(one)) if kind is not dict else one.keys() for one in (x, y)]
+                unittest.TestCase.assertEqual(self, *places, msg)
+                for place in places[0]:
+                    self.assertEqual(x[place], y[place], msg, **rules)
+                return
         if not _holds_tensors(x, y):
             close = isinstance(x, float | complex) and isinstance(y, int | float | complex)
             if not close:
@@ -205,15 +216,9 @@ class TestCase(unittest.TestCase):
 
 
 def _holds_tensors(*values: Any) -> bool:
-    for value in values:
-        if isinstance(value, tc.Tensor) or (TEST_NUMPY and isinstance(value, numpy.ndarray)):
-            return True
-        inner = (
-            value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-        )
-        if _holds_tensors(*inner):
-            return True
-    return False
+    return any(
+        isinstance(value, tc.Tensor) or (TEST_NUMPY and isinstance(value, numpy.ndarray)) for value in values
+    )
 
 
 def _alike(x: Any, y: Any) -> tuple[Any, Any]:
