@@ -15,6 +15,7 @@ from taeda.fx.passes.fake_tensor_prop import FakeTensorProp
 from taeda.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from taeda.fx.passes.operator_support import OperatorSupport, OpSupports, any_chain, chain, create_op_support
 from taeda.fx.passes.shape_prop import ShapeProp
+from taeda.fx.passes.utils.matcher_utils import SubgraphMatcher
 from taeda.utils.module_tracker import ModuleTracker
 
 
@@ -474,7 +475,10 @@ def test_names_that_programs_import_beside_what_they_use():
     set_element(tree, ("a", 1, "b"), 3)
     assert tree == {"a": [None, {"b": 3}]} and get_element(tree, ("a", 1, "b")) == 3
     assert get_element(tree, ("a", 5), "none") == "none" == get_element(tree, ("c",), "none")
-    assert TreeSpec is _pytree.TreeSpec and register_pytree_flatten_spec(dict, len) is None
+    assert (
+        TreeSpec is _pytree.TreeSpec
+        and register_pytree_flatten_spec(type("Own", (), {}), lambda own, _: [own]) is None
+    )
     assert run("echo told; exit 3") == (3, "told", "") and "numpy" in get_pip_packages()[1]
 
 
@@ -677,3 +681,24 @@ def test_helpers_of_libraries_tests(tmp_path):
     assert list(helpers.iter_indices(taeda.ones(1, 2))) == [(0, 0), (0, 1)] and helpers.find_free_port() > 0
     with helpers.TemporaryFileName() as name, open(name, encoding="utf-8") as file:
         assert file.read() == ""
+
+
+def test_patterns_of_operators_with_arguments_left_out():
+    aten = taeda.ops.aten
+    pattern = fx.symbolic_trace(lambda x, alpha: aten.add.Tensor(x, 1, alpha=alpha))
+    for program, alpha in (
+        (lambda x: aten.add.Tensor(x, 1, alpha=3), 3),
+        (lambda x: aten.add.Tensor(x, 1), 1),
+    ):
+        (found,) = SubgraphMatcher(pattern.graph).match(fx.symbolic_trace(program).graph)
+        wanted = next(node for node in pattern.graph.nodes if node.name == "alpha")
+        assert found.nodes_map[wanted] == alpha and found.placeholder_nodes[1] == alpha
+    sizes = fx.symbolic_trace(lambda x, dims: aten.permute.default(x, dims))
+    (found,) = SubgraphMatcher(sizes.graph).match(
+        fx.symbolic_trace(lambda x: aten.permute.default(x, [1, 0])).graph
+    )
+    assert found.placeholder_nodes[1] == [1, 0]
+    other = fx.symbolic_trace(lambda x: aten.permute.default(x, [0, 1]))
+    assert not SubgraphMatcher(other.graph).match(
+        fx.symbolic_trace(lambda x: aten.permute.default(x, [1, 0])).graph
+    )

@@ -109,6 +109,7 @@ class SubgraphMatcher:
             everything.get(n) for n in self.pattern_placeholder_nodes if n in everything
         ]
         match.returning_nodes = [match.nodes_map[n] for n in self.pattern_returning_nodes]
+        match.nodes_map.update(match.other_nodes_map)  # an input of the pattern may be a number in the graph
         return match
 
     def _contained(self, match: InternalMatch) -> bool:
@@ -176,12 +177,20 @@ class SubgraphMatcher:
         return matched
 
     def _match_arguments(self, pattern: Node, node: Node, match: InternalMatch) -> bool:
-        left, right = _flat(pattern), _flat(node)
-        if left[0] != right[0] or len(left[1]) != len(right[1]):
-            left, right = _normalized(pattern), _normalized(node)
-            if left is None or right is None or left[0] != right[0] or len(left[1]) != len(right[1]):
+        left, right = _given(pattern), _given(node)
+        if len(left[0]) != len(right[0]) or left[1].keys() != right[1].keys():
+            named = _by_name(pattern), _by_name(node)
+            if named[0] is None or named[1] is None or named[0].keys() != named[1].keys():
                 return False
-        return all(self._match_value(p, g, match) for p, g in zip(left[1], right[1], strict=True))
+            left, right = ([], named[0]), ([], named[1])
+        return self._match_tree(left[0], right[0], match) and self._match_tree(left[1], right[1], match)
+
+    def _match_tree(self, p: Any, g: Any, match: InternalMatch) -> bool:
+        if isinstance(p, dict) and isinstance(g, dict):
+            return p.keys() == g.keys() and all(self._match_tree(p[key], g[key], match) for key in p)
+        if isinstance(p, list) and isinstance(g, list):
+            return len(p) == len(g) and all(self._match_tree(*pair, match) for pair in zip(p, g, strict=True))
+        return self._match_value(p, g, match)
 
     def _match_value(self, p: Any, g: Any, match: InternalMatch) -> bool:
         if isinstance(p, Node) and isinstance(g, Node):
@@ -198,13 +207,9 @@ class SubgraphMatcher:
         return self.ignore_literals or (type(p) is type(g) and bool(p == g))
 
 
-def _flat(node: Node) -> tuple[Any, list[Any]]:
-    """The form of a node's arguments, and their leaves."""
-    from taeda.utils import _pytree
-
-    args, kwargs = _plain(node.args), _plain(dict(sorted(node.kwargs.items())))
-    leaves, spec = _pytree.tree_flatten((args, kwargs))
-    return spec, leaves
+def _given(node: Node) -> tuple[list[Any], dict[str, Any]]:
+    """A node's arguments in order and by name; tuples are lists."""
+    return _plain(node.args), _plain(dict(sorted(node.kwargs.items())))
 
 
 def _plain(a: Any) -> Any:
@@ -213,18 +218,19 @@ def _plain(a: Any) -> Any:
     return {key: _plain(value) for key, value in a.items()} if isinstance(a, dict) else a
 
 
-def _normalized(node: Node) -> tuple[Any, list[Any]] | None:
-    """The same with all arguments by name, as the function's signature has them."""
+def _by_name(node: Node) -> dict[str, Any] | None:
+    """All arguments by name, as the function or the operator has them; None where that is not known."""
     from taeda.fx import operator_schemas
 
     if node.op != "call_function":
         return None
+    schema = getattr(node.target, "_schema", None)
+    if schema is not None:
+        known = {a.name: a.default for a in schema.arguments if a.has_default}
+        places = [a.name for a in schema.arguments if not a.keyword_only]
+        given = {**dict(zip(places, node.args, strict=False)), **node.kwargs}
+        return _plain({**known, **given})  # type: ignore[no-any-return]
     found = operator_schemas.normalize_function(
         node.target, node.args, node.kwargs, normalize_to_only_use_kwargs=True
     )
-    if found is None:
-        return None
-    from taeda.utils import _pytree
-
-    leaves, spec = _pytree.tree_flatten(_plain(dict(sorted(found.kwargs.items()))))
-    return spec, leaves
+    return None if found is None else _plain(dict(sorted(found.kwargs.items())))  # type: ignore[no-any-return]
