@@ -702,3 +702,9 @@ def test_patterns_of_operators_with_arguments_left_out():
     assert not SubgraphMatcher(other.graph).match(
         fx.symbolic_trace(lambda x: aten.permute.default(x, [1, 0])).graph
     )
+
+
+def test_chains_on_both_sides_of_what_is_not_supported():
+    net = fx.symbolic_trace(lambda a: taeda.add(taeda.mul(taeda.sin(taeda.add(taeda.mul(a, 1), 2)), 3), 4))
+    groups = CapabilityBasedPartitioner(net, KNOWN).propose_partitions()
+    assert [[node.name for node in group.nodes] for group in groups] == [["mul_1", "add_1"], ["mul", "add"]]

@@ -91,14 +91,15 @@ class CapabilityBasedPartitioner:
         group: dict[Node, int] = {}
         members: dict[int, set[Node]] = {}
         for number, node in enumerate(reversed(list(self.graph_module.graph.nodes))):
-            if not self._is_supported(node):
+            together = sorted(members)
+            if self._is_supported(node):
+                group[node], members[number] = number, {node}
+                if self.skip_horizontal_fusion:
+                    together = list(dict.fromkeys(group[user] for user in node.users if user in group))
+                together.insert(0, number)
+            elif self.skip_horizontal_fusion or not together:
                 continue
-            group[node], members[number] = number, {node}
-            if self.skip_horizontal_fusion:
-                users = dict.fromkeys(group[user] for user in node.users if user in group)
-                first, others = number, [other for other in users if other != number]
-            else:
-                first, *others = sorted(members)
+            first, *others = together
             for other in others:
                 both = members[first] | members[other]
                 if not _waits_for_itself(both, group, members):
