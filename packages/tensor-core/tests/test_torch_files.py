@@ -2,6 +2,7 @@
 
 import collections
 import copy
+import fractions
 import io
 import json
 import pickle
@@ -490,3 +491,25 @@ def test_libraries_that_pickle_functions(name):
 def test_a_pickle_module_must_have_a_pickler():
     with pytest.raises(TypeError, match="argument 'pickle_module' has no class Pickler"):
         written({}, pickle_module=json)
+
+
+def test_who_names_a_pickle_module_asks_for_whole_objects(monkeypatch):
+    content = {"class": fractions.Fraction(1, 3), "x": tc.ones(2)}
+    with pytest.raises(CheckpointError, match="Fraction"):
+        load(written(content))
+    assert load(written(content), None, pickle)["class"] == fractions.Fraction(1, 3)
+    with pytest.raises(CheckpointError, match="Fraction"):
+        load(written(content), weights_only=True)
+    with pytest.raises(RuntimeError, match="argument 'pickle_module' must be None"):
+        load(written(content), None, pickle, weights_only=True)
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+    with pytest.warns(UserWarning, match="lets files run code"):
+        assert load(written(content))["class"] == fractions.Fraction(1, 3)
+    with pytest.raises(CheckpointError, match="Fraction"):
+        load(written(content), weights_only=True)
+    monkeypatch.setenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "true")
+    with pytest.raises(RuntimeError, match="sets both"):
+        load(written(content))
+    monkeypatch.delenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD")
+    with pytest.raises(CheckpointError, match="Fraction"):
+        load(written(content), weights_only=False)

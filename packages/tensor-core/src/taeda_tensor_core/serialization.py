@@ -10,6 +10,7 @@ and containers, go to PyTorch's zip format.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any
@@ -154,9 +155,11 @@ def load(
         map_location: device to put the tensors on; a dict from saved to wanted locations; or a function of the bytes
             of a storage (a uint8 tensor) and its location, which returns them on another device, or None. By default
             tensors go where they were.
-        pickle_module: accepted as in PyTorch and not used: such files name the functions that read them.
+        pickle_module: not used itself, as such files name the functions that read them; but to name one is to ask for
+            whole objects, as in PyTorch.
         weights_only: False unpickles whole objects of PyTorch's format, which can run any code that the file's author
-            wanted; only for files that you trust.
+            wanted; only for files that you trust. By default False with a `pickle_module`, or where the environment
+            sets TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD to 1, else True; always True with TORCH_FORCE_WEIGHTS_ONLY_LOAD.
         mmap: tensors share memory with the file, whose bytes are read when they are used; writes stay private.
         encoding: of text that Python 2 has pickled; "bytes" leaves it bytes. By default UTF-8 with
             ``weights_only=False``, else Latin-1.
@@ -164,6 +167,7 @@ def load(
 
     Raises:
         TypeError: another argument.
+        RuntimeError: ``weights_only=True`` with a `pickle_module`, or both variables are set.
         CheckpointError: the file is malformed, asks for too much, or holds something other than tensors, containers,
             numbers, strings and what `add_safe_globals` declared; the text says where.
 
@@ -172,7 +176,7 @@ def load(
     """
     if unknown := pickle_load_args.keys() - {"errors", "fix_imports"}:
         raise TypeError(f"load: unexpected keyword argument {min(unknown)!r}")
-    place, whole = placer(map_location), weights_only is False
+    place, whole = placer(map_location), not _is_restricted(weights_only, pickle_module)
     if hasattr(f, "read"):
         if mmap:
             raise ValueError("load: argument 'mmap' needs a path for argument 'f', found a file object")
@@ -181,6 +185,22 @@ def load(
         source.finish()
         return loaded
     return _from_path(os.fsdecode(f), place, whole, bool(mmap), encoding)  # type: ignore[arg-type]
+
+
+def _is_restricted(weights_only: bool | None, pickle_module: Any) -> bool:
+    """Whether no code of the file may run."""
+    names = "TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
+    always, never = (os.environ.get(name, "").lower() in ("1", "y", "yes", "true") for name in names)
+    if always and never:
+        raise RuntimeError(f"load: the environment sets both {' and '.join(names)}; unset one")
+    if weights_only is None:
+        if never:
+            warnings.warn(f"load: {names[1]} lets files run code, as weights_only is not given", stacklevel=3)
+        weights_only = pickle_module is None and not never
+    weights_only = always or bool(weights_only)
+    if weights_only and pickle_module is not None:
+        raise RuntimeError("load: argument 'pickle_module' must be None with weights_only=True")
+    return weights_only
 
 
 def _from_path(
