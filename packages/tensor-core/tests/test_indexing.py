@@ -556,3 +556,30 @@ def test_masks_of_any_bytes_choose_what_is_not_zero(n):
     changed = taeda.arange(n)
     changed[mask] = -1
     assert (changed == -1).sum().item() == len(there) and (changed.numpy()[there] == -1).all()
+
+
+@pytest.mark.parametrize("n", [3, 64, 1_001, 20_000])
+def test_truth_of_any_bytes_counts_and_chooses_as_true(n):
+    random = np.random.default_rng(n)
+    raw = (random.integers(0, 256, n) * (random.random(n) < 0.6)).astype(np.uint8)
+    mask, truth = taeda.tensor(raw).view(taeda.bool), raw != 0
+    for dtype in (
+        "uint8",
+        "int8",
+        "int32",
+        "int64",
+        "float16",
+        "bfloat16",
+        "float32",
+        "float64",
+        "complex64",
+    ):
+        assert taeda.equal(mask.to(getattr(taeda, dtype)), taeda.tensor(truth).to(getattr(taeda, dtype)))
+    assert mask.sum().item() == taeda.count_nonzero(mask).item() == truth.sum()
+    for dtype in (taeda.uint8, taeda.float16, taeda.float32, taeda.float64, taeda.complex128):
+        a, b = taeda.ones(n, dtype=dtype) * 5, taeda.ones(n, dtype=dtype) * 3
+        assert np.array_equal(taeda.where(mask, a, b).numpy(), np.where(truth, a.numpy(), b.numpy()))
+        assert np.array_equal(taeda.where(mask, 5, b).numpy(), np.where(truth, a.numpy(), b.numpy()))
+    assert np.array_equal(
+        taeda.zeros(n).masked_fill(mask, 2).numpy(), np.where(truth, 2, 0).astype(np.float32)
+    )

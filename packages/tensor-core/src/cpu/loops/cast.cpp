@@ -1,4 +1,5 @@
 // Conversion between any two dtypes.
+#include <algorithm>
 #include <bit>
 
 #include "cpu/loops/types.h"
@@ -37,9 +38,14 @@ inline BFloat16 narrow_bfloat(float value) {
   return b;
 }
 
+/// A bool as a byte, of which all but 0 are true: see Note [Bytes of truth values].
+enum class Truth : uint8_t {};
+
 template <class To, class From>
 inline To convert(From v) {
   if constexpr (std::is_same_v<To, From>) return v;
+  else if constexpr (std::is_same_v<From, Truth>)
+    return convert<To, uint8_t>(std::min(uint8_t(v), uint8_t(1)));  // vectorises
   else if constexpr (is_half_v<From>) return convert<To, float>(widen(v));
   else if constexpr (is_complex_v<To> && is_complex_v<From>)
     return To(typename To::value_type(v.real()), typename To::value_type(v.imag()));
@@ -93,7 +99,7 @@ void loop(char* const* p, const int64_t* s, int64_t n, const LoopParams*) {
     *reinterpret_cast<To*>(out) = convert<To>(*reinterpret_cast<const From*>(in));
 }
 
-/// Integers of one size, whose bits are the same whatever the sign; a bool is a byte that holds 0 or 1.
+/// Integers of one size, whose bits are the same whatever the sign.
 template <size_t Size>
 using Bytes = std::conditional_t<
     Size == 1, int8_t,
@@ -104,7 +110,7 @@ template <class T> inline constexpr bool is_integer = std::is_integral_v<T> && !
 template <class To, class From>
 constexpr Loop shared_loop() {
   if constexpr (std::is_same_v<To, From>) return &loop<Bytes<sizeof(To)>, Bytes<sizeof(To)>>;
-  else if constexpr (std::is_same_v<From, bool>) return shared_loop<To, uint8_t>();
+  else if constexpr (std::is_same_v<From, bool>) return &loop<To, Truth>;
   else if constexpr (is_integer<To> && is_integer<From> && sizeof(To) <= sizeof(From))
     return &loop<Bytes<sizeof(To)>, Bytes<sizeof(From)>>;
   else if constexpr (is_integer<To> && is_integer<From>) return &loop<Bytes<sizeof(To)>, From>;

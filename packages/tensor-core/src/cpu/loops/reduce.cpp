@@ -115,9 +115,9 @@ int64_t narrow_sum(const T* x, int64_t n) {
     uint8_t sums[lanes] = {};
     int64_t i = 0;
     for (; i + lanes <= n; i += lanes)
-      for (int64_t j = 0; j < lanes; ++j) sums[j] = uint8_t(sums[j] + bytes[i + j]);
+      for (int64_t j = 0; j < lanes; ++j) sums[j] = uint8_t(sums[j] + (bytes[i + j] != 0));
     for (int64_t j = 0; j < lanes; ++j) total += sums[j];
-    for (; i < n; ++i) total += bytes[i];
+    for (; i < n; ++i) total += bytes[i] != 0;
     return total;
   }
   for (int64_t i = 0; i < n; ++i) total += int32_t(x[i]);

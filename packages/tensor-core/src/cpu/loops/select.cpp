@@ -12,7 +12,7 @@ struct Sixteen {
 /// By bits: the compiler would sink the loads of `a` and `b` into branches and then not vectorise.
 template <class T>
 inline T chosen(uint8_t condition, T a, T b) {
-  const T mask = T(-T(condition));
+  const T mask = T(-T(condition != 0));  // see Note [Bytes of truth values]
   return T((a & mask) | (b & T(~mask)));
 }
 inline Sixteen chosen(uint8_t condition, Sixteen a, Sixteen b) { return condition ? a : b; }
