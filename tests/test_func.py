@@ -497,3 +497,14 @@ def test_places_of_results_that_are_no_numbers():
     for places in ("a", ("a",), 0.5):
         with pytest.raises(ValueError, match="out_dims"):
             vmap(lambda x: x, out_dims=places)(taeda.ones(2))
+
+
+def test_composites_that_read_elements_are_called_for_each_example():
+    x = taeda.tensor([[0.0, 1.0, 3.0, 3.5], [2.0, 2.5, 2.5, 6.0]])
+    counts, edges = taeda.vmap(lambda row: taeda.histogram(row, 2))(x)
+    assert counts.tolist() == [[2, 2], [3, 1]]
+    assert edges.tolist() == [[0, 1.75, 3.5], [2, 4, 6]]
+    places = taeda.vmap(lambda row: taeda.nonzero_static(row > 2.2, size=3))(x)
+    assert places.squeeze(-1).tolist() == [[2, 3, -1], [1, 2, 3]]
+    grids = taeda.vmap(lambda row: taeda.histogramdd(row.view(2, 2), [2, 2]).hist)(x)
+    assert grids.sum((1, 2)).tolist() == [2, 2]

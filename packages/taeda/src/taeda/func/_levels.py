@@ -14,11 +14,12 @@ from typing import Any
 from taeda_registry.slots import tensor
 
 Tensor = tensor.Tensor
-#: Composites that make memory to be written to, which must have the batch: they have rules as a whole.
+#: Composites that the level sees as a whole: those that make memory to be written to, which must have the batch, and
+#: those that read elements, of which each example has its own.
 _WHOLE = (
     "as_strided_scatter", "block_diag", "constant_pad_nd", "diag_embed", "diagonal_scatter", "empty_like", "fill",
     "full_like", "index_put", "new_empty", "new_full", "new_ones", "new_zeros", "ones_like", "put", "select_scatter",
-    "slice_scatter", "zeros_like",
+    "slice_scatter", "zeros_like", "histogram", "histogramdd", "nonzero_static",
 )  # fmt: skip
 
 
