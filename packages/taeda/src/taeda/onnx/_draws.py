@@ -26,7 +26,9 @@ _SMALLEST = 1.1754944e-38
 def _like(g: GraphWriter, kind: str, value: Any, low: float = 0.0, high: float = 1.0) -> Value:
     """Numbers in the shape of a value, in float32 where that holds none."""
     dtype = value.dtype if value.dtype.is_floating_point else tensor.float32
-    named = {"mean": low, "scale": high} if kind == "RandomNormalLike" else {"low": low, "high": high}
+    named: dict[str, Any] = (
+        {"mean": low, "scale": high} if kind == "RandomNormalLike" else {"low": low, "high": high}
+    )
     made = g.op(kind, value, dtype=_wire.data_type(dtype), **named)
     return g.like(made, tensor.empty(value.shape, dtype=dtype, device="meta"))
 
