@@ -153,13 +153,16 @@ class TestCase(unittest.TestCase):
             "atol": atol, "rtol": rtol, "equal_nan": equal_nan, "exact_dtype": exact_dtype,
             "exact_device": exact_device, "exact_layout": exact_layout, "exact_stride": exact_stride,
         }  # fmt: skip
-        for kind in (dict, list | tuple):
-            if isinstance(x, kind) and isinstance(y, kind):
-                places = [range(len(one)) if kind is not dict else one.keys() for one in (x, y)]
-                unittest.TestCase.assertEqual(self, *places, msg)
-                for place in places[0]:
-                    self.assertEqual(x[place], y[place], msg, **rules)
-                return
+        places: list[Any] = []
+        if isinstance(x, dict) and isinstance(y, dict):
+            places = [x.keys(), y.keys()]
+        elif isinstance(x, list | tuple) and isinstance(y, list | tuple):
+            places = [range(len(x)), range(len(y))]
+        if places:
+            unittest.TestCase.assertEqual(self, places[0], places[1], msg)
+            for place in places[0]:
+                self.assertEqual(x[place], y[place], msg, **rules)
+            return
         if not _holds_tensors(x, y):
             close = isinstance(x, float | complex) and isinstance(y, int | float | complex)
             if not close:
