@@ -633,3 +633,12 @@ def test_a_folder_that_is_not_there(tmp_path):
             taeda.save({}, tmp_path / "missing" / "model.pt")
         with pytest.raises(kind, match="Parent directory"):
             taeda.jit.save(taeda.jit.script(nn.Linear(1, 1)), str(tmp_path / "missing" / "model.pt"))
+
+
+def test_batches_unpacked_in_their_own_order_lie_in_memory_as_they_are_shown():
+    batch = taeda.arange(24.0).reshape(2, 4, 3)
+    packed = nn.utils.rnn.pack_padded_sequence(batch, [3, 4], batch_first=True, enforce_sorted=False)
+    padded, lengths = nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+    batch[0, 3] = 0
+    assert padded.is_contiguous() and padded.view(8, 3).tolist() == batch.view(8, 3).tolist()
+    assert lengths.tolist() == [3, 4]

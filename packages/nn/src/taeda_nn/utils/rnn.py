@@ -192,10 +192,12 @@ def pad_packed_sequence(
         )
         padded = tensor.cat([padded, fill], 0)
     lengths = tensor.tensor([sum(n > i for n in running) for i in range(batch)], dtype=tensor.int64)
-    if sequence.unsorted_indices is not None:
-        padded = padded.index_select(1, sequence.unsorted_indices)
+    if batch_first:
+        padded = padded.transpose(0, 1)
+    if sequence.unsorted_indices is not None:  # the copy has the order of its dimensions in memory too
+        padded = padded.index_select(0 if batch_first else 1, sequence.unsorted_indices)
         lengths = lengths[sequence.unsorted_indices.to(device="cpu")]
-    return (padded.transpose(0, 1) if batch_first else padded), lengths
+    return padded, lengths
 
 
 def pad_sequence(
