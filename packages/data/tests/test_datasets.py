@@ -312,3 +312,11 @@ def test_shares_whose_class_sets_their_length():
 
     assert list(Fewer(range(9), 2, 1)) == [1] and len(Fewer(range(9), 2, 0)) == 1
     assert data.StackDataset[int] and data.ChainDataset[int]
+
+
+def test_samplers_do_not_say_that_they_keep_their_place():
+    """Loaders of others take what has these methods for samplers that go on in the middle of an epoch."""
+    ordered = data.SequentialSampler(range(4))
+    for sampler in (data.RandomSampler(range(4)), ordered, data.WeightedRandomSampler([0.5, 0.5], 2)):
+        assert not hasattr(sampler, "state_dict")
+        assert not hasattr(sampler, "load_state_dict")

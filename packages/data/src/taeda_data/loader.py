@@ -515,9 +515,11 @@ def _check_workers(
 
 
 def _save(order: Any) -> dict[str, Any] | None:
-    return order.state_dict() if hasattr(order, "state_dict") else None
+    state = getattr(order, "_order_state", None) or getattr(order, "state_dict", None)
+    return None if state is None else state()
 
 
 def _load(order: Any, state: dict[str, Any] | None) -> None:
-    if state is not None and hasattr(order, "load_state_dict"):
-        order.load_state_dict(state)
+    load = getattr(order, "_load_order_state", None) or getattr(order, "load_state_dict", None)
+    if state is not None and load is not None:
+        load(state)

@@ -80,12 +80,13 @@ class _Seeded(Sampler[int]):
     def _order(self, source: Any) -> Iterator[int]:
         raise NotImplementedError
 
-    def state_dict(self) -> dict[str, Any]:
+    # Not under the public names: who finds these takes a sampler for one that keeps its place in the epoch.
+    def _order_state(self) -> dict[str, Any]:
         """Seed (or state) of the current epoch, and where ``generator`` stands (None for the default generator)."""
         state = None if self.generator is None else self.generator.get_state()
         return {"seed": self._seed, "generator": state}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def _load_order_state(self, state: dict[str, Any]) -> None:
         """Makes the next iteration repeat the saved epoch's order."""
         if self.generator is not None and state["generator"] is not None:
             self.generator.set_state(state["generator"])
