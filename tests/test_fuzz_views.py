@@ -162,7 +162,8 @@ class Aliasing(RuleBasedStateMachine):
     @rule(data=st.data())
     def copy(self, data: st.DataObject) -> None:
         x, a = self.pick(data)
-        self.keep(x.clone(), a.copy())
+        # Left to itself `clone` keeps the order of dense elements, and `copy` that of the dimensions.
+        self.keep(x.clone(memory_format=t.contiguous_format), a.copy())
 
     # Changes
 

@@ -155,7 +155,7 @@ def test_sequences_that_never_end_are_read_as_far_as_they_say():
     assert taeda.cat(_Items(one, 3)).tolist() == [1.0] * 3
     assert taeda.stack(_Items(one, 3)).shape == (3, 1)
     assert taeda.tensor(_Items(2.0, 3)).tolist() == [2.0] * 3
-    assert taeda.tensor(_Items(one, 2)).tolist() == [[1.0], [1.0]]
+    assert taeda.tensor(_Items(one, 2)).tolist() == [1.0, 1.0]  # numbers, whatever their dimensions
     assert taeda.arange(4)[_Items(2, 3)].tolist() == [2, 2, 2]
     for read in (taeda.cat, taeda.stack, taeda.tensor, taeda.as_tensor, lambda s: one[s]):
         with pytest.raises(TypeError, match="length"):

@@ -44,6 +44,11 @@ def test_finfo_iinfo():
         taeda.iinfo(taeda.float32)
 
 
+def test_limits_of_one_dtype_are_equal():
+    assert taeda.finfo(taeda.float32) == taeda.finfo(taeda.complex64) != taeda.finfo(taeda.float64)
+    assert len({taeda.iinfo(taeda.int8), taeda.iinfo(taeda.int8), taeda.iinfo(taeda.uint8)}) == 2
+
+
 def test_device():
     cpu = taeda.device("cpu")
     assert repr(cpu) == "device(type='cpu')" and str(cpu) == "cpu" and cpu.type == "cpu" and cpu.index is None

@@ -538,6 +538,38 @@ Scalar scalar_value(const Signature& sig, int i, PyObject* o) {
   wrong_type(sig, i, o);
 }
 
+namespace {
+
+/// Whether results of real tensors and a complex number are complex.
+bool turns_complex(std::string_view name) {
+  for (const std::string_view one :
+       {"addcdiv", "addcmul", "cumulative_trapezoid", "full_like", "new_full", "trapezoid"})
+    if (name == one) return true;
+  return false;
+}
+void expect_complex_tensor(const Signature& sig, int i, const Slots& slots) {
+  if (turns_complex(sig.name)) return;
+  const Tensor* real = nullptr;
+  for (int k = 0; k < sig.count; ++k) {
+    if (!slots.values[k] || !is_tensor(slots.values[k])) continue;
+    const Tensor& t = tensor_of(slots.values[k]);
+    if (is_complex(t.dtype())) return;
+    if (!real) real = &t;
+  }
+  if (real)
+    fail(ErrorKind::Runtime, sig.name, ": argument '", sig.specs[i].name, "' must be real for dtype ",
+         name(real->dtype()));
+}
+
+}  // namespace
+
+Scalar scalar_arg(const Signature& sig, int i, Slots& slots) {
+  const Scalar v = scalar_value(sig, i, slots.values[i]);
+  if (v.imag() != 0) [[unlikely]]
+    expect_complex_tensor(sig, i, slots);
+  return v;
+}
+
 double float_arg(const Signature& sig, int i, Slots& slots) {
   PyObject* o = slots.values[i];
   if (o && PyFloat_CheckExact(o)) return PyFloat_AS_DOUBLE(o);

@@ -104,7 +104,8 @@ inline std::optional<int64_t> opt_int_arg(const Signature& sig, int i, Slots& sl
   return slots.given(i) ? std::optional<int64_t>(int_arg(sig, i, slots)) : std::nullopt;
 }
 Scalar scalar_value(const Signature& sig, int i, PyObject* o);
-inline Scalar scalar_arg(const Signature& sig, int i, Slots& slots) { return scalar_value(sig, i, slots.values[i]); }
+/// The same; a number with an imaginary part beside real tensors is refused where only its real part would be used.
+Scalar scalar_arg(const Signature& sig, int i, Slots& slots);
 inline std::optional<Scalar> opt_scalar_arg(const Signature& sig, int i, Slots& slots) {
   return slots.given(i) ? std::optional<Scalar>(scalar_arg(sig, i, slots)) : std::nullopt;
 }

@@ -1,4 +1,6 @@
 // _Operator: the base of `taeda.library`'s operators, which calls one by its schema.
+#include <string_view>
+
 #include "python/library.h"
 #include "python/override.h"
 
@@ -52,7 +54,9 @@ PyObject* run(const OpEntry& op, PyObject* args, PyObject* kwargs) {
   const Schema& schema = schema_of(op);
   Values arguments = bind(op, schema, args, kwargs);
   if (op.form == Form::Function) {
-    const bool writes = schema.results.empty() && !schema.arguments.empty() && schema.arguments.front().written;
+    // Our own that write give back what they wrote to, others what their schema says.
+    const bool writes = schema.results.empty() && !schema.arguments.empty() && schema.arguments.front().written &&
+                        std::string_view(op.name).find("::") == std::string_view::npos;
     const Values first(arguments.begin(), arguments.begin() + writes);
     const Values results = call_operator(op, std::move(arguments));
     return results_to_python(writes ? first : results);

@@ -85,7 +85,20 @@ _OF_PYTHON = {float: _C.float64, complex: _C.complex128, int: _C.int64, bool: _C
 _REAL = {"complex64": "float32", "complex128": "float64"}
 
 
-class finfo:
+class _Limits:
+    """Limits of a dtype, which are equal to those of the same one."""
+
+    __slots__ = ()
+    dtype: str
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.dtype == self.dtype  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.dtype))
+
+
+class finfo(_Limits):
     """Limits of a floating dtype; of the default dtype when none is given.
 
     Attributes:
@@ -128,7 +141,7 @@ class finfo:
         )
 
 
-class iinfo:
+class iinfo(_Limits):
     """Limits of an integer dtype.
 
     Attributes:
