@@ -557,8 +557,8 @@ void expect_complex_tensor(const Signature& sig, int i, const Slots& slots) {
     if (!real) real = &t;
   }
   if (real)
-    fail(ErrorKind::Runtime, sig.name, ": argument '", sig.specs[i].name, "' must be real for dtype ",
-         name(real->dtype()));
+    fail(ErrorKind::Runtime, sig.name, ": argument '", sig.specs[i].name,
+         "' is complex, expected a real number beside a tensor of ", name(real->dtype()));
 }
 
 }  // namespace
