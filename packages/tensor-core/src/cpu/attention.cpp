@@ -15,13 +15,12 @@
 #include <limits>
 #include <memory>
 
-#include "cpu/arith.h"
 #include "cpu/blas.h"
+#include "cpu/dense_rows.h"
 #include "cpu/loops/layers.h"
 #include "cpu/loops/softmax.h"
 #include "cpu/prepare.h"
 #include "infer/dtypes.h"
-#include "taeda/elementwise.h"
 #include "taeda/parallel.h"
 
 namespace taeda {
@@ -44,18 +43,12 @@ Tensor as_mask(const Tensor& t, DType dtype) {
 
 /// to[i] = from[i], rounded.
 void narrow(const float* from, int64_t n, BFloat16* to) {
-  char* const pointers[] = {reinterpret_cast<char*>(to), reinterpret_cast<char*>(const_cast<float*>(from))};
-  const int64_t steps[] = {sizeof(BFloat16), sizeof(float)};
-  convert_elements(DType::BFloat16, DType::Float32, pointers, steps, n);
+  cpu::convert_row(DType::Float32, from, n, DType::BFloat16, to);
 }
-
 /// row[j] *= factor.
 template <class T>
 void multiply(T* row, int64_t n, T factor) {
-  char *const place = reinterpret_cast<char*>(row), *const by = reinterpret_cast<char*>(&factor);
-  char* const pointers[] = {place, place, by};
-  const int64_t steps[] = {sizeof(T), sizeof(T), 0};
-  cpu::row(cpu::SharedLine::mul).fn[int(dtype_of<T>)](pointers, steps, n, nullptr);
+  cpu::apply_line(cpu::SharedLine::mul, row, n, factor);
 }
 
 /// The four dimensions, and the operands ready for products. T: what is computed in; S: what operands and results are.

@@ -6,18 +6,19 @@
 #include <vector>
 
 #include "core/runtime.h"
-#include "cpu/arith.h"
+#include "cpu/dense_rows.h"
 #include "cpu/onednn/quantized.h"
 #include "cpu/prepare.h"
 #include "decompose/quantized.h"
 #include "infer/windows.h"
-#include "taeda/elementwise.h"
 #include "taeda/parallel.h"
 
 namespace taeda {
 namespace {
 
+using cpu::apply_line;
 using cpu::row_major;
+using cpu::SharedLine;
 using infer::ConvPlan;
 
 constexpr int64_t kUnlockWork = 1 << 18;
@@ -117,18 +118,6 @@ void quantized_conv2d_kernel(const Tensor& result, const Tensor& input, const Te
 
 constexpr int64_t kAtOnce = 4096, kUnlockCount = 1 << 16;
 
-/// row[i] = line(row[i], by).
-void apply(cpu::SharedLine line, float* row, int64_t n, float by) {
-  char *const place = reinterpret_cast<char*>(row), *const other = reinterpret_cast<char*>(&by);
-  char* const pointers[] = {place, place, other};
-  const int64_t steps[] = {sizeof(float), sizeof(float), 0};
-  cpu::row(line).fn[int(DType::Float32)](pointers, steps, n, nullptr);
-}
-void convert(DType to, const void* from, DType from_dtype, int64_t n, void* out) {
-  char* const pointers[] = {static_cast<char*>(out), static_cast<char*>(const_cast<void*>(from))};
-  const int64_t steps[] = {int64_t(item_size(to)), int64_t(item_size(from_dtype))};
-  convert_elements(to, from_dtype, pointers, steps, n);
-}
 /// Calls `body(from, count, to)` for pieces of `self` and of a result that lies as it does.
 template <class From, class To, class Body>
 void in_pieces(const Tensor& result, const Tensor& self, const Body& body) {
@@ -149,9 +138,9 @@ void in_pieces(const Tensor& result, const Tensor& self, const Body& body) {
 
 void dequantize_codes_kernel(const Tensor& result, const Tensor& self, double scale, int64_t zero_point) {
   in_pieces<char, float>(result, self, [&](const char* from, int64_t n, float* to) {
-    convert(DType::Float32, from, self.dtype(), n, to);
-    if (zero_point) apply(cpu::SharedLine::add, to, n, -float(zero_point));
-    apply(cpu::SharedLine::mul, to, n, float(scale));
+    cpu::convert_row(self.dtype(), from, n, DType::Float32, to);
+    if (zero_point) apply_line(SharedLine::add, to, n, -float(zero_point));
+    apply_line(SharedLine::mul, to, n, float(scale));
   });
 }
 
@@ -162,12 +151,12 @@ void quantize_codes_kernel(const Tensor& result, const Tensor& self, double scal
   in_pieces<float, char>(result, self, [&](const float* from, int64_t n, char* to) {
     float row[kAtOnce];
     std::copy_n(from, n, row);
-    apply(cpu::SharedLine::mul, row, n, float(1 / scale));
-    apply(cpu::SharedLine::maximum, row, n, float(least - zero_point));
-    apply(cpu::SharedLine::minimum, row, n, float(largest - zero_point));
-    apply(cpu::SharedLine::add, row, n, kWhole);
-    apply(cpu::SharedLine::add, row, n, float(zero_point) - kWhole);
-    convert(dtype, row, DType::Float32, n, to);
+    apply_line(SharedLine::mul, row, n, float(1 / scale));
+    apply_line(SharedLine::maximum, row, n, float(least - zero_point));
+    apply_line(SharedLine::minimum, row, n, float(largest - zero_point));
+    apply_line(SharedLine::add, row, n, kWhole);
+    apply_line(SharedLine::add, row, n, float(zero_point) - kWhole);
+    cpu::convert_row(DType::Float32, row, n, dtype, to);
   });
 }
 

@@ -39,11 +39,8 @@ struct Key {
 };
 struct KeyHash {
   size_t operator()(const Key& key) const noexcept {
-    const auto* words = reinterpret_cast<const uint64_t*>(&key.shape);
-    uint64_t hash = uint64_t(key.pass) * 4 + key.bias + uint64_t(key.type) * 16 + uint64_t(key.threads) * 1024;
-    for (size_t i = 0; i < sizeof key.shape / 8; ++i)
-      hash = (hash ^ words[i]) * 0x9E3779B97F4A7C15ull, hash ^= hash >> 29;
-    return size_t(hash);
+    const uint64_t rest = uint64_t(key.pass) * 4 + key.bias + uint64_t(key.type) * 16 + uint64_t(key.threads) * 1024;
+    return size_t(mixed(rest, key.shape));
   }
 };
 

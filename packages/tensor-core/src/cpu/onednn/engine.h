@@ -10,6 +10,10 @@
 namespace taeda::onednn {
 
 const dnnl::engine& engine();
+/// Whether oneDNN's kernels may use these instructions: the processor has them and ONEDNN_MAX_CPU_ISA lets them.
+inline bool has_isa(dnnl::cpu_isa wanted) {
+  return (unsigned(dnnl::get_effective_cpu_isa()) & unsigned(wanted)) == unsigned(wanted);
+}
 /// The calling thread's stream.
 dnnl::stream& stream();
 

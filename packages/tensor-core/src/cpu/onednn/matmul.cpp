@@ -8,10 +8,10 @@
 #include <optional>
 #include <unordered_map>
 
+#include "core/quiet.h"
+#include "cpu/dense_rows.h"
 #include "cpu/one_thread.h"
 #include "cpu/onednn/engine.h"
-#include "core/quiet.h"
-#include "taeda/elementwise.h"
 
 namespace taeda::onednn {
 namespace {
@@ -112,13 +112,9 @@ void store(const float* from, int64_t m, int64_t n, bool accumulate, float* c, i
 
 /// The same, rounded.
 void store(const float* from, int64_t m, int64_t n, bool, BFloat16* c, int64_t ldc) {
-  const int64_t steps[] = {sizeof(BFloat16), sizeof(float)};
   const bool whole = ldc == n;
-  for (int64_t i = 0; i < (whole ? 1 : m); ++i) {
-    char* const pointers[] = {reinterpret_cast<char*>(c + i * ldc),
-                              reinterpret_cast<char*>(const_cast<float*>(from + i * n))};
-    convert_elements(DType::BFloat16, DType::Float32, pointers, steps, whole ? m * n : n);
-  }
+  for (int64_t i = 0; i < (whole ? 1 : m); ++i)
+    cpu::convert_row(DType::Float32, from + i * n, whole ? m * n : n, DType::BFloat16, c + i * ldc);
 }
 
 /// c = a @ b, c += a @ b or c = row + a @ b by the plan of `key`, which is for a dense float32 c.
@@ -225,11 +221,10 @@ const float* Turned::data() const { return block_ ? static_cast<const float*>(bl
 
 bool has_bfloat16() {
   static const bool found = [] {
-    const auto isa = unsigned(dnnl::get_effective_cpu_isa());
-    const auto has = [isa](dnnl::cpu_isa wanted) { return (isa & unsigned(wanted)) == unsigned(wanted); };
     // Measured: products of bfloat16 on tiles (AMX) are several times as fast as of float32 copies, on vectors faster
     // on AMD's processors and slower on Intel's.
-    return has(dnnl::cpu_isa::avx512_core_amx) || (has(dnnl::cpu_isa::avx512_core_bf16) && __builtin_cpu_is("amd"));
+    return has_isa(dnnl::cpu_isa::avx512_core_amx) ||
+           (has_isa(dnnl::cpu_isa::avx512_core_bf16) && __builtin_cpu_is("amd"));
   }();
   return found;
 }

@@ -6,8 +6,21 @@
 #include <unordered_map>
 
 #include "core/fork.h"
+#include "infer/conv.h"
 
 namespace taeda::onednn {
+
+/// A hash of what was hashed before and one more word.
+inline uint64_t mixed(uint64_t hash, uint64_t word) {
+  hash = (hash ^ word) * 0x9E3779B97F4A7C15ull;
+  return hash ^ hash >> 29;
+}
+/// ... and of all words of the shape of a convolution.
+inline uint64_t mixed(uint64_t hash, const infer::ConvPlan& shape) {
+  const auto* words = reinterpret_cast<const uint64_t*>(&shape);
+  for (size_t i = 0; i < sizeof shape / 8; ++i) hash = mixed(hash, words[i]);
+  return hash;
+}
 
 /// A network has some dozens. Emptied when programs with ever new shapes overfill it. Never destroyed.
 template <class Key, class Hash, class Plan>

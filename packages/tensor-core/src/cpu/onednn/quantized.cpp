@@ -45,11 +45,6 @@ Kind kind_of(DType from, DType to, const Scaling& s) {
   return {type_of(from),     type_of(to), s.input_zero != 0,    s.factors != nullptr,
           s.bias != nullptr, s.relu,      s.stored.has_value(), num_threads()};
 }
-uint64_t mixed(uint64_t hash, uint64_t word) {
-  hash = (hash ^ word) * 0x9E3779B97F4A7C15ull;
-  return hash ^ hash >> 29;
-}
-
 /// A ready primitive with the layouts it wants.
 struct Plan {
   bool fast = false;
@@ -81,12 +76,7 @@ struct ConvKey {
   friend bool operator==(const ConvKey&, const ConvKey&) = default;
 };
 struct ConvHash {
-  size_t operator()(const ConvKey& key) const noexcept {
-    uint64_t hash = key.kind.hash();
-    const auto* words = reinterpret_cast<const uint64_t*>(&key.shape);
-    for (size_t i = 0; i < sizeof key.shape / 8; ++i) hash = mixed(hash, words[i]);
-    return size_t(hash);
-  }
+  size_t operator()(const ConvKey& key) const noexcept { return size_t(mixed(key.kind.hash(), key.shape)); }
 };
 std::shared_ptr<const Plan> make_conv(const ConvKey& key) {
   const std::unique_lock turn = building();
@@ -171,11 +161,7 @@ const char* moved(const void* data, int64_t elements, DType dtype) {
 }  // namespace
 
 bool has_int8() {
-  static const bool found = [] {
-    const auto isa = unsigned(dnnl::get_effective_cpu_isa());
-    const auto has = [isa](dnnl::cpu_isa wanted) { return (isa & unsigned(wanted)) == unsigned(wanted); };
-    return has(dnnl::cpu_isa::avx512_core_vnni) || has(dnnl::cpu_isa::avx2_vnni);
-  }();
+  static const bool found = has_isa(dnnl::cpu_isa::avx512_core_vnni) || has_isa(dnnl::cpu_isa::avx2_vnni);
   return found;
 }
 
