@@ -10,10 +10,17 @@ from taeda_registry.slots import nn, tensor
 layers = tensor.quantized.layers
 
 
+def _scale(input: Any, scale: Any, zero_point: Any) -> Any:
+    """What is given, and of the input what is not."""
+    return layers.Stored(
+        input.q_scale() if scale is None else scale,
+        input.q_zero_point() if zero_point is None else zero_point,
+    )
+
+
 def _stored(made: Any, input: Any, scale: Any, zero_point: Any) -> Any:
-    scale = input.q_scale() if scale is None else scale
-    zero_point = input.q_zero_point() if zero_point is None else zero_point
-    return taeda.quantize_per_tensor(made, scale, zero_point, input.dtype)
+    chosen = _scale(input, scale, zero_point)
+    return taeda.quantize_per_tensor(made, chosen.scale, chosen.zero_point, input.dtype)
 
 
 def _given(name: str, input: Any) -> Any:
@@ -25,9 +32,7 @@ def _given(name: str, input: Any) -> Any:
 def linear(input: Any, weight: Any, bias: Any = None, scale: Any = None, zero_point: Any = None) -> Any:
     """A linear layer of a quantized input and weight; the result has the scale of the input unless given."""
     _given("linear", input)
-    scale = input.q_scale() if scale is None else scale
-    zero_point = input.q_zero_point() if zero_point is None else zero_point
-    return layers.linear(input, weight, bias, layers.Stored(scale, zero_point))
+    return layers.linear(input, weight, bias, _scale(input, scale, zero_point))
 
 
 def _conv(dims: int) -> Any:
