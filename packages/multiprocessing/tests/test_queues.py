@@ -1,7 +1,9 @@
 """The order of what goes through queues, how much they hold, and errors, whichever way a message takes."""
 
+import io
 import queue as standard
 import random
+import sys
 import threading
 
 import mp_workers as workers
@@ -158,17 +160,16 @@ def test_items_are_done_when_their_takers_say_so():
         channel.task_done()
 
 
-def test_what_cannot_be_sent_is_told_as_pythons_queue_tells_it(capfd):
+def test_what_cannot_be_sent_is_told_as_pythons_queue_tells_it(monkeypatch):
     """By the feeder, not the caller; the place in the queue is free again."""
+    told = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", told)
     channel = mp.get_context("fork").Queue(maxsize=1)
     channel.put(tt.ones(2, requires_grad=True) * 2)
     channel.put(5, timeout=PATIENCE)
-    told = ""
 
     def said():
-        nonlocal told
-        told += capfd.readouterr().err
-        assert "cannot be sent" in told
+        assert "cannot be sent" in told.getvalue()
 
     eventually(said)
     assert channel.get(timeout=PATIENCE) == 5

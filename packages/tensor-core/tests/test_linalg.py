@@ -401,7 +401,7 @@ def test_factors_that_the_dtype_cannot_hold_are_refused(name):
     ):
         with pytest.raises(RuntimeError, match=f"addr: argument '{name}'"):
             taeda.addr(matrix, matrix[0], matrix[0], **{name: factor})
-    with pytest.raises(RuntimeError, match=f"addbmm: argument '{name}' must be real"):
+    with pytest.raises(RuntimeError, match=f"addbmm: argument '{name}' is complex"):
         taeda.addbmm(real, real[None], real[None], **{name: 2j})
     assert taeda.addr(whole, whole[0], whole[0], **{name: 2}).tolist() == [[3, 3], [3, 3]]
     assert taeda.addr(real > 0, real[0] > 0, real[0] > 0, **{name: False}).all()
