@@ -254,6 +254,34 @@ def test_sparse_adam_moves_only_what_gradients_hold(make):
         optimizer.step()
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"maximize": True, "lr_decay": 0.1}, {"initial_accumulator_value": 0.5}]
+)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+def test_adagrad_moves_only_what_sparse_gradients_hold(options, dtype):
+    param, dense = (torch.ones(size, 2, dtype=dtype, requires_grad=True) for size in (4, 2))
+    optimizer, whole = optim.Adagrad([param], lr=0.1, **options), optim.Adagrad([dense], lr=0.1, **options)
+    for k in (1.0, -0.5, 2.0):
+        turn = k if dtype == torch.float64 else k + 1j
+        rows = torch.tensor([[1.0, 2.0], [3.0, -4.0], [0.5, 1.0]], dtype=dtype) * turn
+        gradient = torch.sparse_coo_tensor(torch.tensor([[0, 2, 0]]), rows, (4, 2))
+        with torch.no_grad():
+            optimizer._update(optimizer.param_groups[0], [param], [gradient])
+        dense.grad = torch.stack([rows[0] + rows[2], rows[1]])
+        whole.step()
+    np.testing.assert_allclose(param.detach()[[0, 2]].tolist(), dense.detach().tolist(), rtol=1e-12)
+    assert param.detach()[[1, 3]].tolist() == [[1, 1], [1, 1]]
+    assert optimizer.state[param]["step"] == 3
+
+
+def test_adagrad_has_no_weight_decay_beside_sparse_gradients():
+    param = torch.ones(4, 2, requires_grad=True)
+    optimizer = optim.Adagrad([param], weight_decay=0.1)
+    gradient = torch.sparse_coo_tensor(torch.tensor([[0]]), torch.ones(1, 2), (4, 2))
+    with pytest.raises(RuntimeError, match="weight_decay"):
+        optimizer._update(optimizer.param_groups[0], [param], [gradient])
+
+
 def test_tensors_by_device_and_dtype():
     group = Optimizer._group_tensors_by_device_and_dtype
     a, b, c = torch.ones(1), torch.ones(2, dtype=torch.float64), torch.ones(3)

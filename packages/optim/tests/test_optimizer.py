@@ -248,15 +248,15 @@ def test_sgd_goes_on_with_parameters_that_were_given_another_dtype(dtype):
 
 
 @pytest.mark.parametrize("kind", ["RMSprop", "Adadelta", "Adamax", "NAdam", "RAdam", "ASGD", "Rprop", "SGD"])
-def test_rates_that_are_tensors(kind):
+def test_rates_that_are_tensors_or_arrays(kind):
     found = []
-    for lr in (0.25, tt.tensor(0.25)):
+    for lr in (0.25, tt.tensor(0.25), np.array(0.25), np.float32(0.25)):
         p = tt.ones(2, requires_grad=True)
         optimizer = getattr(optim, kind)([p], lr=lr, foreach=True)
         p.grad = tt.ones(2)
         optimizer.step()
         found.append(p.tolist())
-    assert found[0] == found[1]
+    assert all(each == found[0] for each in found)
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -15,6 +15,7 @@ from taeda_optim.optimizer import (
     check_range,
     check_rate,
     directed,
+    is_sparse,
     number,
     real_view,
 )
@@ -95,7 +96,7 @@ class RMSprop(Optimizer):
 
 
 class Adagrad(Optimizer):
-    """Steps divided by the root of the sum of all squared gradients.
+    """Steps divided by the root of the sum of all squared gradients; of sparse ones, for the entries that they hold.
 
     Args:
         params: see `Optimizer`.
@@ -108,6 +109,7 @@ class Adagrad(Optimizer):
 
     Raises:
         ValueError: options out of range.
+        RuntimeError: in ``step``, a sparse gradient beside weight decay.
     """
 
     _counts = True
@@ -149,7 +151,7 @@ class Adagrad(Optimizer):
     ) -> tuple[bool, bool]:
         """As of `Optimizer`; gives too whether a gradient is sparse, first."""
         is_complex = super()._init_group(group, params, grads, *states)
-        return any(grad.is_sparse for grad in grads), is_complex
+        return any(is_sparse(grad) for grad in grads), is_complex
 
     def _begin(self, param: Any) -> dict[str, Any]:
         start = self.defaults["initial_accumulator_value"]
@@ -165,12 +167,32 @@ class Adagrad(Optimizer):
             states.append(state)
             rate = lr / (1 + (next_counts([state])[0] - 1) * lr_decay) if lr_decay else lr
             total = state["sum"]
+            if is_sparse(grad):
+                self._update_entries(group, param, grad.coalesce(), total, rate)
+                continue
             if self._complex:
                 param, grad, total = real_view(param), real_view(grad), real_view(total)
             grad = directed(group, param, grad)
             total.addcmul_(grad, grad)
             add_quotient(param, grad, total.sqrt().add(eps), -rate)
         raise_counts(states)
+
+    @staticmethod
+    def _update_entries(group: dict[str, Any], param: Any, grad: Any, total: Any, rate: Any) -> None:
+        """A step of the entries that a sparse gradient holds: the others stay, and so do their sums."""
+        if group["weight_decay"] != 0:
+            raise RuntimeError(
+                "Adagrad: argument 'weight_decay' must be 0 where gradients are sparse, found "
+                f"{group['weight_decay']} (weight_decay option is not compatible with sparse gradients)"
+            )
+        places, values = tuple(grad.indices().unbind(0)), grad.values()
+        if not values.numel():
+            return
+        values = real_view(-values if group["maximize"] else values)
+        param, total = real_view(param), real_view(total)
+        sums = total[places].addcmul_(values, values)
+        total[places] = sums
+        param[places] = param[places] - rate * values / sums.sqrt().add_(group["eps"])
 
     def share_memory(self) -> None:
         """Moves sums and counts to memory that other processes can map."""

@@ -530,8 +530,10 @@ def check_rate(kind: str, lr: Any, foreach: bool | None = None, capturable: bool
 def number(group: dict[str, Any], name: str = "lr") -> Any:
     """An option as a number; where steps are recorded, a tensor stays one."""
     value = group[name]
-    if isinstance(value, float) or not isinstance(value, tensor.Tensor):
+    if isinstance(value, _NUMBERS):
         return value
+    if not isinstance(value, tensor.Tensor):
+        return float(value)
     return value if group.get("differentiable") else float(value)
 
 
@@ -554,6 +556,11 @@ def add_quotient(param: Any, a: Any, b: Any, factor: Any) -> None:
 def real_view(x: Any) -> Any:
     """A complex tensor as pairs of real numbers; others as they are."""
     return tensor.view_as_real(x) if x.is_complex() else x
+
+
+def is_sparse(x: Any) -> bool:
+    """Whether a tensor holds some of its entries alone; no tensor does where the provider has no such ones."""
+    return bool(getattr(x, "is_sparse", False))
 
 
 _NUMBERS = (float, int)

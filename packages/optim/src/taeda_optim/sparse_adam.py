@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from taeda_optim.adam import check_adam
-from taeda_optim.optimizer import Optimizer, ParamsT
+from taeda_optim.optimizer import Optimizer, ParamsT, is_sparse
 
 
 class SparseAdam(Optimizer):
@@ -34,7 +34,7 @@ class SparseAdam(Optimizer):
     def _check_new(self, params: list[Any], names: list[str] | None) -> None:
         super()._check_new(params, names)
         for kind in ("sparse", "complex"):
-            at = [i for i, p in enumerate(params) if (_is_sparse(p) if kind == "sparse" else p.is_complex())]
+            at = [i for i, p in enumerate(params) if (is_sparse(p) if kind == "sparse" else p.is_complex())]
             if at:
                 raise ValueError(f"SparseAdam requires dense, real parameters, found {kind} ones at {at}")
 
@@ -43,7 +43,7 @@ class SparseAdam(Optimizer):
 
     def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
         for grad in grads:
-            if not _is_sparse(grad):
+            if not is_sparse(grad):
                 raise RuntimeError(
                     "SparseAdam does not support dense gradients, please consider Adam instead "
                     f"(gradient of shape {tuple(grad.shape)})"
@@ -66,7 +66,3 @@ class SparseAdam(Optimizer):
         state["exp_avg_sq"][places] = square
         size = float(group["lr"]) * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
         param[places] = param[places].addcdiv_(average, square.sqrt().add_(group["eps"]), value=-size)
-
-
-def _is_sparse(x: Any) -> bool:
-    return bool(getattr(x, "is_sparse", False))
