@@ -184,7 +184,7 @@ def test_compilers_of_forward_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", taeda)
     for name in [n for n in sys.modules if n.partition(".")[0] == "functorch"]:
         monkeypatch.delitem(sys.modules, name)
-    from functorch.compile import aot_function, aot_module, make_boxed_func, nop
+    from functorch.compile import aot_function, aot_module, compiled_function, make_boxed_func, nop
 
     from taeda._dynamo.backends.common import aot_autograd
 
@@ -198,7 +198,7 @@ def test_compilers_of_forward_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     taeda.compile(lambda v: v.sin().sum(), backend=aot_autograd(fw_compiler=forward))(x).backward()
     np.testing.assert_allclose(x.grad.numpy(), np.cos(np.ones(2)), rtol=1e-6)
     assert found == [["sin", "sum"]]
-    assert aot_function(lambda v: v * 2, nop)(taeda.ones(1)).item() == 2
+    assert aot_function(lambda v: v * 2, nop)(taeda.ones(1)).item() == 2 and compiled_function is aot_function
     layer = nn.Linear(2, 1)
     assert taeda.equal(aot_module(layer, nop)(x), layer(x))
     for name in [n for n in sys.modules if n.partition(".")[0] == "functorch"]:

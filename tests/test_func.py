@@ -232,6 +232,47 @@ class _twice:
         self.made.remove()
 
 
+def test_own_operators_of_lists():
+    @taeda.library.custom_op("mapped::cut", mutates_args=())
+    def cut(x: taeda.Tensor, parts: int) -> tuple[list[taeda.Tensor], int]:
+        return [taeda.tensor(part) for part in np.array_split(x.numpy(), parts)], parts
+
+    @taeda.library.custom_op("mapped::joined", mutates_args=())
+    def joined(xs: list[taeda.Tensor], dim: int) -> taeda.Tensor:
+        return taeda.tensor(np.concatenate([x.numpy() for x in xs], dim))
+
+    try:
+        rows = doubles(3, 5)
+        (first, second), count = vmap(lambda row: cut(row, 2), out_dims=([0, 1], None))(rows)
+        same(first, rows[:, :3])
+        same(second, rows[:, 3:].t())
+        assert count == 2
+        seen = []
+
+        @taeda.library.register_vmap("mapped::cut")
+        def rule(info, dims, x, parts):
+            seen.append((info.batch_size, dims))
+            columns, _ = cut(x.movedim(dims[0], -1).contiguous(), parts)
+            return (columns, parts), ([-1] * parts, None)
+
+        (first, second), _ = vmap(lambda row: cut(row, 2), out_dims=([0, 0], None))(rows)
+        same(second, rows[:, 3:])
+        nested = vmap(vmap(lambda row: cut(row, 2)[0][0]))(rows.expand(2, 3, 5).contiguous())
+        same(nested, rows[:, :3].expand(2, 3, 3))
+        assert seen[0] == (3, (0, None)) and len(seen) > 1
+
+        @joined.register_vmap
+        def together(info, dims, xs, dim):
+            assert dims == ([0, None], None)
+            return joined([xs[0], xs[1].expand(info.batch_size, *xs[1].shape)], dim + 1), 0
+
+        found = vmap(lambda row: joined([row, doubles(2)], 0))(rows)
+        same(found, taeda.cat([rows, doubles(2).expand(3, 2)], 1))
+    finally:
+        cut.remove()
+        joined.remove()
+
+
 def test_ensembles_of_modules():
     nets = [taeda.nn.Linear(3, 2).to(taeda.float64) for _ in range(3)]
     params, buffers = stack_module_state(nets)

@@ -621,8 +621,6 @@ def test_lists_of_operators_are_checked():
             wrong(taeda.ones(1, device="meta"), True)
         with pytest.raises(RuntimeError, match="expected a list of tensors as result"):
             wrong(taeda.ones(1, device="meta"), False)
-        with pytest.raises(NotImplementedError, match="no rules for vmap"):
-            wrong.register_vmap(lambda *_: None)
     finally:
         wrong.remove()
 
@@ -708,3 +706,74 @@ def test_a_function_takes_the_place_of_another_where_it_says_so():
             "overridden::add_some", lambda x: x.new_empty(3), lib=lib, _stacklevel=2, allow_override=True
         )
         assert call(taeda.ones(1, device="meta")).shape == (3,)
+
+
+def test_overloads_of_operators_of_ones_own():
+    with library._scoped_library("own_overloads", "FRAGMENT") as home:
+        home.define("scale.Number(Tensor x, float by) -> Tensor", tags=["said"])
+        home.define("scale.Both(Tensor x, Tensor by) -> Tensor")
+        home.impl("scale.Number", lambda x, by: x * by, "CPU")
+        home.impl("scale.Both", lambda x, by: x * by + 1, "CPU")
+        library.register_fake("own_overloads::scale.Both", lambda x, by: taeda.empty_like(x))
+        scale, x = taeda.ops.own_overloads.scale, taeda.tensor([1.0, 2.0])
+        assert scale.overloads() == ["Number", "Both"] and scale.__name__ == "scale"
+        assert scale(x, 3.0).tolist() == [3, 6] and scale(x, x).tolist() == [2, 5]
+        assert scale.Both(x, x).tolist() == [2, 5] and scale.Number.name() == "own_overloads::scale.Number"
+        assert scale.Both(x.to("meta"), x.to("meta")).shape == (2,)
+        assert scale.Number.tags == ["said"] and scale.Both.tags == []
+        with pytest.raises(
+            TypeError, match=r"own_overloads::scale: no overload takes these arguments: .*'by'"
+        ):
+            scale(x, "much")
+        with pytest.raises(AttributeError, match="Other"):
+            scale.Other  # noqa: B018
+        home.define("scale(Tensor x, float by, int times) -> Tensor")
+        home.impl("scale", lambda x, by, times: x * by * times, "CPU")
+        assert scale(x, 2.0, 2).tolist() == [4, 8] and scale.default(x, 1.0, 2).tolist() == [2, 4]
+        assert pickle.loads(pickle.dumps(scale)) is scale
+    assert not hasattr(taeda.ops.own_overloads, "scale")
+
+
+def test_what_definitions_say_besides(name):
+    from taeda_tensor_core.library._tags import _used
+
+    @library.custom_op(name, mutates_args=(), tags="fast")
+    def same(x: Tensor) -> Tensor:
+        return x.clone()
+
+    assert same._opoverload.tags == [_used[0].pt2_compliant_tag, "fast"]
+    with pytest.raises(ValueError, match=r"'mutates_args'.*\[\].*writes into \['x'\]"):
+        library.custom_op(f"{name}_", lambda x: None, mutates_args=(), schema="(Tensor(a!) x) -> ()")
+    with pytest.raises(ValueError, match="expected a schema like"):
+        library.define(f"{name}b", "b(Tensor x) -> Tensor")
+    with library._scoped_library("custom_tests", "FRAGMENT") as home:
+
+        @library.define(home, "thrice_here(Tensor x) -> Tensor")
+        def thrice(x):
+            return x * 3
+
+        assert taeda.ops.custom_tests.thrice_here(taeda.ones(1)).item() == 3
+
+
+def test_checks_of_lists_and_of_sizes_that_depend_on_values(name):
+    @library.custom_op(name, mutates_args=())
+    def places(x: Tensor) -> Tensor:
+        return taeda.tensor(np.stack(np.nonzero(x.numpy()), 1))
+
+    @places.register_fake
+    def _(x):
+        return taeda.empty(library.get_ctx().new_dynamic_size(), x.dim(), dtype=taeda.int64, device="meta")
+
+    x = taeda.tensor([[1.0, 0.0], [2.0, 3.0]])
+    assert set(library.opcheck(places, (x,)).values()) == {"SUCCESS"}
+
+    @library.custom_op(f"{name}l", mutates_args=())
+    def halves(x: Tensor) -> list[Tensor]:
+        return [taeda.tensor(part) for part in np.array_split(x.numpy(), 2)]
+
+    halves.register_fake(lambda x: [taeda.empty_like(x[:1]), taeda.empty_like(x[1:])])
+    assert set(library.opcheck(halves, (x,)).values()) == {"SUCCESS"}
+    halves._functions["meta"] = lambda x: [taeda.empty_like(x), taeda.empty_like(x[1:])]
+    with pytest.raises(library.OpCheckError, match=r"result 0 of the fake function has shape \(2, 2\)"):
+        library.opcheck(halves, (x,))
+    halves.remove()

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
-    "aot_autograd", "aot_function", "aot_module", "aot_module_simplified", "default_decompositions",
+    "aot_autograd", "aot_function", "aot_module", "aot_module_simplified", "compiled_function", "compiled_module",
+    "default_decompositions",
     "default_partition", "get_aot_compilation_context", "get_aot_graph_name", "get_graph_being_compiled",
     "make_boxed_compiler", "make_boxed_func", "memory_efficient_fusion", "min_cut_rematerialization_partition", "nop",
     "print_compile", "ts_compile",
@@ -134,6 +135,9 @@ class _Compiled(nn.Module):
 def aot_module(mod: nn.Module, *args: Any, **kwargs: Any) -> nn.Module:
     """A module that runs what a compiler makes of the graph of `mod`, which is its member `orig_module`."""
     return _Compiled(mod, aot_function(mod, *args, **kwargs))
+
+
+compiled_function, compiled_module = aot_function, aot_module
 
 
 def aot_module_simplified(

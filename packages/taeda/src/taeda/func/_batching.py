@@ -84,11 +84,12 @@ def _own_rule(name: str) -> Rule | None:
     function = None if made is None else made.batching_rule
     if function is None:
         return None
+    from taeda.func import _own_results
 
     def own(level: Batching, op: Any, *args: Any, **kwargs: Any) -> Any:
         given = (*args, *kwargs.values())
         wholes = tuple(changed(list(given), lambda t: t if level.whole(t) is None else level.whole(t)))
-        dims = tuple(0 if isinstance(v, Tensor) and level.whole(v) is not None else None for v in given)
+        dims = tuple(_own_results.places(level, value) for value in given)
         results, places = function(wholes, dims)
         single = isinstance(results, Tensor)
         rows = [

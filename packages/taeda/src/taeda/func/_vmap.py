@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from taeda.func import _own_results
 from taeda.func._levels import Batching, levels
 from taeda.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_map, tree_unflatten
 from taeda_registry.slots import tensor
 
 Tensor = tensor.Tensor
+tensor.library.use_batches(_own_results.call)
 _RANDOMNESS = ("error", "different", "same")
 
 

@@ -18,6 +18,7 @@ from taeda_tensor_core.library._autograd import attach_state, attached_state, in
 from taeda_tensor_core.library._backend import CAPABILITIES, Backend
 from taeda_tensor_core.library._checks import OpCheckError, opcheck
 from taeda_tensor_core.library._custom import (
+    BatchInfo,
     CustomOpDef,
     custom_op,
     define,
@@ -35,6 +36,8 @@ from taeda_tensor_core.library._custom import (
     triton_op,
     wrap_triton,
 )
+from taeda_tensor_core.library._custom import _scoped_library as _scoped_library
+from taeda_tensor_core.library._custom_results import use_batches
 from taeda_tensor_core.library._dtypes import NumberFormat, define_dtype
 from taeda_tensor_core.library._layers import POSITIONS, Layer, below
 from taeda_tensor_core.library._levels import Level
@@ -49,6 +52,7 @@ __all__ = [
     "POSITIONS",
     "Argument",
     "Backend",
+    "BatchInfo",
     "CustomOpDef",
     "Kernel",
     "Layer",
@@ -89,6 +93,7 @@ __all__ = [
     "register_vmap",
     "traces",
     "triton_op",
+    "use_batches",
     "use_tags",
     "wrap_triton",
 ]

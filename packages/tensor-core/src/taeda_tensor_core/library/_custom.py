@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,9 +10,11 @@ from typing import Any, NoReturn
 
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
+from taeda_tensor_core.library._dynamic import FakeContext, context
 from taeda_tensor_core.library._operators import Library, NewOperator, awaited, defined
 from taeda_tensor_core.library._schemas import infer_schema, split_name, translated
 from taeda_tensor_core.library._table import Operator, Overload, op
+from taeda_tensor_core.library._tags import mark_function
 
 _libraries: dict[str, Library] = {}
 #: What `custom_op` has made: a program that is read twice makes it anew.
@@ -154,14 +157,21 @@ def _no_derivative(name: str) -> Callable:
 class BatchInfo:
     """What a rule for vmap is told of the batch."""
 
-    def __init__(self, batch_size: int) -> None:
+    def __init__(self, batch_size: int, randomness: str = "error") -> None:
         self.batch_size = batch_size
-        self.randomness = "error"
+        self.randomness = randomness
+
+
+def _batch_sizes(value: Any, dims: Any) -> list[int]:
+    """The sizes of the batches, of which all are the same."""
+    if isinstance(dims, list | tuple):
+        return [size for each, dim in zip(value, dims, strict=True) for size in _batch_sizes(each, dim)]
+    return [] if dims is None else [value.shape[dims]]
 
 
 def _as_batching(operator: Operator, function: Callable) -> Callable:
     def batching(arguments: tuple, dims: tuple) -> tuple:
-        sizes = [a.shape[d] for a, d in zip(arguments, dims, strict=True) if d is not None]
+        sizes = _batch_sizes(arguments, dims)
         args, kwargs = _spread(operator, arguments)
         made, places = function(BatchInfo(sizes[0]), dims, *args, **kwargs)
         return made, list(places) if isinstance(places, tuple | list) else [places]
@@ -301,10 +311,10 @@ def custom_op(
         mutates_args: Names of the arguments that the function writes into; `()` for none.
         device_types: Devices the function is for; None for all.
         schema: "(Tensor x, int n) -> Tensor"; read from the type hints when it is None.
-        tags: Not used.
+        tags: What `Overload.tags` tells of the operator besides.
 
     Raises:
-        ValueError: The schema or a type hint cannot be read.
+        ValueError: The schema or a type hint cannot be read, or `mutates_args` says other than the schema.
         RuntimeError: The name is taken, not by an operator made in this way, which is replaced; both owners are named.
 
     Example:
@@ -320,6 +330,8 @@ def custom_op(
         from taeda_tensor_core.library import _custom_results
 
         text = infer_schema(function, mutates_args=mutates_args) if schema is None else schema
+        if schema is not None and mutates_args != "unknown":
+            _check_written(f"{space}::{short}", schema, set(mutates_args))
         earlier = _from_functions.pop(f"{space}::{short}", None)
         if earlier is not None:
             earlier.remove()
@@ -328,12 +340,26 @@ def custom_op(
             _from_functions[f"{space}::{short}"] = listed
             listed.register_kernel(device_types, function)
             return listed
-        made = CustomOpDef(_library(space).define(f"{space}::{short}{translated(text)}"), function)
+        text = f"{space}::{short}{translated(text)}"
+        made = CustomOpDef(_library(space).define(text, tags=() if tags is None else tags), function)
+        mark_function(f"{space}::{short}")
         _from_functions[f"{space}::{short}"] = made
         made.register_kernel(device_types, function)
         return made
 
     return make if fn is None else make(fn)
+
+
+_WRITTEN = re.compile(r"Tensor(?:\(\w+)?!\)?\??(?:\[\d*\])?\??\s+(\w+)")
+
+
+def _check_written(name: str, schema: str, mutates_args: set[str]) -> None:
+    found = set(_WRITTEN.findall(schema.partition("->")[0]))
+    if found != mutates_args:
+        raise ValueError(
+            f"custom_op: argument 'mutates_args' of {name} is {sorted(mutates_args)}, but by its schema it writes into "
+            f"{sorted(found)}: {schema}"
+        )
 
 
 def _made(operator: Any, function: str) -> NewOperator:
@@ -482,19 +508,39 @@ def register_autograd(
 
 def register_vmap(op: Any, func: Callable | None = None, /, *, lib: Library | None = None) -> Any:
     """Give an operator's rule for vmap: `func(info, in_dims, *args)` returns (results, their batch dimensions)."""
+    if (listed := _of_results(op)) is not None:
+        return listed.register_vmap(func)
     made = _made(op, "register_vmap")
     return _decorated(lambda function: made.batching(_as_batching(made.op, function)), func)
 
 
-def define(qualname: Any, schema: str, *, lib: Library | None = None, tags: Any = ()) -> NewOperator:
+def define(qualname: Any, schema: str, *, lib: Library | None = None, tags: Any = ()) -> Any:
     """Define the operator "package::name" with a schema "(Tensor x) -> Tensor".
 
-    Also `define(library, "name(...) -> ...")`.
+    `define(library, "name(...) -> ...")` is a decorator of the function that the operator is made of.
+
+    Raises:
+        ValueError: The name has no package, or the schema does not begin with the arguments.
     """
     if isinstance(qualname, Library):
-        return qualname.define(schema)
+        home = qualname
+
+        def take(function: Callable) -> None:
+            home.define(schema, tags=tags)
+            home.impl(schema.partition("(")[0].strip(), function)
+
+        return _decorated(take, None)
     space, name = split_name(qualname, "define")
-    return (lib or _library(space)).define(f"{space}::{name}{schema.strip()}")
+    if not schema.lstrip().startswith("("):
+        raise ValueError(f"define: expected a schema like '(Tensor x) -> Tensor', found {schema!r}")
+    return (lib or _library(space)).define(f"{space}::{name}{schema.strip()}", tags=tags)
+
+
+@contextmanager
+def _scoped_library(*args: Any, **kwargs: Any) -> Iterator[Library]:
+    """A library for a block, at whose end all that it registered is taken away."""
+    with Library(*args, **kwargs) as library:
+        yield library
 
 
 def impl(
@@ -518,15 +564,20 @@ def impl(
     return _decorated(take, func)
 
 
-def get_ctx() -> NoReturn:
-    """Refuses: sizes that depend on data have no counterpart here.
+def get_ctx() -> FakeContext:
+    """In a function for tensors without elements: what gives sizes that depend on values, `new_dynamic_size()`.
+
+    `opcheck` asks for it; elsewhere tensors without elements have sizes that are numbers.
 
     Raises:
-        NotImplementedError: Always.
+        NotImplementedError: The function was not called by `opcheck`.
     """
-    raise NotImplementedError(
-        "get_ctx: results whose size depends on data cannot be told from tensors without elements"
-    )
+    found = context()
+    if found is None:
+        raise NotImplementedError(
+            "get_ctx: results whose size depends on data cannot be told from tensors without elements"
+        )
+    return found
 
 
 def triton_op(

@@ -18,12 +18,19 @@ from taeda_tensor_core._C import Tensor
 from taeda_tensor_core.library import _custom
 from taeda_tensor_core.library._operators import NewOperator, publish, unpublish
 from taeda_tensor_core.library._schemas import translated
-from taeda_tensor_core.library._table import Plain
+from taeda_tensor_core.library._table import Argument, Plain
 
 _OTHERS = {"Tensor[]", "Tensor?[]", "int", "SymInt", "float", "bool", "Scalar"}
 _ARGUMENT = re.compile(r"Tensor\((\w+)!\).*->\s*Tensor\(\1!\)\s*$", re.DOTALL)
 #: By "package::operator".
 _known: dict[str, ResultsOpDef] = {}
+#: What calls such an operator for batches.
+_of_batches: list[Callable[[Any, tuple, dict[str, Any]], Any]] = []
+
+
+def use_batches(function: Callable[[Any, tuple, dict[str, Any]], Any]) -> None:
+    """Let calls of batches go to `function(operator, args, kwargs)`, which gives NotImplemented for others."""
+    _of_batches.append(function)
 
 
 def _kinds(schema: str) -> list[str]:
@@ -126,12 +133,34 @@ class ResultsOpDef:
         self._functions: dict[str | None, Callable] = {}
         self._of_others: Callable | None = None
         self._gradient: tuple[Callable, Callable | None] | None = None
+        self.batching_rule: Callable | None = None
         self._of_form: dict[Any, NewOperator] = {}
         self._made: list[Tensor] = []  # on their way through the table's operator
         self.__name__, self.__doc__ = name.partition("::")[2], function.__doc__
         self._opoverload = Named(name, self)
         publish(name, self._opoverload)
         _known[name] = self
+
+    @property
+    def name(self) -> str:
+        """ "package::operator" """
+        return self._qualname
+
+    @property
+    def schema(self) -> str:
+        """Arguments, defaults and results as text."""
+        return f"{self._qualname}{self._schema}"
+
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        """Arguments in calling order."""
+        some = next(iter(self._of_form.values()), None) or self._operator(_TENSOR, 1)
+        return some.op.arguments
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """The types of its results."""
+        return tuple(self._kinds)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if self._of_others is not None:
@@ -141,6 +170,9 @@ class ResultsOpDef:
             raise NotImplementedError(f"{self._qualname}: no function has been registered")
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
+        for of_batches in _of_batches:
+            if (batched := of_batches(self, bound.args, bound.kwargs)) is not NotImplemented:
+                return batched
         tensors = _custom._tensors([*bound.args, *bound.kwargs.values()])
         function = self._function_for(tensors[0].device.type if tensors else "cpu")
         if gives_argument(self._schema):
@@ -253,14 +285,13 @@ class ResultsOpDef:
             made.derivative(self._derivative(made, form))
 
     def register_vmap(self, func: Callable | None = None, /) -> Callable:
-        """Refused: a batch is read one by one.
+        """Give the rule for vmap: `func(info, in_dims, *args)` returns (results, their batch dimensions)."""
 
-        Raises:
-            NotImplementedError: Always.
-        """
-        raise NotImplementedError(
-            f"{self._qualname}: operators that give lists or numbers have no rules for vmap"
-        )
+        def take(function: Callable) -> Callable:
+            self.batching_rule = function
+            return function
+
+        return take if func is None else take(func)
 
     def remove(self) -> None:
         """Take the operator away."""

@@ -10,10 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 from taeda_tensor_core import _C
+from taeda_tensor_core.library import _packets
 from taeda_tensor_core.library._aten_names import define, other_name, plain
 from taeda_tensor_core.library._registration import Kernel, Registration, add_kernel, owner_text
 from taeda_tensor_core.library._schemas import translated
 from taeda_tensor_core.library._table import Operator, has, op
+from taeda_tensor_core.library._tags import give_tags
 
 _defined: dict[str, NewOperator] = {}
 
@@ -148,7 +150,7 @@ def publish(name: str, target: Any) -> None:
         space.__getattr__ = functools.partial(_find_compiled, package)
         setattr(_C.ops, package, space)
         sys.modules[space.__name__] = space
-    setattr(space, short, target)
+    _packets.put(space, package, short, target)
 
 
 #: By package: the module that defines its operators when one is asked for.
@@ -232,7 +234,8 @@ def _built_in(package: str) -> types.ModuleType:
 def unpublish(name: str) -> None:
     """Take it away again."""
     package, short = name.split("::", 1)
-    vars(vars(_C.ops)[package]).pop(short, None)
+    if (space := vars(_C.ops).get(package)) is not None:
+        _packets.drop(space, short)
 
 
 # By name: functions of operators that nobody has defined yet, each with its library and key.
@@ -290,7 +293,7 @@ class Library:
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> Any:
         """Define an operator without a composite form: `operator(schema)()`.
 
-        `alias_analysis` and `tags` are not used: the schema says what is written.
+        `alias_analysis` is not used: the schema says what is written. `tags` are what `Overload.tags` tells besides.
         """
         if self.kind == "IMPL":
             raise RuntimeError(
@@ -306,7 +309,9 @@ class Library:
             for owner, *given in _waiting.pop(name, ()):
                 owner.impl(*given)
             return special
-        return self.operator(translated(schema))()
+        made = self.operator(translated(schema))()
+        give_tags(made.name, tags)
+        return made
 
     def impl(
         self,
