@@ -205,6 +205,26 @@ def test_compilers_of_forward_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(sys.modules, name)
 
 
+def test_graphs_are_kept_for_each_layout_and_take_gradients_of_any():
+    from taeda._functorch.aot_autograd import aot_function
+
+    compiled: list[Any] = []
+
+    def keep(gm: Any, inputs: Any) -> Any:
+        compiled.append(gm)
+        return gm
+
+    x = taeda.arange(6.0, requires_grad=True)
+    turned = aot_function(lambda v: v.view(2, 3).t(), keep)(x)
+    (grad,) = taeda.autograd.grad(turned, x, taeda.arange(6.0).reshape(3, 2))
+    assert grad.tolist() == [0, 2, 4, 1, 3, 5]
+    flat = aot_function(lambda v: v.reshape(-1) * 2, keep)
+    rows = taeda.arange(6.0).reshape(2, 3)
+    compiled.clear()
+    assert flat(rows).tolist() == [0, 2, 4, 6, 8, 10] and flat(rows + 1).tolist() == [2, 4, 6, 8, 10, 12]
+    assert flat(taeda.arange(6.0).reshape(3, 2).t()).tolist() == [0, 4, 8, 2, 6, 10] and len(compiled) == 2
+
+
 def test_modes_are_those_of_pytorch():
     assert taeda.compile(lambda x: x, mode="max-autotune")(3) == 3
     with pytest.raises(RuntimeError, match="Unrecognized mode=fast, should be one of: default"):

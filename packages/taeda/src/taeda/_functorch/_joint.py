@@ -83,7 +83,7 @@ class JointFunction:
         examples = [node.meta["val"].detach() for node in saved]
         tangents = [tensor.ones_like(done.outputs[place]).detach() for place in done.wanted]
         backward = _unboxed(self._backward(parts[1], [*examples, *tangents]))
-        run_both = _differentiable(forward, backward, done, len(given))
+        run_both = _differentiable(forward, backward, done, len(given), [t.stride() for t in tangents])
         return lambda inputs: _pytree.tree_unflatten(list(run_both(inputs)), done.spec)
 
     def _recorded(self, leaves: list[Any], spec: Any) -> _Recorded:
@@ -120,7 +120,12 @@ def _kind(leaf: Any) -> Any:
     """What a compiled function is kept for: a tensor's form, or the value itself."""
     if not isinstance(leaf, tensor.Tensor):
         return type(leaf), leaf
-    return tuple(leaf.shape), leaf.dtype, str(leaf.device), leaf.requires_grad
+    return tuple(leaf.shape), _stride(leaf), leaf.dtype, str(leaf.device), leaf.requires_grad
+
+
+def _stride(leaf: Any) -> Any:
+    """Steps in memory, which say what a view can show; None for a tensor without such."""
+    return leaf.stride() if leaf.layout is tensor.strided else None
 
 
 def _unboxed(run: Callable[..., Any]) -> Callable[..., Any]:
@@ -178,9 +183,9 @@ def _copy_of(node: Node, made: dict[Node, Node], graph: Graph) -> Node:
 
 
 def _differentiable(
-    forward: Callable[..., Any], backward: Callable[..., Any], done: _Recorded, count: int
+    forward: Callable[..., Any], backward: Callable[..., Any], done: _Recorded, count: int, strides: list[Any]
 ) -> Callable[[list[Any]], Any]:
-    """Both functions as one of autograd."""
+    """Both functions as one of autograd; the backward graph was recorded with tangents of these strides."""
     results, wanted, tracked = len(done.outputs), done.wanted, done.tracked
 
     class Compiled(autograd.Function):  # type: ignore[misc, name-defined]
@@ -195,8 +200,16 @@ def _differentiable(
 
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:
-            found = iter(backward(*ctx.kept, *(grads[i] for i in wanted)))
+            tangents = (_laid_out(grads[i], stride) for i, stride in zip(wanted, strides, strict=True))
+            found = iter(backward(*ctx.kept, *tangents))
             by_place = {place: next(found) for place in tracked}
             return tuple(by_place.get(place) for place in range(count))
 
     return lambda inputs: Compiled.apply(*inputs)
+
+
+def _laid_out(grad: Any, stride: Any) -> Any:
+    """The gradient with these steps in memory."""
+    if grad.layout is not tensor.strided or grad.stride() == stride:
+        return grad
+    return tensor.empty_strided(grad.shape, stride, dtype=grad.dtype, device=grad.device).copy_(grad)
