@@ -26,9 +26,13 @@ def _zeros(place: Tensor | GradientEdge) -> Tensor:
     raise RuntimeError("grad: materialize_grads=True cannot make zeros for an unused GradientEdge")
 
 
-def _weights(roots: tuple[Any, ...], given: Any) -> tuple[Any, ...]:
+def _weights(name: str, roots: tuple[Any, ...], given: Any) -> tuple[Any, ...]:
     """The weights of the roots; whole numbers are taken in the dtype of a real root."""
     weights = _as_tuple(given)
+    if given is not None and len(weights) < len(roots):
+        raise RuntimeError(
+            f"{name}: found {len(weights)} weights of {len(roots)} roots, expected one for each"
+        )
     for i, (root, weight) in enumerate(zip(roots, weights, strict=False)):
         if not isinstance(weight, Tensor) or weight.is_floating_point() or weight.is_complex():
             continue
@@ -80,13 +84,13 @@ def backward(
         grad_tensors = grad_variables
     keep = create_graph if retain_graph is None else retain_graph
     roots = _as_tuple(tensors)
-    weights = _weights(roots, grad_tensors)
+    weights = _weights("backward", roots, grad_tensors)
     _C.run_backward(roots, weights, bool(keep), bool(create_graph), inputs or (), False, True)
 
 
 def grad(
     outputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
-    inputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
+    inputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge] | dict[str, Tensor],
     grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -94,12 +98,12 @@ def grad(
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Tensor, ...]:
+) -> tuple[Tensor, ...] | dict[str, Tensor]:
     """Gradients of `outputs` with respect to `inputs`, as new tensors; no ``.grad`` changes.
 
     Args:
         outputs: Roots of the computation, or their gradient edges.
-        inputs: Tensors to differentiate by, leaves or not, or their gradient edges.
+        inputs: Tensors to differentiate by, leaves or not, or their gradient edges; or tensors by name.
         grad_outputs: Weights of the outputs, as in :func:`backward`.
         retain_graph: Keep what the graph saved; by default the value of `create_graph`.
         create_graph: Record the computation of the gradients.
@@ -110,7 +114,7 @@ def grad(
         materialize_grads: Give zeros in the place of None; with `create_graph` they can be differentiated.
 
     Returns:
-        One gradient for each input, of the input's shape and dtype.
+        One gradient for each input, of the input's shape and dtype; by the names of the inputs where they have some.
 
     Raises:
         RuntimeError: An input needs no gradient or was not used.
@@ -129,13 +133,14 @@ def grad(
         )
     if materialize_grads and allow_unused is False:
         raise ValueError("grad: materialize_grads=True needs allow_unused=True or None, found False")
-    inputs = _as_tuple(inputs)
+    names = tuple(inputs) if isinstance(inputs, dict) else None
+    inputs = _as_tuple(inputs if names is None else inputs.values())
     if not inputs:
-        raise ValueError("grad: argument 'inputs' is empty, expected at least one tensor")
+        raise RuntimeError("grad: argument 'inputs' is empty, expected at least one tensor")
     keep = bool(create_graph if retain_graph is None else retain_graph)
     unused = bool(allow_unused) or materialize_grads
     outputs = _as_tuple(outputs)
-    weights = _weights(outputs, grad_outputs)
+    weights = _weights("grad", outputs, grad_outputs)
 
     def once(weights: Any, keep: bool) -> tuple[Tensor, ...]:
         return _C.run_backward(outputs, weights, keep, bool(create_graph), inputs, True, unused)
@@ -146,7 +151,7 @@ def grad(
             _zeros(i).requires_grad_(create_graph) if r is None else r
             for r, i in zip(results, inputs, strict=True)
         )
-    return results
+    return results if names is None else dict(zip(names, results, strict=True))
 
 
 def _batched(once: Callable[[Any, bool], tuple], weights: Any, keep: bool) -> tuple[Any, ...]:
