@@ -325,3 +325,37 @@ def test_copies_into_and_out_of_wrappers_are_met():
     other = Held(taeda.zeros(3, dtype=taeda.float64))
     other.copy_(held)
     assert other.inner.tolist() == [0, 1, 2]
+
+
+def test_targets_go_by_name():
+    class Seen(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            if kwargs:
+                calls.append((func.overloadpacket.__name__, len(args), sorted(kwargs)))
+            return func(*args, **(kwargs or {}))
+
+    calls = []
+    x, numbers = taeda.tensor([3.0, 1.0, 2.0]), taeda.empty(3)
+    value, place = taeda.empty(()), taeda.empty((), dtype=taeda.int64)
+    values, places = taeda.empty(3), taeda.empty(3, dtype=taeda.int64)
+    with Seen():
+        taeda.add(x, x, out=numbers)
+        taeda.max(x, 0, out=(value, place))
+        taeda.sort(x, out=(values, places))
+    assert calls == [
+        ("add", 2, ["out"]), ("max", 2, ["max", "max_values"]), ("sort", 1, ["indices", "values"])
+    ]  # fmt: skip
+    assert numbers.tolist() == [6, 2, 4] and (value.item(), place.item()) == (3, 0)
+    assert values.tolist() == [1, 2, 3] and places.tolist() == [1, 2, 0]
+
+
+def test_every_form_with_targets_knows_their_names():
+    from taeda_tensor_core.library._aten_forms import as_aten, written
+
+    forms = [op for op in library.operators() if op.form == "out"]
+    for op in forms:
+        places = [a.name for a in op.arguments if not a.keyword_only]
+        _, args, kwargs = as_aten(op, tuple(places), {})
+        assert kwargs == {name: own for name, own in written(op).items() if own in places}, op.name
+        assert kwargs and set(args) == set(places) - set(written(op).values()), op.name
+    assert len(forms) > 300

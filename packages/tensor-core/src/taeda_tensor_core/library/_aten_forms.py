@@ -280,6 +280,34 @@ def _rules() -> dict[str, Callable[..., Call]]:
 _RULES = _rules()
 
 
+#: What PyTorch calls results that are written to, where it has other names.
+_OUTPUTS = {
+    "max.dim_out": {"max": "out_values", "max_values": "out_indices"},
+    "min.dim_out": {"min": "out_values", "min_indices": "out_indices"},
+}
+
+
+def written(op: Any) -> dict[str, str]:
+    """PyTorch's names of what a form with targets writes to, with those of the operator's arguments.
+
+    Example:
+        >>> written(taeda.library.op("sort.out"))
+        {'values': 'out_values', 'indices': 'out_indices'}
+    """
+    known = _OUTPUTS.get(op.name)
+    return known or {a.name.removeprefix("out_"): a.name for a in op.arguments if a.written}
+
+
+def _targets_by_name(
+    op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What is written to goes by name there; the operator takes it first."""
+    theirs = {own: name for name, own in written(op).items()}
+    named = {theirs[a.name]: value for a, value in zip(op.arguments, args, strict=False) if a.name in theirs}
+    rest = [value for a, value in zip(op.arguments, args, strict=False) if a.name not in theirs]
+    return tuple(rest), {theirs.get(key, key): value for key, value in kwargs.items()} | named
+
+
 def as_aten(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
     """The overload and the arguments of a call of a built-in operator: sizes as lists, numbers as numbers."""
     numbers = {a.name for a in op.arguments if a.type == "Operand"}
@@ -291,6 +319,8 @@ def as_aten(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         import taeda_tensor_core
 
         kwargs["memory_format"] = getattr(taeda_tensor_core, form)
+    if op.form == "out":
+        args, kwargs = _targets_by_name(op, args, kwargs)
     overload = aten_name(op.name)[2]
     rule = _RULES.get(op.name)
     return rule(overload, args, kwargs) if rule else (overload, args, kwargs)

@@ -6,20 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from taeda_tensor_core import _C
-
-#: What PyTorch calls results that are written to, where it has other names.
-_OUTPUTS = {
-    "max.dim_out": {"max": "out_values", "max_values": "out_indices"},
-    "min.dim_out": {"min": "out_values", "min_indices": "out_indices"},
-}
+from taeda_tensor_core.library._aten_forms import written
 
 
 def write(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A form that writes to what it is given by name: the operator takes that first."""
-    outputs = [argument.name for argument in operator.arguments if argument.written]
-    names = {name.removeprefix("out_"): name for name in outputs} | _OUTPUTS.get(operator.name, {})
-    given = {names.get(key, key): value for key, value in kwargs.items()}
-    if not given.keys() & set(outputs):
+    outputs = written(operator)
+    given = {outputs.get(key, key): value for key, value in kwargs.items()}
+    if not given.keys() & set(outputs.values()):
         return _C._call_operator(operator, args, kwargs)
     places = [a.name for a in operator.arguments if not a.written and not a.keyword_only]
     given |= dict(zip(places, args, strict=False))
