@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cpu/arith.h"
+#include "cpu/converted.h"
 #include "cpu/loops/softmax.h"
 #include "infer/dims.h"
 #include "taeda/ops/cast.h"
@@ -60,55 +61,87 @@ void dropout_backward(const Tensor& out, const Tensor& grad, const Tensor& mask,
   run_line(row(Activation::dropout_backward), "native_dropout_backward", d, out, grad, mask, &p);
 }
 
-/// With `dim` last and contiguous in the compute dtype; `self` itself where it is so already.
-Tensor as_rows(const Tensor& t, int64_t dim, DType d) {
+/// With `dim` last and contiguous; `self` itself where it is so already.
+Tensor as_rows(const Tensor& t, int64_t dim) {
   const Tensor moved = dim == t.dim() - 1 ? t : ops::transpose(t, dim, -1);
-  if (moved.contiguous() && moved.dtype() == d) return moved;
-  const Tensor copy = empty(moved.sizes(), d);
+  if (moved.contiguous()) return moved;
+  const Tensor copy = empty(moved.sizes(), t.dtype());
   copy_elements(copy, moved);
   return copy;
 }
 
+/// Some columns of a matrix (n, width) in T, the first element of which is `first`: where they are, or, converted, in
+/// rows of kColumns in `room`.
+template <class T>
+char* column_tile(const Tensor& of, int64_t first, int64_t n, int64_t width, int64_t columns, bool read,
+                  Room<T>& room) {
+  const int64_t item = of.item_bytes();
+  if (of.dtype() == dtype_of<T>) return of.bytes() + first * item;
+  T* const tile = room.get(n * kColumns);
+  for (int64_t i = 0; read && i < n; ++i)
+    convert_row(of.dtype(), of.bytes() + (first + i * width) * item, columns, dtype_of<T>, tile + i * kColumns);
+  return reinterpret_cast<char*>(tile);
+}
+
 /// Along a dimension that is not the last, without transposing; false where the layouts do not allow it.
 bool by_columns(RowCode code, const Tensor& out, const Tensor& in, const Tensor* output, int64_t axis) {
-  const DType d = out.dtype();
-  const auto fits = [d](const Tensor& t) { return t.contiguous() && t.dtype() == d && compute_dtype(d) == d; };
+  const auto fits = [&](const Tensor& t) { return t.contiguous() && t.dtype() == out.dtype(); };
   if (axis >= out.dim() - 1 || !fits(out) || !fits(in) || (output && !fits(*output))) return false;
-  const int64_t n = out.size(axis), columns = product(out.sizes().subspan(size_t(axis) + 1)), item = out.item_bytes();
-  if (columns < 8) return false;
-  const int64_t tiles = (columns + kColumns - 1) / kColumns, outer = out.numel() / (n * columns);
-  const ColumnFn fn = table().column_fns[code][d == DType::Float64];
+  const int64_t n = out.size(axis), width = product(out.sizes().subspan(size_t(axis) + 1)), item = out.item_bytes();
+  if (width < 8) return false;
+  const int64_t tiles = (width + kColumns - 1) / kColumns, outer = out.numel() / (n * width);
+  const auto run = [&]<class T>(T) {
+    const ColumnFn fn = table().column_fns[code][sizeof(T) == 8];
+    const bool converted = out.dtype() != dtype_of<T>;
+    parallel_for(outer * tiles, std::max<int64_t>(1, 8192 / (n * kColumns)), [&](int64_t begin, int64_t end) {
+      Room<T> scratch, to, from, saved;
+      for (int64_t p = begin; p < end; ++p) {
+        const int64_t column = p % tiles * kColumns, first = p / tiles * n * width + column,
+                      columns = std::min(kColumns, width - column);
+        const auto tile = [&](const Tensor& of, bool read, Room<T>& room) {
+          return column_tile<T>(of, first, n, width, columns, read, room);
+        };
+        fn(tile(out, false, to), tile(in, true, from), output ? tile(*output, true, saved) : nullptr, n,
+           converted ? kColumns : width, columns, scratch.get(n * kColumns));
+        for (int64_t i = 0; converted && i < n; ++i)
+          convert_row(dtype_of<T>, to.get(0) + i * kColumns, columns, out.dtype(),
+                      out.bytes() + (first + i * width) * item);
+      }
+    });
+  };
   const Unlocked unlocked(out.numel() > 8192);
-  parallel_for(outer * tiles, std::max<int64_t>(1, 8192 / (n * kColumns)), [&](int64_t begin, int64_t end) {
-    const auto scratch = std::make_unique_for_overwrite<char[]>(size_t(n * kColumns * item));
-    for (int64_t p = begin; p < end; ++p) {
-      const int64_t column = p % tiles * kColumns, at = (p / tiles * n * columns + column) * item;
-      fn(out.bytes() + at, in.bytes() + at, output ? output->bytes() + at : nullptr, n, columns,
-         std::min(kColumns, columns - column), scratch.get());
-    }
-  });
+  if (compute_dtype(out.dtype()) == DType::Float64) run(double());
+  else run(float());
   return true;
 }
 
 void by_rows(RowCode code, const Tensor& out, const Tensor& in, const Tensor* output, int64_t dim) {
   if (out.numel() == 0) return;
-  const DType d = compute_dtype(out.dtype());
   const int64_t axis = out.dim() ? infer::axis_of(dim, out.dim()) : 0;
   const int64_t n = out.dim() ? out.size(axis) : 1, rows = out.numel() / n;
   const bool last = axis == out.dim() - 1 || out.dim() == 0;
-  if (!last && by_columns(code, out, in.dense() ? in : as_rows(in, out.dim() - 1, in.dtype()), output, axis)) return;
-  const Tensor source = out.dim() ? as_rows(in, axis, d) : as_rows(in, -1, d);
-  const Tensor saved = output ? (out.dim() ? as_rows(*output, axis, d) : as_rows(*output, -1, d)) : Tensor();
-  const bool direct = last && out.contiguous() && out.dtype() == d;
-  const Tensor target = direct ? out : empty(source.sizes(), d);
-  const RowFn fn = table().row_fns[code][d == DType::Float64];
+  if (!last && by_columns(code, out, in.dense() ? in : as_rows(in, out.dim() - 1), output, axis)) return;
+  const int64_t along = out.dim() ? axis : -1;
+  const Tensor source = as_rows(in, along), saved = output ? as_rows(*output, along) : Tensor();
+  const bool direct = last && out.contiguous();
+  const Tensor target = direct ? out : empty(source.sizes(), out.dtype());
+  const auto run = [&]<class T>(T) {
+    const RowFn fn = table().row_fns[code][sizeof(T) == 8];
+    const bool converted = out.dtype() != dtype_of<T> || source.dtype() != dtype_of<T>;
+    parallel_for(rows, std::max<int64_t>(1, 8192 / n), [&](int64_t begin, int64_t end) {
+      Reader<T> reader(source), outputs(output ? saved : source);
+      Writer<T> writer(target);
+      in_runs(begin, end, n, converted, [&](int64_t first, int64_t count) {
+        const int64_t at = first * n, all = count * n;
+        fn(writer.at(at, all), reader.at(at, all), output ? outputs.at(at, all) : nullptr, count, n);
+        writer.done();
+      });
+    });
+  };
   {
     const Unlocked unlocked(out.numel() > 8192);
-    const int64_t step = n * item_size(d);
-    parallel_for(rows, std::max<int64_t>(1, 8192 / n), [&](int64_t begin, int64_t end) {
-      fn(target.bytes() + begin * step, source.bytes() + begin * step, output ? saved.bytes() + begin * step : nullptr,
-         end - begin, n);
-    });
+    if (compute_dtype(out.dtype()) == DType::Float64) run(double());
+    else run(float());
   }
   if (!direct) copy_elements(out, last ? target : ops::transpose(target, axis, -1));
 }

@@ -1,7 +1,6 @@
 // LAPACK's routines on raw memory, by element type. Matrices are stored by columns; sizes fit LAPACK's 32-bit integers.
 #pragma once
-#include <vector>
-
+#include "cpu/room.h"
 #include "taeda/dtype.h"
 
 namespace taeda::lapack {
@@ -18,18 +17,8 @@ template <class T> inline constexpr bool is_complex = !std::is_same_v<T, Real<T>
 /// NotImplementedError in a build without LAPACK, which has the factors of lapack_plain.h alone.
 void expect_routines(const char* op);
 
+using cpu::Room;
 /// Memory for routines, kept from one matrix to the next.
-template <class T>
-class Room {
- public:
-  T* get(int64_t count) {
-    if (int64_t(memory_.size()) < count) memory_.resize(size_t(count));
-    return memory_.data();
-  }
-
- private:
-  std::vector<T> memory_;
-};
 template <class T>
 struct Rooms {
   Room<T> work, more;

@@ -3,8 +3,10 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <vector>
 
+#include "cpu/converted.h"
 #include "cpu/loops/layers.h"
 #include "cpu/prepare.h"
 #include "infer/dtypes.h"
@@ -14,7 +16,9 @@
 namespace taeda {
 namespace {
 
+using cpu::Reader;
 using cpu::row_major;
+using cpu::Writer;
 using infer::statistics_dtype;
 using loops::layers;
 
@@ -33,28 +37,24 @@ const T* data_or_null(const Tensor& t) {
 // Note [Two layouts of channels]
 // With channels innermost (channels-last, (N, C), or any dense order with stride(1) == 1) the tensor is `rows` rows of
 // C numbers. Row-major (N, C, ...) is N * C planes of one channel each. Anything else is copied into the latter.
+//
+// Halves stay halves in memory; each piece is converted where it is computed with.
 struct Channels {
   Tensor x;
-  bool innermost;
+  bool innermost, converted;
   int64_t n, c, inner;  // inner: pixels of one plane
-  Channels(const Tensor& input, DType dtype) : n(input.size(0)), c(input.size(1)) {
-    innermost = channels_innermost(input);
-    x = innermost ? as_dtype(input, dtype) : row_major(input, dtype);
+  Channels(const Tensor& input, DType dtype)
+      : innermost(channels_innermost(input)), converted(input.dtype() != dtype), n(input.size(0)), c(input.size(1)) {
+    x = innermost ? input : row_major(input);
     inner = n > 0 && c > 0 ? input.numel() / (n * c) : 0;
   }
   static bool channels_innermost(const Tensor& t) {
     return t.dense() && t.stride(1) == 1 && (!t.contiguous() || t.numel() == t.size(0) * t.size(1));
   }
-  static Tensor as_dtype(const Tensor& t, DType dtype) {
-    if (t.dtype() == dtype) return t;
-    Tensor copy = empty_strided(t.sizes(), t.strides(), dtype);
-    ops::copy_(copy, t);
-    return copy;
-  }
-  /// `t` in the same order of bytes as x.
+  /// `t` with its elements in the same order as those of x.
   Tensor like(const Tensor& t) const {
-    if (t.dtype() == x.dtype() && same_order(t)) return t;
-    Tensor copy = empty_strided(x.sizes(), x.strides(), x.dtype());
+    if (same_order(t)) return t;
+    Tensor copy = empty_like_x(t.dtype());
     ops::copy_(copy, t);
     return copy;
   }
@@ -63,9 +63,8 @@ struct Channels {
       if (x.size(d) != 1 && t.stride(d) != x.stride(d)) return false;
     return true;
   }
-  Tensor place(const Tensor& out) const {
-    return out.dtype() == x.dtype() && same_order(out) ? out : empty_strided(x.sizes(), x.strides(), x.dtype());
-  }
+  Tensor empty_like_x(DType dtype) const { return empty_strided(x.sizes(), x.strides(), dtype); }
+  Tensor place(const Tensor& out) const { return same_order(out) ? out : empty_like_x(out.dtype()); }
   int64_t rows() const { return n * inner; }
   int64_t numel() const { return n * c * inner; }
 };
@@ -75,7 +74,9 @@ int64_t rows_per_piece(int64_t rows, int64_t c) {
   return std::max({int64_t(32), 32768 / std::max<int64_t>(c, 1), (rows + 63) / 64});
 }
 
-/// Two sums for each channel over everything: total[0..c) and total[c..2c), by fixed pieces added in order.
+/// Two sums for each channel over everything: total[0..c) and total[c..2c), by fixed pieces added in order:
+/// row_sums(offset, rows, sums) gives those of some rows, plane_sums(offset, count, channel, sums) those of one
+/// channel.
 template <class RowSums, class PlaneSums>
 std::vector<double> reduce_channels(const Channels& in, const RowSums& row_sums, const PlaneSums& plane_sums) {
   const int64_t c = in.c;
@@ -84,8 +85,14 @@ std::vector<double> reduce_channels(const Channels& in, const RowSums& row_sums,
     const int64_t grain = rows_per_piece(in.rows(), c), pieces = (in.rows() + grain - 1) / grain;
     std::vector<double> parts(size_t(pieces * 2 * c));
     parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t p = begin; p < end; ++p)
-        row_sums(p * grain * c, std::min(in.rows(), (p + 1) * grain) - p * grain, parts.data() + p * 2 * c);
+      std::vector<double> sums(size_t(2 * c));
+      for (int64_t p = begin; p < end; ++p) {
+        double* const part = parts.data() + p * 2 * c;
+        cpu::in_runs(p * grain, std::min(in.rows(), (p + 1) * grain), c, in.converted, [&](int64_t i, int64_t rows) {
+          row_sums(i * c, rows, sums.data());
+          for (int64_t j = 0; j < 2 * c; ++j) part[j] += sums[size_t(j)];
+        });
+      }
     });
     for (int64_t p = 0; p < pieces; ++p)
       for (int64_t j = 0; j < 2 * c; ++j) total[size_t(j)] += parts[size_t(p * 2 * c + j)];
@@ -93,27 +100,31 @@ std::vector<double> reduce_channels(const Channels& in, const RowSums& row_sums,
     parallel_for(c, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, in.n * in.inner)),
                  [&](int64_t begin, int64_t end) {
                    for (int64_t j = begin; j < end; ++j)
-                     for (int64_t i = 0; i < in.n; ++i) {
-                       double sums[2];
-                       plane_sums((i * c + j) * in.inner, j, sums);
-                       total[size_t(j)] += sums[0];
-                       total[size_t(c + j)] += sums[1];
-                     }
+                     for (int64_t i = 0; i < in.n; ++i)
+                       cpu::in_runs(0, in.inner, 1, in.converted, [&](int64_t k, int64_t count) {
+                         double sums[2];
+                         plane_sums((i * c + j) * in.inner + k, count, j, sums);
+                         total[size_t(j)] += sums[0];
+                         total[size_t(c + j)] += sums[1];
+                       });
                  });
   }
   return total;
 }
 
-/// Runs over all elements: rows(offset, count) or plane(offset, channel).
+/// Runs over all elements: rows(offset, count) or plane(offset, count, channel).
 template <class Rows, class Plane>
 void map_channels(const Channels& in, const Rows& rows, const Plane& plane) {
   if (in.innermost) {
-    parallel_for(in.rows(), std::max<int64_t>(1, 32768 / std::max<int64_t>(in.c, 1)),
-                 [&](int64_t begin, int64_t end) { rows(begin * in.c, end - begin); });
+    parallel_for(in.rows(), std::max<int64_t>(1, 32768 / std::max<int64_t>(in.c, 1)), [&](int64_t begin, int64_t end) {
+      cpu::in_runs(begin, end, in.c, in.converted, [&](int64_t i, int64_t count) { rows(i * in.c, count); });
+    });
   } else {
     parallel_for(in.n * in.c, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, in.inner)),
                  [&](int64_t begin, int64_t end) {
-                   for (int64_t p = begin; p < end; ++p) plane(p * in.inner, p % in.c);
+                   for (int64_t p = begin; p < end; ++p)
+                     cpu::in_runs(0, in.inner, 1, in.converted,
+                                  [&](int64_t k, int64_t count) { plane(p * in.inner + k, count, p % in.c); });
                  });
   }
 }
@@ -121,20 +132,26 @@ void map_channels(const Channels& in, const Rows& rows, const Plane& plane) {
 /// Mean and biased variance of each channel, around the mean of its first few values so that little cancels.
 template <class T>
 void batch_moments(const Channels& in, std::vector<double>& mean, std::vector<double>& variance) {
-  const T* const x = in.x.data<T>();
   const int64_t c = in.c, count = in.rows();
   std::vector<T> shift(static_cast<size_t>(c));
   const int64_t probe = std::min<int64_t>(in.innermost ? count : in.inner, 8);
-  for (int64_t j = 0; j < c; ++j) {
+  Reader<T> first(in.x);
+  const T* const rows_probed = in.innermost && probe ? first.at(0, probe * c) : nullptr;
+  for (int64_t j = 0; j < c && probe; ++j) {
+    const T* const x = rows_probed ? rows_probed + j : first.at(j * in.inner, probe);
     T sum(0);
-    for (int64_t i = 0; i < probe; ++i) sum += in.innermost ? x[i * c + j] : x[j * in.inner + i];
-    shift[size_t(j)] = probe ? sum / T(probe) : T(0);
+    for (int64_t i = 0; i < probe; ++i) sum += rows_probed ? x[i * c] : x[i];
+    shift[size_t(j)] = sum / T(probe);
   }
   const auto sums = reduce_channels(
       in,
-      [&](int64_t at, int64_t rows, double* out) { layers<T>().channel_moments(x + at, shift.data(), rows, c, out); },
-      [&](int64_t at, int64_t j, double* out) {
-        layers<T>().plane_moments(x + at, double(shift[size_t(j)]), in.inner, out);
+      [&](int64_t at, int64_t rows, double* out) {
+        Reader<T> x(in.x);
+        layers<T>().channel_moments(x.at(at, rows * c), shift.data(), rows, c, out);
+      },
+      [&](int64_t at, int64_t n, int64_t j, double* out) {
+        Reader<T> x(in.x);
+        layers<T>().plane_moments(x.at(at, n), double(shift[size_t(j)]), n, out);
       });
   for (int64_t j = 0; j < c; ++j) {
     const double offset = sums[size_t(j)] / double(count);
@@ -187,16 +204,21 @@ void batch_norm_typed(const Tensor& result, const Tensor& save_mean, const Tenso
   }
   {
     const Unlocked unlocked(in.numel() > 32768);
-    const T* const x = in.x.data<T>();
-    T* const y = to.data<T>();
     map_channels(
         in,
         [&](int64_t at, int64_t rows) {
-          layers<T>().channel_affine(x + at, center.data(), scale.data(), offset.data(), rows, in.c, y + at);
+          Reader<T> x(in.x);
+          Writer<T> y(to);
+          layers<T>().channel_affine(x.at(at, rows * in.c), center.data(), scale.data(), offset.data(), rows, in.c,
+                                     y.at(at, rows * in.c));
+          y.done();
         },
-        [&](int64_t at, int64_t j) {
-          layers<T>().plane_affine(x + at, double(center[size_t(j)]), double(scale[size_t(j)]),
-                                   double(offset[size_t(j)]), in.inner, y + at);
+        [&](int64_t at, int64_t n, int64_t j) {
+          Reader<T> x(in.x);
+          Writer<T> y(to);
+          layers<T>().plane_affine(x.at(at, n), double(center[size_t(j)]), double(scale[size_t(j)]),
+                                   double(offset[size_t(j)]), n, y.at(at, n));
+          y.done();
         });
   }
   if (!to.same(result)) ops::copy_(result, to);
@@ -230,16 +252,17 @@ void batch_norm_backward_typed(const Channels& in, const Tensor& grad, const Ten
                                const Tensor& invstd, bool training, const Tensor& grad_input, const Tensor& grad_weight,
                                const Tensor& grad_bias) {
   const size_t c = size_t(in.c);
-  const T *const g = grad.data<T>(), *const x = in.x.data<T>();
   const T* const means = mean.data<T>();
   const Unlocked unlocked(in.numel() > 32768);
   const auto sums = reduce_channels(
       in,
       [&](int64_t at, int64_t rows, double* out) {
-        layers<T>().channel_products(g + at, x + at, means, rows, in.c, out);
+        Reader<T> g(grad), x(in.x);
+        layers<T>().channel_products(g.at(at, rows * in.c), x.at(at, rows * in.c), means, rows, in.c, out);
       },
-      [&](int64_t at, int64_t j, double* out) {
-        layers<T>().plane_products(g + at, x + at, double(means[j]), in.inner, out);
+      [&](int64_t at, int64_t n, int64_t j, double* out) {
+        Reader<T> g(grad), x(in.x);
+        layers<T>().plane_products(g.at(at, n), x.at(at, n), double(means[j]), n, out);
       });
   // grad_x = a * grad + b * (x - mean) + d
   std::vector<T> a(c), b(c), d(c);
@@ -256,25 +279,38 @@ void batch_norm_backward_typed(const Channels& in, const Tensor& grad, const Ten
     d[j] = T(training ? -w * r * sums[j] / count : 0.0);
   }
   if (!grad_input.defined()) return;
-  T* const to = grad_input.data<T>();
   // In evaluation x has no part in it, be it infinite.
   if (!training)
     return map_channels(
         in,
         [&](int64_t at, int64_t rows) {  // d is zero here, and so serves as the centre too
-          layers<T>().channel_affine(g + at, d.data(), a.data(), d.data(), rows, in.c, to + at);
+          Reader<T> g(grad);
+          Writer<T> to(grad_input);
+          layers<T>().channel_affine(g.at(at, rows * in.c), d.data(), a.data(), d.data(), rows, in.c,
+                                     to.at(at, rows * in.c));
+          to.done();
         },
-        [&](int64_t at, int64_t j) {
-          layers<T>().plane_affine(g + at, 0.0, double(a[size_t(j)]), 0.0, in.inner, to + at);
+        [&](int64_t at, int64_t n, int64_t j) {
+          Reader<T> g(grad);
+          Writer<T> to(grad_input);
+          layers<T>().plane_affine(g.at(at, n), 0.0, double(a[size_t(j)]), 0.0, n, to.at(at, n));
+          to.done();
         });
   map_channels(
       in,
       [&](int64_t at, int64_t rows) {
-        layers<T>().channel_combine(g + at, x + at, means, a.data(), b.data(), d.data(), rows, in.c, to + at);
+        Reader<T> g(grad), x(in.x);
+        Writer<T> to(grad_input);
+        layers<T>().channel_combine(g.at(at, rows * in.c), x.at(at, rows * in.c), means, a.data(), b.data(), d.data(),
+                                    rows, in.c, to.at(at, rows * in.c));
+        to.done();
       },
-      [&](int64_t at, int64_t j) {
-        layers<T>().plane_combine(g + at, x + at, double(means[j]), double(a[size_t(j)]), double(b[size_t(j)]),
-                                  double(d[size_t(j)]), in.inner, to + at);
+      [&](int64_t at, int64_t n, int64_t j) {
+        Reader<T> g(grad), x(in.x);
+        Writer<T> to(grad_input);
+        layers<T>().plane_combine(g.at(at, n), x.at(at, n), double(means[j]), double(a[size_t(j)]),
+                                  double(b[size_t(j)]), double(d[size_t(j)]), n, to.at(at, n));
+        to.done();
       });
 }
 
@@ -293,7 +329,7 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_kernel(const Tensor& grad
   const DType dtype = statistics_dtype(input.dtype());
   const Channels in(input, dtype);
   const Tensor g = in.like(grad);
-  const Tensor grad_input = output_mask & 1 ? empty_strided(in.x.sizes(), in.x.strides(), dtype) : Tensor();
+  const Tensor grad_input = output_mask & 1 ? in.empty_like_x(input.dtype()) : Tensor();
   const Tensor grad_weight = output_mask & 2 ? empty(Shape{in.c}, dtype) : Tensor(),
                grad_bias = output_mask & 4 ? empty(Shape{in.c}, dtype) : Tensor();
   visit_norm(dtype, [&]<class T>() {
@@ -301,7 +337,7 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_kernel(const Tensor& grad
                                  grad_input, grad_weight, grad_bias);
   });
   const DType parameter = weight.defined() ? weight.dtype() : dtype;
-  return {back(grad_input, input.dtype()), back(grad_weight, parameter), back(grad_bias, parameter)};
+  return {grad_input, back(grad_weight, parameter), back(grad_bias, parameter)};
 }
 
 // --- Layer norm -----------------------------------------------------------------------------------------------------
@@ -315,15 +351,21 @@ void native_layer_norm_kernel(const Tensor& result, const Tensor& mean, const Te
     ops::fill_(rstd, Tensor(std::numeric_limits<double>::quiet_NaN()));
     return;
   }
-  const cpu::Target target(result, dtype);
-  const Tensor x = row_major(input, dtype), w = cpu::row_major_or_none(weight, dtype),
-               b = cpu::row_major_or_none(bias, dtype);
+  const cpu::Target target(result);
+  const Tensor x = row_major(input), w = cpu::row_major_or_none(weight, dtype), b = cpu::row_major_or_none(bias, dtype);
   visit_norm(dtype, [&]<class T>() {
     const Unlocked unlocked(input.numel() > 32768);
     parallel_for(rows, std::max<int64_t>(1, 16384 / n), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        layers<T>().layer_norm(x.data<T>() + i * n, data_or_null<T>(w), data_or_null<T>(b), n, eps,
-                               target.data<T>() + i * n, mean.data<T>() + i, rstd.data<T>() + i);
+      Reader<T> reader(x);
+      Writer<T> writer(target.tensor());
+      cpu::in_runs(begin, end, n, x.dtype() != dtype, [&](int64_t first, int64_t count) {
+        const T* const from = reader.at(first * n, count * n);
+        T* const to = writer.at(first * n, count * n);
+        for (int64_t i = 0; i < count; ++i)
+          layers<T>().layer_norm(from + i * n, data_or_null<T>(w), data_or_null<T>(b), n, eps, to + i * n,
+                                 mean.data<T>() + first + i, rstd.data<T>() + first + i);
+        writer.done();
+      });
     });
   });
   target.finish();
@@ -337,14 +379,23 @@ void layer_norm_backward_typed(const Tensor& g, const Tensor& x, const Tensor& m
   const int64_t grain = std::max<int64_t>({1, 16384 / n, (rows + 63) / 64}), pieces = (rows + grain - 1) / grain;
   std::vector<T> parts(grad_weight.defined() || grad_bias.defined() ? size_t(pieces * 2 * n) : 0, T(0));
   const Unlocked unlocked(rows * n > 32768);
+  const bool converted = x.dtype() != dtype_of<T> || g.dtype() != dtype_of<T>;
   parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
+    Reader<T> grads(g), values(x);
+    std::optional<Writer<T>> writer;
+    if (grad_input.defined()) writer.emplace(grad_input);
     for (int64_t p = begin; p < end; ++p)
-      for (int64_t i = p * grain; i < std::min(rows, (p + 1) * grain); ++i)
-        layers<T>().layer_norm_backward(g.data<T>() + i * n, x.data<T>() + i * n, data_or_null<T>(weight),
-                                        double(mean.data<T>()[i]), double(rstd.data<T>()[i]), n,
-                                        grad_input.defined() ? grad_input.data<T>() + i * n : nullptr,
-                                        grad_weight.defined() ? parts.data() + p * 2 * n : nullptr,
-                                        grad_bias.defined() ? parts.data() + (p * 2 + 1) * n : nullptr);
+      cpu::in_runs(p * grain, std::min(rows, (p + 1) * grain), n, converted, [&](int64_t first, int64_t count) {
+        const T *const up = grads.at(first * n, count * n), *const from = values.at(first * n, count * n);
+        T* const to = writer ? writer->at(first * n, count * n) : nullptr;
+        for (int64_t i = 0; i < count; ++i)
+          layers<T>().layer_norm_backward(up + i * n, from + i * n, data_or_null<T>(weight),
+                                          double(mean.data<T>()[first + i]), double(rstd.data<T>()[first + i]), n,
+                                          to ? to + i * n : nullptr,
+                                          grad_weight.defined() ? parts.data() + p * 2 * n : nullptr,
+                                          grad_bias.defined() ? parts.data() + (p * 2 + 1) * n : nullptr);
+        if (writer) writer->done();
+      });
   });
   const auto add_up = [&](const Tensor& out, int64_t which) {
     if (!out.defined()) return;
@@ -364,17 +415,16 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_backward_kernel(const Tensor& grad
                                                               int64_t output_mask) {
   const DType dtype = statistics_dtype(input.dtype());
   const int64_t n = product(normalized_shape), rows = n ? input.numel() / n : 0;
-  const Tensor grad_input = output_mask & 1 ? empty(input.sizes(), dtype) : Tensor(),
+  const Tensor grad_input = output_mask & 1 ? empty(input.sizes(), input.dtype()) : Tensor(),
                grad_weight = output_mask & 2 ? empty(normalized_shape, dtype) : Tensor(),
                grad_bias = output_mask & 4 ? empty(normalized_shape, dtype) : Tensor();
   visit_norm(dtype, [&]<class T>() {
     if (n > 0)
-      layer_norm_backward_typed<T>(row_major(grad, dtype), row_major(input, dtype), row_major(mean, dtype),
-                                   row_major(rstd, dtype), cpu::row_major_or_none(weight, dtype), rows, n, grad_input,
-                                   grad_weight, grad_bias);
+      layer_norm_backward_typed<T>(row_major(grad), row_major(input), row_major(mean, dtype), row_major(rstd, dtype),
+                                   cpu::row_major_or_none(weight, dtype), rows, n, grad_input, grad_weight, grad_bias);
   });
   const DType parameter = weight.defined() ? weight.dtype() : dtype;
-  return {back(grad_input, input.dtype()), back(grad_weight, parameter), back(grad_bias, parameter)};
+  return {grad_input, back(grad_weight, parameter), back(grad_bias, parameter)};
 }
 
 // --- Group norm -----------------------------------------------------------------------------------------------------
@@ -388,6 +438,14 @@ struct Groups {
         channels(input.size(1) / num_groups),
         inner(input.numel() ? input.numel() / (input.size(0) * input.size(1)) : 0) {}
   int64_t size() const { return channels * inner; }
+  /// Calls `body(offset, count, channel)` for the runs of row `i`.
+  template <class Body>
+  void each_run(int64_t i, bool converted, const Body& body) const {
+    for (int64_t j = 0; j < channels; ++j)
+      cpu::in_runs(0, inner, 1, converted, [&](int64_t k, int64_t count) {
+        body(i * size() + j * inner + k, count, i % groups * channels + j);
+      });
+  }
   int64_t grain() const { return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, size())); }
 };
 
@@ -395,29 +453,38 @@ void native_group_norm_kernel(const Tensor& result, const Tensor& mean, const Te
                               int64_t num_groups, const Tensor& weight, const Tensor& bias, double eps) {
   const DType dtype = statistics_dtype(input.dtype());
   const Groups s(input, num_groups);
-  const cpu::Target target(result, dtype);
-  const Tensor x = row_major(input, dtype), w = cpu::row_major_or_none(weight, dtype),
-               b = cpu::row_major_or_none(bias, dtype);
+  const cpu::Target target(result);
+  const Tensor x = row_major(input), w = cpu::row_major_or_none(weight, dtype), b = cpu::row_major_or_none(bias, dtype);
+  const bool converted = x.dtype() != dtype;
   visit_norm(dtype, [&]<class T>() {
     const Unlocked unlocked(input.numel() > 32768);
     parallel_for(s.rows, s.grain(), [&](int64_t begin, int64_t end) {
+      Reader<T> reader(x);
+      Writer<T> writer(target.tensor());
       for (int64_t i = begin; i < end; ++i) {
-        const T* const from = x.data<T>() + i * s.size();
-        double sums[2];
-        layers<T>().plane_moments(from, 0.0, s.size(), sums);
-        const double center = sums[0] / double(s.size());
-        layers<T>().plane_moments(from, center, s.size(), sums);
-        const double rest = sums[0] / double(s.size()),
-                     r = 1.0 / std::sqrt(std::max(sums[1] / double(s.size()) - rest * rest, 0.0) + eps);
+        const auto sum = [&](double center, double& first, double& second) {
+          first = second = 0;
+          cpu::in_runs(0, s.size(), 1, converted, [&](int64_t k, int64_t count) {
+            double sums[2];
+            layers<T>().plane_moments(reader.at(i * s.size() + k, count), center, count, sums);
+            first += sums[0];
+            second += sums[1];
+          });
+        };
+        double first, second;
+        sum(0.0, first, second);
+        const double center = first / double(s.size());
+        sum(center, first, second);
+        const double rest = first / double(s.size()),
+                     r = 1.0 / std::sqrt(std::max(second / double(s.size()) - rest * rest, 0.0) + eps);
         mean.data<T>()[i] = T(center);
         rstd.data<T>()[i] = T(r);
-        for (int64_t j = 0; j < s.channels; ++j) {
-          const int64_t channel = i % s.groups * s.channels + j;
+        s.each_run(i, converted, [&](int64_t at, int64_t count, int64_t channel) {
           const double scale = r * (w.defined() ? double(w.data<T>()[channel]) : 1.0);
           const double offset = (b.defined() ? double(b.data<T>()[channel]) : 0.0) - rest * scale;
-          layers<T>().plane_affine(from + j * s.inner, center, scale, offset, s.inner,
-                                   target.data<T>() + i * s.size() + j * s.inner);
-        }
+          layers<T>().plane_affine(reader.at(at, count), center, scale, offset, count, writer.at(at, count));
+          writer.done();
+        });
       }
     });
   });
@@ -432,25 +499,32 @@ void group_norm_backward_typed(const Groups& s, const Tensor& g, const Tensor& x
   // For each (sample, channel): sums of grad and of grad * (x - mean).
   std::vector<double> sums(size_t(s.rows * s.channels * 2));
   const Unlocked unlocked(g.numel() > 32768);
+  const bool converted = x.dtype() != dtype_of<T> || g.dtype() != dtype_of<T>;
   parallel_for(s.rows, s.grain(), [&](int64_t begin, int64_t end) {
+    Reader<T> grads(g), values(x);
+    std::optional<Writer<T>> writer;
+    if (grad_input.defined()) writer.emplace(grad_input);
     for (int64_t i = begin; i < end; ++i) {
       const double m = double(mean.data<T>()[i]), r = double(rstd.data<T>()[i]);
-      const T *const from = g.data<T>() + i * s.size(), *const xs = x.data<T>() + i * s.size();
       double total = 0, products = 0;
-      const auto factor = [&](int64_t j) {
-        return weight.defined() ? double(weight.data<T>()[i % s.groups * s.channels + j]) : 1.0;
-      };
-      for (int64_t j = 0; j < s.channels; ++j) {
-        double* const two = sums.data() + (i * s.channels + j) * 2;
-        layers<T>().plane_products(from + j * s.inner, xs + j * s.inner, m, s.inner, two);
-        total += two[0] * factor(j);
-        products += two[1] * factor(j);
-      }
-      if (!grad_input.defined()) continue;
+      const auto factor = [&](int64_t channel) { return weight.defined() ? double(weight.data<T>()[channel]) : 1.0; };
+      const int64_t sample = i / s.groups;
+      s.each_run(i, converted, [&](int64_t at, int64_t count, int64_t channel) {
+        double two[2];
+        layers<T>().plane_products(grads.at(at, count), values.at(at, count), m, count, two);
+        double* const kept = sums.data() + (sample * all + channel) * 2;
+        kept[0] += two[0];
+        kept[1] += two[1];
+        total += two[0] * factor(channel);
+        products += two[1] * factor(channel);
+      });
+      if (!writer) continue;
       const double slope = -r * r * r * products / double(s.size()), offset = -r * total / double(s.size());
-      for (int64_t j = 0; j < s.channels; ++j)
-        layers<T>().plane_combine(from + j * s.inner, xs + j * s.inner, m, r * factor(j), slope, offset, s.inner,
-                                  grad_input.data<T>() + i * s.size() + j * s.inner);
+      s.each_run(i, converted, [&](int64_t at, int64_t count, int64_t channel) {
+        layers<T>().plane_combine(grads.at(at, count), values.at(at, count), m, r * factor(channel), slope, offset,
+                                  count, writer->at(at, count));
+        writer->done();
+      });
     }
   });
   for (int64_t channel = 0; channel < all; ++channel) {
@@ -472,16 +546,15 @@ std::tuple<Tensor, Tensor, Tensor> group_norm_backward_kernel(const Tensor& grad
   const DType dtype = statistics_dtype(input.dtype());
   const Groups s(input, num_groups);
   const Shape channels{input.size(1)};
-  const Tensor grad_input = output_mask & 1 ? empty(input.sizes(), dtype) : Tensor(),
+  const Tensor grad_input = output_mask & 1 ? empty(input.sizes(), input.dtype()) : Tensor(),
                grad_weight = output_mask & 2 ? empty(channels, dtype) : Tensor(),
                grad_bias = output_mask & 4 ? empty(channels, dtype) : Tensor();
   visit_norm(dtype, [&]<class T>() {
-    group_norm_backward_typed<T>(s, row_major(grad, dtype), row_major(input, dtype), row_major(mean, dtype),
-                                 row_major(rstd, dtype), cpu::row_major_or_none(weight, dtype), grad_input, grad_weight,
-                                 grad_bias);
+    group_norm_backward_typed<T>(s, row_major(grad), row_major(input), row_major(mean, dtype), row_major(rstd, dtype),
+                                 cpu::row_major_or_none(weight, dtype), grad_input, grad_weight, grad_bias);
   });
   const DType parameter = weight.defined() ? weight.dtype() : dtype;
-  return {back(grad_input, input.dtype()), back(grad_weight, parameter), back(grad_bias, parameter)};
+  return {grad_input, back(grad_weight, parameter), back(grad_bias, parameter)};
 }
 
 const bool registered = [] {

@@ -58,22 +58,21 @@ void once_for_repeats(const Tensor& out, const Tensor& self, uint64_t reduced, c
   copy_elements(out, ops::expand(part, out.sizes()));
 }
 
-/// Reduces in the reducer's own dtype; into `out` itself where that fits.
-void reduce(Reduction kind, const char* op, const Tensor& out, const Tensor& self, uint64_t reduced) {
-  const Reducer& r = reducer(kind, self.dtype(), op);
+/// Reduces in the dtype of the operand; into `out` itself where that fits.
+void reduce(Reduction kind, const char* op, const Tensor& out, const Operand& self, uint64_t reduced) {
+  const Reducer& r = reducer(kind, self.dtype, op);
   if (out.contiguous() && out.dtype() == r.acc) return reduce_into(r, self, reduced, out);
   const Tensor acc = empty(out.sizes(), r.acc);
   reduce_into(r, self, reduced, acc);
   copy_elements(out, acc);
 }
 
-/// The dtype in which sums run: that of the result, with half precision in float32; narrow integers are widened on the
-/// way.
-Tensor sum_operand(const Tensor& self, DType result) {
+/// In the dtype in which sums run: that of the result, with half precision in float32; narrow integers are widened on
+/// the way.
+Operand sum_operand(const Tensor& self, DType result) {
   const DType wide = compute_dtype(result);
   if (is_integral(self.dtype()) && (wide == DType::Int64 || wide == DType::UInt64)) return self;
-  if (self.dtype() == wide) return self;
-  return as_dtype(self, wide);
+  return {self, wide};
 }
 void sum_kernel(const Tensor& out, const Tensor& self, Dims dim, bool, std::optional<DType>) {
   const uint64_t reduced = infer::reduced_mask(self, dim);
@@ -83,7 +82,7 @@ void sum_kernel(const Tensor& out, const Tensor& self, Dims dim, bool, std::opti
 }
 /// Reduces through accumulators of their own kind; `value(acc)` is the result before it is rounded to out's dtype.
 template <class Acc, class Value>
-void reduce_converted(const Reducer& r, const Tensor& out, const Tensor& self, uint64_t reduced, const Value& value) {
+void reduce_converted(const Reducer& r, const Tensor& out, const Operand& self, uint64_t reduced, const Value& value) {
   using Exact = std::invoke_result_t<Value, const Acc&>;
   constexpr Category wanted = category(dtype_of<Exact>);
   const bool fits = category(out.dtype()) == wanted;
@@ -101,10 +100,10 @@ void reduce_converted(const Reducer& r, const Tensor& out, const Tensor& self, u
   if (!plain.same(out)) copy_elements(out, plain);
 }
 void prod_kernel(const Tensor& out, const Tensor& self, Dims dim, bool, std::optional<DType>) {
-  const Tensor in = sum_operand(self, out.dtype());
+  const Operand in = sum_operand(self, out.dtype());
   const uint64_t reduced = infer::reduced_mask(self, dim);
-  const Reducer& r = reducer(kReduceProd, in.dtype(), "prod");
-  if (in.dtype() == DType::Float32)
+  const Reducer& r = reducer(kReduceProd, in.dtype, "prod");
+  if (in.dtype == DType::Float32)
     return reduce_converted<double>(r, out, in, reduced, [](double total) { return total; });
   reduce(kReduceProd, "prod", out, in, reduced);
 }
@@ -125,10 +124,10 @@ void divide(const Tensor& out, const Tensor& acc, double by) {
   run_line(row(SharedLine::div), "mean", d, out, acc, Tensor(Scalar(by)));
 }
 void mean_into(const Tensor& out, const Tensor& self, uint64_t reduced) {
-  const Tensor in = sum_operand(self, out.dtype());
-  const bool direct = out.contiguous() && out.dtype() == in.dtype();
-  const Tensor acc = direct ? out : empty(out.sizes(), in.dtype());
-  reduce_into(reducer(kReduceSum, in.dtype(), "mean"), in, reduced, acc);
+  const Operand in = sum_operand(self, out.dtype());
+  const bool direct = out.contiguous() && out.dtype() == in.dtype;
+  const Tensor acc = direct ? out : empty(out.sizes(), in.dtype);
+  reduce_into(reducer(kReduceSum, in.dtype, "mean"), in, reduced, acc);
   divide(out, acc, reduced_count(self, reduced));
 }
 void mean_kernel(const Tensor& out, const Tensor& self, Dims dim, bool, std::optional<DType>) {
@@ -142,19 +141,19 @@ void var_kernel(const Tensor& out, const Tensor& self, Dims dim, bool unbiased, 
                 const std::optional<Scalar>& correction) {
   if (out.numel() == 0) return;
   const uint64_t reduced = infer::reduced_mask(self, dim);
-  const Tensor in = as_dtype(self, compute_dtype(self.dtype()));
+  const Operand in(self, compute_dtype(self.dtype()));
   const double n = reduced_count(self, reduced), c = correction ? correction->to_double() : unbiased ? 1 : 0;
   const double degrees = std::max(0.0, n - c);
   if (n <= c)
     warn("var, std: degrees of freedom is <= 0: ", n, " numbers for each result, of which the correction takes off ", c,
          "; the result is NaN or infinite");
-  const auto into = [&](const Tensor& to, const Tensor& from) {
-    reduce_converted<Moments>(moments_of(from.dtype()), to, from, reduced,
+  const auto into = [&](const Tensor& to, const Operand& from) {
+    reduce_converted<Moments>(moments_of(from.dtype), to, from, reduced,
                               [=](const Moments& m) { return m.squares / degrees; });
   };
-  if (!is_complex(in.dtype())) return into(out, in);
+  if (!is_complex(in.dtype)) return into(out, in);
   // Those of the real and of the imaginary parts, together.
-  const Tensor parts = ops::view_as_real(in);
+  const Tensor parts = ops::view_as_real(self);
   Shape sizes(out.sizes());
   sizes.push_back(2);
   const Tensor both = empty(sizes, DType::Float64);
@@ -164,14 +163,14 @@ void var_kernel(const Tensor& out, const Tensor& self, Dims dim, bool unbiased, 
 
 template <Reduction Kind>
 void extremum_kernel(const Tensor& out, const Tensor& self, Dims dim, bool) {
-  reduce(Kind, "amax", out, as_dtype(self, compute_dtype(self.dtype())), infer::reduced_mask(self, dim));
+  reduce(Kind, "amax", out, {self, compute_dtype(self.dtype())}, infer::reduced_mask(self, dim));
 }
 template <Reduction Kind>
 void truth_kernel(const Tensor& out, const Tensor& self, Dims dim, bool) {
   // Accumulators are bytes holding 0 or 1: bool tensors in all but name.
-  const Tensor in = as_dtype(self, compute_dtype(self.dtype()));
+  const Operand in(self, compute_dtype(self.dtype()));
   const Tensor acc = empty(out.sizes(), DType::UInt8);
-  reduce_into(reducer(Kind, in.dtype(), "any"), in, infer::reduced_mask(self, dim), acc);
+  reduce_into(reducer(Kind, in.dtype, "any"), in, infer::reduced_mask(self, dim), acc);
   copy_elements(out, acc);
 }
 
@@ -250,18 +249,17 @@ void vector_norm_kernel(const Tensor& out, const Tensor& self, const Scalar& ord
                         std::optional<DType> dtype) {
   const uint64_t reduced = infer::reduced_mask(self, dim);
   const DType wide = compute_dtype(dtype.value_or(self.dtype()));
-  const Tensor in = as_dtype(self, wide);
   const DType real = real_of(wide);
   const Tensor acc = empty(out.sizes(), real);
   const double p = ord.to_double();
   if (p == 2 || p == 1) {
-    reduce_into(reducer(p == 2 ? kReduceSquareSum : kReduceAbsSum, wide, "vector_norm"), in, reduced, acc);
+    reduce_into(reducer(p == 2 ? kReduceSquareSum : kReduceAbsSum, wide, "vector_norm"), {self, wide}, reduced, acc);
     if (p == 2) run_line(row(SharedLine::sqrt), "norm", real, acc, acc);
   } else if (p == 0) {
-    const Tensor nonzero = ops::cast(ops::ne(in, Tensor(0)), real);
+    const Tensor nonzero = ops::cast(ops::ne(as_dtype(self, wide), Tensor(0)), real);
     reduce_into(reducer(kReduceSum, real, "vector_norm"), nonzero, reduced, acc);
   } else {
-    const Tensor size = ops::abs(in);
+    const Tensor size = ops::abs(as_dtype(self, wide));
     if (std::isinf(p)) {
       reduce_into(reducer(p > 0 ? kReduceMax : kReduceMin, real, "vector_norm"), size, reduced, acc);
       if (self.numel() == 0) ops::fill_(acc, Tensor(0));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "cpu/converted.h"
 #include "taeda/elementwise.h"
 #include "taeda/parallel.h"
 
@@ -51,6 +52,11 @@ struct Job {
   const Finish* finish;
   int64_t acc_size;
   bool columns = false;
+  DType from, to;  // of the elements, and as which they enter
+
+  bool converts() const { return from != to; }
+  void row(char* acc, const char* in, int64_t stride, int64_t n) const;
+  void column_rows(char* acc, const char* in, int64_t row_stride, int64_t rows, int64_t columns) const;
 };
 
 /// Address and result index of kept position `index`, over axes from `first`.
@@ -111,6 +117,65 @@ class Pairwise {
   int depth_ = 0;
 };
 
+/// Elements of one row: Reducer::row, where needed on converted pieces, joined pairwise.
+[[gnu::noinline]] void converted_row(const Job& job, char* acc, const char* in, int64_t stride, int64_t n) {
+  alignas(64) char numbers[kConverted * sizeof(Complex128)];
+  const int64_t item = item_size(job.to);
+  const auto piece = [&](char* into, int64_t begin) {
+    const int64_t m = std::min(kConverted, n - begin), steps[] = {item, stride};
+    char* const pair[] = {numbers, const_cast<char*>(in) + begin * stride};
+    convert_elements(job.to, job.from, pair, steps, m);
+    job.reducer->row(into, numbers, item, m);
+  };
+  if (n <= kConverted) return piece(acc, 0);
+  alignas(64) char room[Pairwise::kLevels * kMaxAccumulator];
+  Pairwise parts(*job.reducer, room, 1, job.acc_size);
+  for (int64_t begin = 0; begin < n; begin += kConverted) {
+    piece(parts.place(), begin);
+    parts.taken();
+  }
+  parts.finish(acc);
+}
+void Job::row(char* into, const char* in, int64_t stride, int64_t n) const {
+  if (converts()) [[unlikely]]
+    return converted_row(*this, into, in, stride, n);
+  reducer->row(into, in, stride, n);
+}
+/// Reducer::columns of at most kTile columns, the same way.
+[[gnu::noinline]] void converted_columns(const Job& job, char* acc, const char* in, int64_t row_stride, int64_t rows,
+                                         int64_t columns) {
+  alignas(64) char numbers[kConverted * sizeof(Complex128)];
+  constexpr int64_t together = kConverted / kTile;
+  const int64_t item = item_size(job.to), step = columns * item, steps[] = {item, int64_t(item_size(job.from))};
+  const auto piece = [&](char* into, int64_t begin) {
+    const int64_t m = std::min(together, rows - begin);
+    for (int64_t r = 0; r < m; ++r) {
+      char* const pair[] = {numbers + r * step, const_cast<char*>(in) + (begin + r) * row_stride};
+      convert_elements(job.to, job.from, pair, steps, columns);
+    }
+    job.reducer->columns(into, numbers, step, m, columns);
+  };
+  // Bands as of Reducer::columns enter one after another, then pairwise.
+  constexpr int64_t band = 4 * together;
+  if (rows <= band) {
+    for (int64_t begin = 0; begin < rows; begin += together) piece(acc, begin);
+    return;
+  }
+  const auto room = std::make_unique_for_overwrite<char[]>(size_t(Pairwise::kLevels * columns * job.acc_size));
+  Pairwise parts(*job.reducer, room.get(), columns, job.acc_size);
+  for (int64_t begin = 0; begin < rows; begin += band) {
+    char* const place = parts.place();
+    for (int64_t r = begin; r < std::min(rows, begin + band); r += together) piece(place, r);
+    parts.taken();
+  }
+  parts.finish(acc);
+}
+void Job::column_rows(char* into, const char* in, int64_t row_stride, int64_t rows, int64_t count) const {
+  if (converts()) [[unlikely]]
+    return converted_columns(*this, into, in, row_stride, rows, count);
+  reducer->columns(into, in, row_stride, rows, count);
+}
+
 constexpr int64_t kGroup = 64;  // inner runs that go into one accumulator one after another
 
 /// `run(acc, address)` for each inner run of the reduced axes, into `count` accumulators at `acc`.
@@ -149,8 +214,7 @@ void run_item(const Job& job, const Axes& reduced, const char* in, char* acc, in
     locate(job.kept, 0, item, in, out);
     char* const to = acc ? acc + out * job.acc_size : local;
     if (!acc) job.reducer->start(local, 1);
-    accumulate(job, reduced, in, to, 1,
-               [&](char* part, const char* at) { job.reducer->row(part, at, inner.in, inner.size); });
+    accumulate(job, reduced, in, to, 1, [&](char* part, const char* at) { job.row(part, at, inner.in, inner.size); });
     if (!acc) job.finish->call(job.finish->body, local, 1, out, 1);
     return;
   }
@@ -160,7 +224,7 @@ void run_item(const Job& job, const Axes& reduced, const char* in, char* acc, in
   locate(job.kept, 1, item / tiles, in, out);
   in += begin * across.in;
   out += begin * across.out;
-  const auto run = [&](char* to, const char* at) { job.reducer->columns(to, at, inner.in, inner.size, width); };
+  const auto run = [&](char* to, const char* at) { job.column_rows(to, at, inner.in, inner.size, width); };
   if (acc && across.out == 1) return accumulate(job, reduced, in, acc + out * job.acc_size, width, run);
   job.reducer->start(local, width);
   accumulate(job, reduced, in, local, width, run);
@@ -176,7 +240,7 @@ void run_all(const Job& job, int64_t items, int64_t elements) {
     return parallel_for(items, grain, [&](int64_t begin, int64_t end) {
       const Axis kept = job.kept.items[0], inner = job.reduced.items[0];
       for (int64_t i = begin; i < end; ++i)
-        job.reducer->row(job.acc + i * kept.out * job.acc_size, job.base + i * kept.in, inner.in, inner.size);
+        job.row(job.acc + i * kept.out * job.acc_size, job.base + i * kept.in, inner.in, inner.size);
     });
   parallel_for(items, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) run_item(job, job.reduced, job.base, job.acc, i);
@@ -213,14 +277,17 @@ void run_split(Job& job, int64_t items, int64_t elements, int64_t results) {
 }
 
 /// Into `acc`, which is ready, or through `finish`.
-void run(const loops::Reducer& reducer, const Tensor& self, uint64_t reduced, char* acc, const Finish* finish,
+void run(const loops::Reducer& reducer, const Operand& operand, uint64_t reduced, char* acc, const Finish* finish,
          int64_t acc_size, int64_t results) {
+  const Tensor& self = operand.tensor;
   Job job;  // member by member: an initializer would zero the axes, most of a small call's time
   job.reducer = &reducer;
   job.base = self.bytes();
   job.acc = acc;
   job.finish = finish;
   job.acc_size = acc_size;
+  job.from = self.dtype();
+  job.to = operand.dtype;
   int64_t step = 1;
   for (int64_t d = self.dim() - 1; d >= 0; --d) {
     const int64_t size = self.size(d), in = self.stride(d) * self.item_bytes();
@@ -241,19 +308,21 @@ void run(const loops::Reducer& reducer, const Tensor& self, uint64_t reduced, ch
 
 }  // namespace
 
-void reduce_into(const loops::Reducer& reducer, const Tensor& self, uint64_t reduced, const Tensor& acc) {
+void reduce_into(const loops::Reducer& reducer, const Operand& operand, uint64_t reduced, const Tensor& acc) {
+  const Tensor& self = operand.tensor;
   const int64_t results = acc.numel();
   if (results == 0) return;
   reducer.start(acc.bytes(), results);
   const int64_t elements = self.numel();
   if (elements == 0) return;
-  if (results == 1 && self.contiguous() && elements <= kPiece)
+  if (results == 1 && self.contiguous() && elements <= kPiece && self.dtype() == operand.dtype)
     return reducer.row(acc.bytes(), self.bytes(), self.item_bytes(), elements);
-  run(reducer, self, reduced, acc.bytes(), nullptr, acc.item_bytes(), results);
+  run(reducer, operand, reduced, acc.bytes(), nullptr, acc.item_bytes(), results);
 }
 
-void reduce_through(const loops::Reducer& reducer, int64_t acc_size, const Tensor& self, uint64_t reduced,
+void reduce_through(const loops::Reducer& reducer, int64_t acc_size, const Operand& operand, uint64_t reduced,
                     int64_t results, const Finish& finish) {
+  const Tensor& self = operand.tensor;
   if (results == 0) return;
   const int64_t elements = self.numel();
   alignas(64) char one[kMaxAccumulator];
@@ -262,12 +331,12 @@ void reduce_through(const loops::Reducer& reducer, int64_t acc_size, const Tenso
     for (int64_t i = 0; i < results; ++i) finish.call(finish.body, one, 1, i, 1);
     return;
   }
-  if (results == 1 && self.contiguous() && elements <= kPiece) {
+  if (results == 1 && self.contiguous() && elements <= kPiece && self.dtype() == operand.dtype) {
     reducer.start(one, 1);
     reducer.row(one, self.bytes(), self.item_bytes(), elements);
     return finish.call(finish.body, one, 1, 0, 1);
   }
-  run(reducer, self, reduced, nullptr, &finish, acc_size, results);
+  run(reducer, operand, reduced, nullptr, &finish, acc_size, results);
 }
 
 void arg_reduce_into(const loops::ArgReducer& reducer, const Tensor& self, int64_t dim, int64_t* index) {

@@ -5,9 +5,18 @@
 
 namespace taeda::cpu {
 
-/// Reduces the dimensions in `reduced` of `self` (dtype as the reducer expects) into the contiguous `acc`, one element
-/// for each kept index in row-major order.
-void reduce_into(const loops::Reducer& reducer, const Tensor& self, uint64_t reduced, const Tensor& acc);
+/// What is reduced: a tensor whose elements enter as numbers of `dtype`, which the reducer expects. Where it is of
+/// another one they are converted as they come, piece by piece.
+struct Operand {
+  const Tensor& tensor;
+  DType dtype;
+  Operand(const Tensor& t) : Operand(t, t.dtype()) {}
+  Operand(const Tensor& t, DType as) : tensor(t), dtype(as) {}
+};
+
+/// Reduces the dimensions in `reduced` of `self` into the contiguous `acc`, one element for each kept index in
+/// row-major order.
+void reduce_into(const loops::Reducer& reducer, const Operand& self, uint64_t reduced, const Tensor& acc);
 
 /// Takes `n` finished accumulators, of the results `first`, `first` + `step`, ... in row-major order.
 struct Finish {
@@ -16,12 +25,12 @@ struct Finish {
 };
 /// At most this many bytes of an accumulator.
 inline constexpr int64_t kMaxAccumulator = 32;
-void reduce_through(const loops::Reducer& reducer, int64_t acc_size, const Tensor& self, uint64_t reduced,
+void reduce_through(const loops::Reducer& reducer, int64_t acc_size, const Operand& self, uint64_t reduced,
                     int64_t results, const Finish& finish);
 /// Reduces the dimensions in `reduced` of `self` and calls `finish(const Acc* acc, n, first, step)`, possibly in
 /// several threads, for all `results`: accumulators that are no results yet take no memory of their own.
 template <class Acc, class Body>
-void reduce_each(const loops::Reducer& reducer, const Tensor& self, uint64_t reduced, int64_t results,
+void reduce_each(const loops::Reducer& reducer, const Operand& self, uint64_t reduced, int64_t results,
                  const Body& body) {
   static_assert(sizeof(Acc) <= kMaxAccumulator);
   reduce_through(reducer, sizeof(Acc), self, reduced, results,

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "cpu/converted.h"
 #include "cpu/kernel.h"
 #include "cpu/loops/total.h"
 #include "infer/dims.h"
@@ -13,18 +14,18 @@
 namespace taeda::cpu {
 namespace {
 
-/// With `dim` last, contiguous, in dtype `d`.
-Tensor rows_of(const Tensor& t, int64_t dim, DType d) {
+/// With `dim` last, contiguous.
+Tensor rows_of(const Tensor& t, int64_t dim) {
   const Tensor moved = t.dim() < 2 || dim == t.dim() - 1 ? t : ops::transpose(t, dim, -1);
-  if (moved.contiguous() && moved.dtype() == d) return moved;
-  const Tensor copy = empty(moved.sizes(), d);
+  if (moved.contiguous()) return moved;
+  const Tensor copy = empty(moved.sizes(), t.dtype());
   copy_elements(copy, moved);
   return copy;
 }
 /// Where rows like `in` are written: `out` itself where it has their form and is not what they are read from.
-Tensor rows_for(const Tensor& out, const Tensor& in, const Tensor& self, int64_t dim, DType d) {
+Tensor rows_for(const Tensor& out, const Tensor& in, const Tensor& self, int64_t dim) {
   const bool last = out.dim() < 2 || dim == out.dim() - 1;
-  return last && out.contiguous() && out.dtype() == d && !out.same(self) ? out : empty(in.sizes(), d);
+  return last && out.contiguous() && !out.same(self) ? out : empty(in.sizes(), out.dtype());
 }
 void put_back(const Tensor& out, const Tensor& rows, int64_t dim) {
   if (!rows.same(out)) copy_elements(out, out.dim() < 2 || dim == out.dim() - 1 ? rows : ops::transpose(rows, dim, -1));
@@ -43,18 +44,21 @@ void scan(const char* op, const Tensor& out, const Tensor& self, int64_t dim, co
   if (out.numel() == 0) return;
   const int64_t axis = infer::axis_of(dim, self.dim());
   const DType d = compute_dtype(out.dtype());
-  const Tensor in = rows_of(self, axis, d);
-  const Tensor result = rows_for(out, in, self, axis, d);
+  const Tensor in = rows_of(self, axis);
+  const Tensor result = rows_for(out, in, self, axis);
   visit_dtype(d, [&]<class T>() {
     if constexpr (!is_half_v<T>)
       for_rows(in, [&](int64_t at, int64_t n) {
-        const T* x = in.data<T>() + at;
-        T* y = result.data<T>() + at;
+        Reader<T> reader(in);
+        Writer<T> writer(result);
+        const T* x = reader.at(at, n);
+        T* y = writer.at(at, n);
         using Acc = Total<T>;
         Acc total = Acc(y[0] = x[0]);
         in_blocks(n - 1, [&, x = x + 1, y = y + 1](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i) y[i] = T(total = step(total, Acc(x[i])));
         });
+        writer.done();
       });
   });
   put_back(out, result, axis);
@@ -92,12 +96,15 @@ void cumulative_extremum(const Tensor& values, const Tensor& indices, const Tens
   if (values.numel() == 0) return;
   const int64_t axis = infer::axis_of(dim, self.dim());
   const DType d = compute_dtype(self.dtype());
-  const Tensor in = rows_of(self, axis, d);
-  const Tensor result = rows_for(values, in, self, axis, d), index = rows_for(indices, in, self, axis, DType::Int64);
+  const Tensor in = rows_of(self, axis);
+  const Tensor result = rows_for(values, in, self, axis), index = rows_for(indices, in, self, axis);
   visit_dtype(d, [&]<class T>() {
     if constexpr (!is_half_v<T> && !is_complex_v<T>)
       for_rows(in, [&](int64_t at, int64_t n) {
-        const T* x = in.data<T>() + at;
+        Reader<T> reader(in);
+        Writer<T> writer(result);
+        const T* const x = reader.at(at, n);
+        T* const y = writer.at(at, n);
         T best = x[0];
         int64_t where = 0;
         for (int64_t i = 0; i < n; ++i) {
@@ -105,9 +112,10 @@ void cumulative_extremum(const Tensor& values, const Tensor& indices, const Tens
             best = x[i];
             where = i;
           }
-          result.data<T>()[at + i] = best;
+          y[i] = best;
           index.data<int64_t>()[at + i] = where;
         }
+        writer.done();
       });
   });
   put_back(values, result, axis);
