@@ -27,6 +27,25 @@ def test_settings_of_compilers_have_parts_and_are_saved():
     assert config.to_dict() == before == config.get_config_copy()
 
 
+def test_compilers_have_the_settings_that_programs_read():
+    from taeda.fx.experimental import _config as sizes
+
+    assert sizes.use_duck_shape is True and sizes.AggressiveGuardFreeMode(1).name == "VALUE_RANGE_ANALYSIS"
+    with sizes.patch(use_duck_shape=False):
+        assert sizes.use_duck_shape is False
+    assert sizes.use_duck_shape is True
+    assert taeda._dynamo.config.specialize_float is False and taeda._dynamo.config.cache_size_limit == 8
+    assert taeda._functorch.config.cse is True and taeda.compiler.config.job_id is None
+
+
+def test_programs_clear_what_scripting_keeps():
+    taeda._C._jit_clear_class_registry()
+    taeda.jit._recursive.concrete_type_store = taeda.jit._recursive.ConcreteTypeStore()
+    assert taeda.jit._recursive.concrete_type_store.type_store == {}
+    taeda.jit._state._clear_class_state()
+    assert len(taeda.jit._state._jit_caching_layer) == 0
+
+
 def test_kinds_of_operators_have_a_precision_of_their_own():
     for library, parts, first in (
         ("cudnn", ("conv", "rnn"), "tf32"),

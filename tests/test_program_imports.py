@@ -15,6 +15,7 @@ IMPORTED = [
     "distributed.tensor._utils: compute_local_shape_and_global_offset", "distributed.run: main get_args_parser",
     "distributed.checkpoint.hf_storage: HuggingFaceStorageReader", "distributed._functional_collectives: all_reduce",
     "distributed.algorithms.ddp_comm_hooks.default_hooks: fp16_compress_hook",
+    "distributed.distributed_c10d: GroupName", "_export.serde.serialize: serialize",
     "distributed.constants: default_pg_timeout", "distributed.tensor.placement_types: Shard Replicate _StridedShard",
     "_dynamo.eval_frame: is_dynamo_supported", "distributed.distributed_c10d: default_pg_timeout",
     "_guards: detect_fake_mode TracingContext", "_ops: OpOverload HigherOrderOperator",

@@ -214,7 +214,7 @@ def test_programs_in_operators():
     core = program.run_decompositions()
     assert net.seen.item() == seen  # it runs once more, and leaves no trace
     assert [n.name for n in core.graph.nodes if n.op == "placeholder"] == [
-        "p_inner_0_weight", "p_inner_0_bias", "b_seen", "c__tensor_constant0", "x", "scale"
+        "p_inner_0_weight", "p_inner_0_bias", "b_seen", "c_fixed", "x", "scale"
     ]  # fmt: skip
     found = [str(n.target) for n in core.graph.nodes if n.op == "call_function"]
     assert found == [
@@ -457,3 +457,76 @@ def test_arguments_of_exports_have_names():
     taeda.export.save(exported(), file, pickle_protocol=4)
     file.seek(0)
     assert called(taeda.export.load(file)).shape == (2, 2)
+
+
+class Holding(nn.Module):
+    """Tensors as plain attributes, and a buffer that is no part of the state."""
+
+    def __init__(self):
+        super().__init__()
+        self.fixed = taeda.tensor([2.0, 3.0])
+        self.weight = nn.Parameter(taeda.tensor([1.0, -1.0]))
+        self.register_buffer("loose", taeda.tensor([0.5, 0.5]), persistent=False)
+
+    def forward(self, x):
+        return x * self.fixed + self.weight + self.loose
+
+
+class Around(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Holding()
+
+    def forward(self, x, x_0):
+        more = 10 if taeda.compiler.is_exporting() else 0
+        return self.inner(x[0]) + self.inner.fixed + x_0 + more
+
+
+def test_what_programs_hold_has_its_own_path_and_inputs_have_names_of_their_own():
+    from taeda._export.utils import get_buffer, get_lifted_tensor_constant, get_param, is_buffer, is_param
+    from taeda.export.exported_program import ExportedProgram, InputKind
+
+    net = Around()
+    program = taeda.export.export(net, ([taeda.ones(2)], taeda.zeros(2)))
+    assert type(program) is ExportedProgram and not taeda.compiler.is_compiling()
+    assert set(program.constants) == {"inner.fixed", "inner.loose"} and list(program.state_dict) == [
+        "inner.weight"
+    ]
+    (spec,) = (s for s in program.graph_signature.input_specs if s.kind is InputKind.CONSTANT_TENSOR)
+    assert spec.target == "inner.fixed" and spec.arg.name == "c_inner_fixed"
+    assert program.graph_signature.user_inputs == ("x_0", "x_0_1")
+    file = io.BytesIO()
+    taeda.export.save(program, file)
+    for each in (program, taeda.export.load(io.BytesIO(file.getvalue()))):
+        assert each.module()([taeda.tensor([1.0, 2.0])], taeda.ones(2)).tolist() == [16.5, 19.5]
+        assert each.graph_signature.lifted_tensor_constants == ("inner.fixed",)
+    core = program.run_decompositions()
+    held = {node.name: node for node in core.graph.nodes if node.op == "placeholder"}
+    assert is_param(core, held["p_inner_weight"]) and not is_param(core, held["b_inner_loose"])
+    assert get_param(core, held["p_inner_weight"]) is net.inner.weight
+    assert is_buffer(core, held["b_inner_loose"])
+    assert get_buffer(core, held["b_inner_loose"]).tolist() == [0.5, 0.5]
+    assert get_lifted_tensor_constant(core, held["c_inner_fixed"]).tolist() == [2.0, 3.0]
+    assert get_param(core, held["x_0"]) is None
+
+
+def test_sizes_in_the_order_of_the_signature_and_under_one_name():
+    class Sums(nn.Module):
+        def forward(self, a, first, second):
+            return a.sum() + first.sum() - second.sum()
+
+    given = (taeda.ones(4),), {"second": taeda.ones(4), "first": taeda.zeros(4)}
+    program = taeda.export.export(Sums(), *given, dynamic_shapes=(None, {0: Dim("rows")}, None))
+    assert program.module()(taeda.ones(4), second=taeda.ones(4), first=taeda.ones(9)).item() == 9
+    other = (None, {0: Dim("rows", min=2)}, {0: Dim("rows", max=9)})
+    with pytest.raises(UserError, match=r"different definitions VR\[0, 9\] and VR\[2, int_oo\] .* rows"):
+        taeda.export.export(Sums(), *given, dynamic_shapes=other)
+
+
+def test_sparse_inputs():
+    class Dense(nn.Module):
+        def forward(self, x):
+            return x.to_dense() + 1
+
+    x = taeda.eye(2).to_sparse()
+    assert taeda.export.export(Dense(), (x,)).module()(x).tolist() == [[2, 1], [1, 2]]

@@ -777,3 +777,20 @@ def test_checks_of_lists_and_of_sizes_that_depend_on_values(name):
     with pytest.raises(library.OpCheckError, match=r"result 0 of the fake function has shape \(2, 2\)"):
         library.opcheck(halves, (x,))
     halves.remove()
+
+
+def test_functions_may_give_arguments_back():
+    with library._scoped_library("gives_back", "FRAGMENT") as home:
+        home.define("same(Tensor x) -> Tensor")
+        home.impl("same", lambda x: x, "CPU")
+        home.define("grown(Tensor(a!) x) -> (Tensor, Tensor)")
+        home.impl("grown", lambda x: (x.add_(1), x + 1), "CPU")
+        home.define("counted(Tensor x) -> (Tensor, int)")
+        home.impl("counted", lambda x: (x, 3), "CPU")
+        home.define("whole(Tensor x) -> Tensor")
+        home.impl("whole", lambda x: x, "CompositeImplicitAutograd")
+        x, own = taeda.ones(2), taeda.ops.gives_back
+        assert own.same(x).data_ptr() == x.data_ptr() and own.whole(x).data_ptr() == x.data_ptr()
+        first, second = own.grown(x)
+        assert x.tolist() == first.tolist() == [2, 2] and second.tolist() == [3, 3]
+        assert own.counted(x)[1] == 3 and own.counted(x)[0].tolist() == [2, 2]

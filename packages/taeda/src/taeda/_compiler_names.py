@@ -53,6 +53,16 @@ NAMES = {
     "_dynamo.variables.tensor": "SymNodeVariable TensorVariable",
     "_export": "capture_pre_autograd_graph=taeda.export.export_for_training",
     "_export.error": "ExportError ExportErrorType InternalError",
+    "_export.passes": "",
+    "_export.serde": "",
+    "_export.utils": "get_buffer=taeda.export._held.get_buffer get_param=taeda.export._held.get_param "
+    "is_buffer=taeda.export._held.is_buffer is_param=taeda.export._held.is_param "
+    "get_lifted_tensor_constant=taeda.export._held.get_lifted_tensor_constant "
+    "is_lifted_tensor_constant=taeda.export._held.is_lifted_tensor_constant "
+    "register_dataclass_as_pytree_node=taeda.export._held.register_dataclass_as_pytree_node "
+    "_WrappedMethod apply_runtime_assertion_pass deregister_module_as_pytree_input_node get_keystr node_inline_ "
+    "node_replace_ nodes_count nodes_filter nodes_first nodes_map placeholder_naming_pass "
+    "register_module_as_pytree_input_node remove_proxy_from_state_dict sequential_split sync_state wrap_method",
     "_functorch.autograd_function": "CustomFunctionHigherOrderOperator autograd_function_forward_rewritten",
     "_functorch.pyfunctorch": "FuncTorchInterpreter VmapInterpreter retrieve_current_functorch_interpreter "
     "temporarily_pop_interpreter_stack",
@@ -120,7 +130,7 @@ NAMES = {
     "fx.experimental.graph_gradual_typechecker": "GraphTypeChecker Refine",
     "fx.experimental.sym_node": "SymNode method_to_operator sympy_is_contiguous",
     "fx.experimental.validator": "TranslationValidator ValidationException",
-    "jit._recursive": "ConcreteTypeStore create_script_module infer_methods_to_compile make_stub wrap_cpp_class "
+    "jit._recursive": "create_script_module infer_methods_to_compile make_stub wrap_cpp_class "
     "wrap_cpp_module",
     "jit.frontend": "Builder ExprBuilder FrontendError FrontendTypeError NotSupportedError StmtBuilder "
     "UnsupportedNodeError get_default_args get_jit_class_def get_jit_def",
@@ -158,10 +168,19 @@ def _same_graph(gm: Any, *sample_args: Any) -> Any:
     return gm
 
 
+class ConcreteTypeStore:
+    """What is known of the types of scripted modules: nothing. Programs put new ones in its place."""
+
+    def __init__(self) -> None:
+        self.type_store: dict[type, list[Any]] = {}
+        self.methods_compiled: set[Any] = set()
+
+
 # What can be used all the same.
 _REAL: dict[str, dict[str, Any]] = {
     "cuda.amp.common": {"amp_definitely_not_available": _no_autocast},
     "fx.passes.reinplace": {"reinplace": _same_graph},
+    "jit._recursive": {"ConcreteTypeStore": ConcreteTypeStore, "concrete_type_store": ConcreteTypeStore()},
 }  # fmt: skip
 
 

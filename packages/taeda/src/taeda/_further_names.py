@@ -32,11 +32,6 @@ NAMES: dict[str, str] = {
     "get_triton_kernel_and_cache_entry is_metadata_matched register_extension serialize "
     "serialize_range_constraints serialize_sym_bool serialize_sym_float serialize_sym_int serialize_tensor_meta "
     "serialize_torch_artifact",
-    "_export.utils":
-    "_WrappedMethod apply_runtime_assertion_pass deregister_module_as_pytree_input_node get_buffer get_keystr "
-    "get_lifted_tensor_constant get_param is_buffer is_lifted_tensor_constant is_param node_inline_ node_replace_ "
-    "nodes_count nodes_filter nodes_first nodes_map placeholder_naming_pass register_dataclass_as_pytree_node "
-    "register_module_as_pytree_input_node remove_proxy_from_state_dict sequential_split sync_state wrap_method",
     "_export.verifier":
     "SpecViolationError!Exception TrainingIRVerifier Verifier _VerifierMeta getattr_recursive is_functional "
     "load_verifier",
@@ -533,7 +528,6 @@ NAMES: dict[str, str] = {
     "fx._lazy_graph_module": "_LazyGraphModule",
     "fx._utils": "first_call_function_nn_module_stack get_node_context lazy_format_graph_code",
     "fx.experimental._backward_state": "BackwardState",
-    "fx.experimental._config": "AggressiveGuardFreeMode:DISABLED,VALUE_RANGE_ANALYSIS,SKIP_RANGE_ANALYSIS",
     "fx.experimental.accelerator_partitioner":
     "DAG DAGNode PartitionResult Partitioner check_dependency combine_two_partitions get_bfs_level_partition "
     "get_device_partition_stats get_device_to_partitions_mapping get_logical_id_to_device "

@@ -32,7 +32,7 @@ _INSIDE = {
     **{f"{start}nn.qat": _QAT for start in ("ao.", "")},
     "ao.quantization.backend_config": "backend_config executorch fbgemm native onednn qnnpack tensorrt x86",
     "cuda": "sparse",
-    "export": "dynamic_shapes exported_program unflatten",
+    "export": "dynamic_shapes unflatten",
     "jit": "_async _freeze _fuser _script _serialization _trace",
     "masked": "_ops maskedtensor maskedtensor.binary maskedtensor.core maskedtensor.creation maskedtensor.reductions",
     "mps": "event",

@@ -132,6 +132,10 @@ def _is_tracing() -> bool:
     return _get_tracing_state() is not None
 
 
+def _jit_clear_class_registry() -> None:
+    """Forget the classes that were scripted: none is."""
+
+
 def _jit_get_operation(name: str) -> tuple[Any, Any]:
     """An operator by its name with its package, and the names of its overloads; a pair of None if there is none."""
     from taeda_tensor_core import ops
@@ -182,6 +186,7 @@ _FUNCTIONS = {
     "_get_tracing_state": _get_tracing_state,
     "_infer_size": _infer_size,
     "_is_tracing": _is_tracing,
+    "_jit_clear_class_registry": _jit_clear_class_registry,
     "_jit_get_operation": _jit_get_operation,
     "_len_torch_dispatch_stack": _len_torch_dispatch_stack,
     "_len_torch_function_stack": _len_torch_function_stack,

@@ -6,6 +6,7 @@ from taeda._dynamo.eval_frame import is_dynamo_supported
 from taeda.compiler import (
     _Config,
     _itself,
+    _settings,
     allow_in_graph,
     assume_constant_result,
     compile,
@@ -27,15 +28,7 @@ __all__ = [
     "substitute_in_graph",
 ]  # fmt: skip
 
-config = _Config(
-    "taeda._dynamo.config",
-    accumulated_cache_size_limit=256, accumulated_recompile_limit=256, allow_rnn=False, assume_static_by_default=True,
-    automatic_dynamic_shapes=True, cache_size_limit=8, capture_dynamic_output_shape_ops=False,
-    capture_scalar_outputs=False, compiled_autograd=False, cprofile=False, disable=False, error_on_recompile=False,
-    fail_on_recompile_limit_hit=False, force_parameter_static_shapes=True, guard_nn_modules=True,
-    inline_inbuilt_nn_modules=True, optimize_ddp=True, recompile_limit=8, specialize_int=False, suppress_errors=False,
-    trace_numpy=True, verbose=False,
-)  # fmt: skip
+config = _Config("taeda._dynamo.config", **_settings.DYNAMO)
 disallow_in_graph = forbid_in_graph = nonstrict_trace = allow_in_graph
 run = _itself
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from taeda.compiler import _Config
+from taeda.compiler import _Config, _settings
 
 __all__ = ["config"]
 
-config = _Config(
-    "taeda._functorch.config", activation_memory_budget=1.0, functionalize_rng_ops=False, donated_buffer=False
-)
+config = _Config("taeda._functorch.config", **_settings.FUNCTORCH)
 
 
 def __getattr__(name: str) -> Any:

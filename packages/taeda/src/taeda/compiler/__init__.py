@@ -6,10 +6,12 @@ import contextlib
 import copy
 import pickle
 import sys
+import threading
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from taeda import _absent
+from taeda.compiler import _settings
 from taeda_registry.slots import nn
 
 if TYPE_CHECKING:
@@ -101,8 +103,8 @@ def _itself(obj: T) -> T:
 
 
 def is_compiling() -> bool:
-    """Whether this code is being compiled: False."""
-    return False
+    """Whether this code is being compiled or exported: it is exported at most."""
+    return is_exporting()
 
 
 def is_dynamo_compiling() -> bool:
@@ -110,9 +112,22 @@ def is_dynamo_compiling() -> bool:
     return False
 
 
+_export = threading.local()
+
+
 def is_exporting() -> bool:
-    """Whether this code is being exported: False."""
-    return False
+    """Whether this code is being exported."""
+    return getattr(_export, "depth", 0) > 0
+
+
+@contextlib.contextmanager
+def _exporting() -> Iterator[None]:
+    """A block whose code is being exported."""
+    _export.depth = getattr(_export, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _export.depth -= 1
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
@@ -316,4 +331,4 @@ class _Config(ModuleType):
             place.__dict__[last] = value
 
 
-config = _Config("taeda.compiler.config")
+config = _Config("taeda.compiler.config", **_settings.COMPILER)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NewType
 
 from taeda.distributed._collectives import (
     P2POp,
@@ -83,6 +83,9 @@ from taeda.distributed._world import (
 from taeda.distributed._world import default_group as _get_default_group
 from taeda.distributed._world import groups as _world
 from taeda.distributed.rendezvous import register_rendezvous_handler, rendezvous
+
+#: The name of a group, for annotations.
+GroupName = NewType("GroupName", str)
 
 __all__ = [
     "Backend",

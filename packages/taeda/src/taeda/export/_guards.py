@@ -137,6 +137,10 @@ def _of_size(
         raise _error(f"{text} is {size}, outside of {bounds}, the range of {said.__name__}")
     name = f"{text} {len(symbols)}" if isinstance(said, _DimHint) else said.__name__
     known = name in symbols
+    if known and ranges[symbols[name]] != bounds:
+        raise _error(
+            f"Found different definitions {ranges[symbols[name]]} and {bounds} for the same symbolic dimension {name}"
+        )
     symbol = symbols.setdefault(name, f"s{len(symbols)}")
     ranges[symbol] = bounds
     made = [_Guard(way, f"{text} >= {bounds.lower}", "at least", dim, bounds.lower)]

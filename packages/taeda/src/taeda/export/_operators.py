@@ -10,7 +10,7 @@ from taeda.utils import _pytree
 from taeda_registry.slots import tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection
 
     from taeda.fx import GraphModule
 
@@ -21,7 +21,7 @@ def in_operators(
     program: Any,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    constants: Mapping[str, Any],
+    constants: Collection[str],
     decompositions: Any,
 ) -> tuple[GraphModule, signature.ExportGraphSignature]:
     """The graph module of the operators that a program calls, and what its inputs and outputs are.
@@ -30,7 +30,7 @@ def in_operators(
         program: A module of a graph of public functions.
         args: The inputs that it runs with.
         kwargs: Those by name.
-        constants: Paths of buffers that are constants.
+        constants: Paths of the tensors that are neither parameters nor buffers.
         decompositions: Functions that stand for operators, by overload.
     """
     recording = OperatorRecording(decompositions)
@@ -56,7 +56,7 @@ def in_operators(
 
 
 def _held(
-    program: Any, constants: Mapping[str, Any], recording: OperatorRecording
+    program: Any, constants: Collection[str], recording: OperatorRecording
 ) -> list[signature.InputSpec]:
     """Inputs of what the program holds: parameters, then buffers, then constants."""
     kept = program.state_dict().keys()

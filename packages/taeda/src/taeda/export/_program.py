@@ -26,15 +26,21 @@ class ExportedProgram:
     Attributes:
         graph_module: The program as a module.
         example_inputs: The arguments it was exported with, and those by name.
+        constants: Tensors that it holds besides parameters and buffers, and buffers that are no part of the state.
     """
 
-    def __init__(self, graph_module: Any, example_inputs: Any = None, guards: Guards | None = None) -> None:
+    def __init__(
+        self, graph_module: Any, example_inputs: Any = None, guards: Guards | None = None,
+        constants: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
         self.graph_module, self.example_inputs = graph_module, example_inputs
         self._guards, self._runner = guards, graph_module
         self._signature: ExportGraphSignature | None = None
         self.range_constraints: dict[Any, Any] = {} if guards is None else dict(guards.ranges)
+        self._constants = constants
+        kept = graph_module.state_dict().keys()
         self.constants: dict[str, Any] = {
-            name: value for name, value in graph_module.named_buffers() if name.startswith("_tensor_constant")
+            name: value for name, value in graph_module.named_buffers() if name not in kept
         }
 
     @property
@@ -53,7 +59,7 @@ class ExportedProgram:
         if self.example_inputs is not None:
             args, kwargs = self.example_inputs
             given = _pytree.tree_leaves((*args, *kwargs.values()))
-        return signature_of(self.graph_module, self.constants, given)
+        return signature_of(self.graph_module, self._constants, given)
 
     @property
     def graph(self) -> Any:
@@ -119,9 +125,9 @@ class ExportedProgram:
             raise RuntimeError(
                 "run_decompositions: a program that was read from a file has no example inputs"
             )
-        made = ExportedProgram(self._runner, self.example_inputs, self._guards)
+        made = ExportedProgram(self._runner, self.example_inputs, self._guards, self._constants)
         args, kwargs = self.example_inputs
-        found = in_operators(self._runner, args, kwargs, self.constants, decomp_table)
+        found = in_operators(self._runner, args, kwargs, self._constants, decomp_table)
         made.graph_module, made._signature = found
         return made
 
@@ -230,6 +236,7 @@ def draft_export(
 def _exported(
     mod: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any, strict: bool
 ) -> ExportedProgram:
+    from taeda.compiler import _exporting
     from taeda.export._guards import guards_of
     from taeda.fx._record import _names, record
 
@@ -239,14 +246,14 @@ def _exported(
         raise TypeError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
     said = described(dynamic_shapes, mod, args, kwargs)
     guards = guards_of(_names(mod.forward, args, {}), args, kwargs, said)
-    with _left_alone(mod, (args, kwargs)):
+    with _left_alone(mod, (args, kwargs)), _exporting():
         done = record(
             mod, args, kwargs, root=mod, name=type(mod).__name__, keep_class=True, data_dependent=not strict
         )
     if done.module is None:
         raise RuntimeError(f"export: {type(mod).__name__} cannot be exported: {done.failure}")
     _take_unused(done.module, mod)
-    return ExportedProgram(done.module, (args, kwargs), guards)
+    return ExportedProgram(done.module, (args, kwargs), guards, done.constants)
 
 
 def _take_unused(program: nn.Module, mod: nn.Module) -> None:
@@ -273,7 +280,9 @@ def _left_alone(mod: nn.Module, inputs: Any) -> Iterator[None]:
     places = [(part, name, value) for part in mod.modules() for name, value in part._buffers.items()]
     held = [value for _, _, value in places] + _pytree.tree_leaves(inputs)
     before = [
-        (value, value._version, value.detach().clone()) for value in held if isinstance(value, tensor.Tensor)
+        (value, value._version, value.detach().clone())
+        for value in held
+        if isinstance(value, tensor.Tensor) and value.layout is tensor.strided
     ]
     try:
         yield
@@ -311,7 +320,8 @@ def save(
             f"The 'ep' parameter must be an instance of 'ExportedProgram', got {type(ep).__name__}"
         )
     content = {"format": _FORMAT, "program": ep._runner, "extra": dict(extra_files or {})}
-    tensor.save({**content, "guards": ep._guards}, f, pickle_protocol=pickle_protocol)
+    content |= {"guards": ep._guards, "constants": ep._constants}
+    tensor.save(content, f, pickle_protocol=pickle_protocol)
 
 
 def load(
@@ -333,4 +343,4 @@ def load(
     for name in extra_files or {}:
         if name in content["extra"]:
             extra_files[name] = content["extra"][name]  # type: ignore[index]
-    return ExportedProgram(content["program"], None, content.get("guards"))
+    return ExportedProgram(content["program"], None, content.get("guards"), content.get("constants", ()))

@@ -37,7 +37,7 @@ def described(dynamic_shapes: Any, m: Any, args: tuple[Any, ...], kwargs: dict[s
         kinds.get(kind) for kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     )
     if not isinstance(dynamic_shapes, dict):
-        bound = inspect.signature(m.forward).bind(*args, **kwargs).arguments if rest or named else {}
+        bound = inspect.signature(m.forward).bind(*args, **kwargs).arguments if parameters else {}
         if len(bound) != len(dynamic_shapes):
             return dynamic_shapes
         dynamic_shapes = dict(zip(bound, dynamic_shapes, strict=True))

@@ -302,7 +302,7 @@ def signature_of(
 
     Args:
         graph_module: The program.
-        constants: Paths of buffers that are constants.
+        constants: Paths of the tensors that are neither parameters nor buffers.
         inputs: The values it was exported with, one for each input of the graph, where they are known.
     """
     from taeda.fx import Node

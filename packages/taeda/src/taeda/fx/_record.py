@@ -8,6 +8,7 @@ and so are sums and products of such, so that the graph serves other sizes of in
 from __future__ import annotations
 
 import inspect
+import itertools
 import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -43,11 +44,13 @@ class Recorded(NamedTuple):
         result: Its result.
         module: The graph module; None where there is none.
         failure: Why there is none.
+        constants: Paths of the tensors that the graph module holds besides parameters and buffers.
     """
 
     result: Any
     module: GraphModule | None
     failure: str | None
+    constants: tuple[str, ...] = ()
 
 
 class _CannotRecordError(Exception):
@@ -112,12 +115,14 @@ class _Recording(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name
         self.failure: str | None = None
         self.holder = nn.Module()
         self.paths: dict[int, str] = {}
-        self.constants = 0
+        self.attributes: dict[int, str] = {}
+        self.constants: list[str] = []
         if root is not None:
             self.holder.training = root.training
             for path, value in [*root.named_parameters(), *root.named_buffers()]:
                 self.paths[id(value)] = path
                 _copy_attr(root, self.holder, path)
+            self.attributes = _tensors_of(root)
 
     # --- values and nodes ---
 
@@ -158,9 +163,12 @@ class _Recording(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name
         if path is None:
             if value.grad_fn is not None:
                 raise _CannotRecordError("a tensor came from a computation that was not seen")
-            path = f"_tensor_constant{self.constants}"
-            self.constants += 1
-            _assign_attr(value, self.holder, path)
+            path = self.attributes.get(id(value))
+            if path is None or _has_attr(self.holder, path):
+                unnamed = sum(known.startswith("_tensor_constant") for known in self.constants)
+                path = f"_tensor_constant{unnamed}"
+            self.constants.append(path)
+            _assign_attr(value, self.holder, path, persistent=False)
         node = self.graph.get_attr(path)
         self.know(value, node)
         return node
@@ -298,6 +306,17 @@ _ARITHMETIC = frozenset({
 })  # fmt: skip
 
 
+def _tensors_of(root: Any) -> dict[int, str]:
+    """Paths of the tensors that modules have as plain attributes, by the tensors' identity."""
+    found: dict[int, str] = {}
+    for prefix, module in root.named_modules():
+        registered = {*module._parameters, *module._buffers, *module._modules}
+        for name, value in vars(module).items():
+            if isinstance(value, tensor.Tensor) and name not in registered:
+                found.setdefault(id(value), f"{prefix}.{name}" if prefix else name)
+    return found
+
+
 def _has_tensor(value: Any) -> bool:
     if isinstance(value, tensor.Tensor):
         return True
@@ -327,6 +346,14 @@ def _input_name(names: list[str], way: tuple[Any, ...]) -> str:
     """What an input is called: its argument, and the way to it inside of the argument."""
     label = "_".join([names[way[0].idx], *(str(key).strip("[].'") for key in way[1:])])
     return label if label.isidentifier() else "".join(c if c.isalnum() else "_" for c in label)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, or where it is taken the first with a number that is not."""
+    numbered = (f"{name}_{number}" for number in itertools.count(1))
+    found = name if name not in taken else next(each for each in numbered if each not in taken)
+    taken.add(found)
+    return found
 
 
 def record(
@@ -361,8 +388,9 @@ def record(
     ways, spec = _pytree.tree_flatten_with_path(values)
     leaves = [leaf for _, leaf in ways]
     flat = len(leaves) == len(values) and all(child.is_leaf() for child in spec.children())
+    taken: set[str] = set()
     for way, leaf in ways:
-        node = graph.placeholder(_input_name(names, way))
+        node = graph.placeholder(_free(_input_name(names, way), taken))
         if isinstance(leaf, tensor.Tensor):
             recording.know(leaf, node)
     _active.append(recording)
@@ -408,4 +436,4 @@ def _finished(recording: _Recording, result: Any, name: str) -> Recorded:
     for path, _ in [*recording.holder.named_parameters(), *recording.holder.named_buffers()]:
         if not _has_attr(made, path):
             _copy_attr(recording.holder, made, path)  # used or not, they belong to the state
-    return Recorded(result, made, None)
+    return Recorded(result, made, None, tuple(recording.constants))

@@ -99,11 +99,11 @@ def _copy_attr(from_module: Any, to_module: Any, target: str) -> None:
         setattr(place, field, value)
 
 
-def _assign_attr(from_obj: Any, to_module: Any, target: str) -> None:
+def _assign_attr(from_obj: Any, to_module: Any, target: str, persistent: bool = True) -> None:
     """Put an object at a path; tensors become buffers."""
     place, field = _place_for(to_module, target)
     if isinstance(from_obj, tensor.Tensor) and not isinstance(from_obj, nn.Parameter):
-        place.register_buffer(field, from_obj)
+        place.register_buffer(field, from_obj, persistent=persistent)
     else:
         setattr(place, field, from_obj)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from weakref import WeakKeyDictionary
 
 
 class EnabledProxy:
@@ -28,6 +29,12 @@ class EnabledProxy:
 
 _enabled = EnabledProxy()
 _script_classes: dict[type, object] = {}  # classes are scripted by nobody: they run as they are
+_jit_caching_layer: WeakKeyDictionary[object, object] = WeakKeyDictionary()  # and functions every time
+
+
+def _clear_class_state() -> None:
+    """Forget the classes that were scripted."""
+    _script_classes.clear()
 
 
 def enable() -> None:

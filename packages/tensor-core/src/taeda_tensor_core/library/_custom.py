@@ -54,25 +54,46 @@ def _spread(operator: Operator, arguments: Sequence[Any]) -> tuple[tuple, dict[s
     return tuple(arguments[:positional]), dict(zip(names, arguments[positional:], strict=True))
 
 
-def as_kernel(operator: Operator, function: Callable, plain: bool = True) -> Callable:
+def as_kernel(
+    operator: Operator, function: Callable, plain: bool = True, may_return_arguments: bool = False
+) -> Callable:
     """A kernel from a function that takes the operator's arguments and returns its results.
 
     Args:
         plain: The function meets tensors without gradients, as a device's kernel does; what it calls is not recorded.
+        may_return_arguments: Give tensors of the same memory for arguments that are among the results, instead of
+            refusing them.
     """
 
     def kernel(outputs: tuple, inputs: tuple) -> Any:
         shown = [_unrecorded(item) for item in inputs] if plain else list(inputs)
         args, kwargs = _spread(operator, shown)
         made = function(*args, **kwargs)
-        given = {id(tensor) for tensor in _tensors([*inputs, *shown])}
-        if any(id(tensor) in given for tensor in _tensors(made)):
+        given = _tensors([*inputs, *shown])
+        if may_return_arguments:
+            made = other_than(given, made, plain)
+        elif among(given, made):
             raise RuntimeError(
                 f"{operator.name}: a result is one of the arguments itself; return a clone() of it"
             )
         return tuple(made) if isinstance(made, list) and len(outputs) > 1 else made
 
     return kernel
+
+
+def among(given: list[Tensor], made: Any) -> bool:
+    """Whether a result is an argument."""
+    known = {id(tensor) for tensor in given}
+    return any(id(tensor) in known for tensor in _tensors(made))
+
+
+def other_than(given: list[Tensor], made: Any, plain: bool) -> Any:
+    """The results, with a tensor of the same memory for each that is an argument."""
+    if isinstance(made, list | tuple):
+        return type(made)([other_than(given, item, plain) for item in made]) if among(given, made) else made
+    if not among(given, made):
+        return made
+    return made.detach() if plain else made.view_as(made)
 
 
 def _unrecorded(item: Any) -> Any:

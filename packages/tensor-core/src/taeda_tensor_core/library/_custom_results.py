@@ -130,6 +130,7 @@ class ResultsOpDef:
         self._kinds = _kinds(schema)
         self._gives_list = self._kinds == ["Tensor[]"]
         self._signature = None if function is None else inspect.signature(function)
+        self._may_return_arguments = function is None
         self._functions: dict[str | None, Callable] = {}
         self._of_others: Callable | None = None
         self._gradient: tuple[Callable, Callable | None] | None = None
@@ -181,8 +182,10 @@ class ResultsOpDef:
         made = function(*shown, **{k: _custom._unrecorded(v) for k, v in bound.kwargs.items()})
         form = self._form_of(made)
         parts = _parts(made, form)
-        given = {id(tensor) for tensor in (*tensors, *_custom._tensors(shown))}
-        if any(id(tensor) in given for tensor in parts):
+        given = [*tensors, *_custom._tensors(shown)]
+        if self._may_return_arguments:
+            parts = _custom.other_than(given, parts, plain=True)
+        elif _custom.among(given, parts):
             raise RuntimeError(
                 f"{self._qualname}: a result is one of the arguments itself; return a clone() of it"
             )

@@ -369,7 +369,7 @@ class Library:
         of_device = bool(key) and not recorded and not key.startswith("Composite")
         if of_device and not _is_there(key.lower()):
             return None
-        function = as_kernel(op(name), fn, plain=of_device)
+        function = as_kernel(op(name), fn, plain=of_device, may_return_arguments=True)
         if of_device:
             return self.kernel(name, key.lower(), replace=allow_override or defined(name) is None)(function)
         if (made := defined(name)) is None:

@@ -1,0 +1,64 @@
+"""Which nodes of an exported program's graph stand for what it holds: parameters, buffers, constants."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from taeda.export._program import ExportedProgram
+
+__all__ = [
+    "get_buffer", "get_lifted_tensor_constant", "get_param", "is_buffer", "is_lifted_tensor_constant", "is_param",
+    "register_dataclass_as_pytree_node",
+]  # fmt: skip
+
+
+def is_param(program: ExportedProgram, node: Any) -> bool:
+    """Whether a node is an input that stands for a parameter."""
+    return node.name in program.graph_signature.inputs_to_parameters
+
+
+def get_param(program: ExportedProgram, node: Any) -> Any:
+    """The parameter that a node stands for; None where it stands for none."""
+    path = program.graph_signature.inputs_to_parameters.get(node.name)
+    return None if path is None else dict(program.named_parameters())[path]
+
+
+def is_buffer(program: ExportedProgram, node: Any) -> bool:
+    """Whether a node is an input that stands for a buffer."""
+    return node.name in program.graph_signature.inputs_to_buffers
+
+
+def get_buffer(program: ExportedProgram, node: Any) -> Any:
+    """The buffer that a node stands for; None where it stands for none."""
+    path = program.graph_signature.inputs_to_buffers.get(node.name)
+    return None if path is None else dict(program.named_buffers())[path]
+
+
+def is_lifted_tensor_constant(program: ExportedProgram, node: Any) -> bool:
+    """Whether a node is an input that stands for a tensor which the program holds besides."""
+    return node.name in program.graph_signature.inputs_to_lifted_tensor_constants
+
+
+def get_lifted_tensor_constant(program: ExportedProgram, node: Any) -> Any:
+    """The constant that a node stands for; None where it stands for none."""
+    path = program.graph_signature.inputs_to_lifted_tensor_constants.get(node.name)
+    return None if path is None else program.constants[path]
+
+
+def register_dataclass_as_pytree_node(
+    cls: type,
+    flatten_fn: Any = None,
+    unflatten_fn: Any = None,
+    *,
+    serialized_type_name: str | None = None,
+    **_: Any,
+) -> None:
+    """`export.register_dataclass`, or with functions of one's own `utils._pytree.register_pytree_node`."""
+    from taeda import export
+    from taeda.utils import _pytree
+
+    if flatten_fn is None or unflatten_fn is None:
+        export.register_dataclass(cls, serialized_type_name=serialized_type_name)
+    else:
+        _pytree.register_pytree_node(cls, flatten_fn, unflatten_fn, serialized_type_name=serialized_type_name)
