@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "cpu/lapack.h"
 
@@ -27,6 +28,18 @@ T times(T a, T b) noexcept {  // without the library's care for infinities
   else return a * b;
 }
 
+/// Calls `body` with the order of a matrix, the smallest as constants of which the compiler makes straight code.
+template <class Body>
+auto with_order(int n, const Body& body) {
+  switch (n) {
+    case 1: return body(std::integral_constant<int, 1>());
+    case 2: return body(std::integral_constant<int, 2>());
+    case 3: return body(std::integral_constant<int, 3>());
+    case 4: return body(std::integral_constant<int, 4>());
+    default: return body(n);
+  }
+}
+
 /// y -= factor * x.
 template <class T>
 void subtract(int n, T factor, const T* x, T* y) noexcept {
@@ -34,7 +47,7 @@ void subtract(int n, T factor, const T* x, T* y) noexcept {
 }
 
 template <class T>
-int getrf(int m, int n, T* a, int lda, int* pivots) {
+[[gnu::always_inline]] inline int getrf_of(int m, int n, T* a, int lda, int* pivots) {
   int info = 0;
   for (int j = 0; j < std::min(m, n); ++j) {
     T* const column = a + int64_t(j) * lda;
@@ -68,9 +81,14 @@ int getrf(int m, int n, T* a, int lda, int* pivots) {
   }
   return info;
 }
+template <class T>
+int getrf(int m, int n, T* a, int lda, int* pivots) {
+  if (m != n) return getrf_of(m, n, a, lda, pivots);
+  return with_order(n, [=](auto order) { return getrf_of(order, order, a, lda, pivots); });
+}
 
 template <class T>
-int potrf_lower(int n, T* a, int lda) {
+[[gnu::always_inline]] inline int potrf_lower_of(int n, T* a, int lda) {
   for (int j = 0; j < n; ++j) {
     T* const column = a + int64_t(j) * lda;
     for (int k = 0; k < j; ++k) {
@@ -87,6 +105,10 @@ int potrf_lower(int n, T* a, int lda) {
     for (int i = j + 1; i < n; ++i) column[i] /= root;
   }
   return 0;
+}
+template <class T>
+int potrf_lower(int n, T* a, int lda) {
+  return with_order(n, [=](auto order) { return potrf_lower_of(order, a, lda); });
 }
 template <class T>
 int potrf_upper(int n, T* a, int lda) {
@@ -111,7 +133,7 @@ int potrf_upper(int n, T* a, int lda) {
 
 /// op(A) x = b for one vector.
 template <class T>
-void trsv(bool upper, char op, bool unit, int n, const T* a, int lda, T* x) {
+[[gnu::always_inline]] inline void trsv(bool upper, char op, bool unit, int n, const T* a, int lda, T* x) {
   const bool plain = op == 'N', forward = plain != upper;
   const auto of = [op](T v) { return op == 'C' ? conjugate(v) : v; };
   for (int step = 0; step < n; ++step) {
@@ -155,7 +177,7 @@ void trsm(bool left, bool upper, char op, bool unit, int m, int n, const T* a, i
 
 /// The exchanges of rows that pivots stand for, in their order or backwards.
 template <class T>
-void exchange_rows(int n, int columns, const int* pivots, bool backwards, T* b, int ldb) {
+[[gnu::always_inline]] inline void exchange_rows(int n, int columns, const int* pivots, bool backwards, T* b, int ldb) {
   for (int step = 0; step < n; ++step) {
     const int i = backwards ? n - 1 - step : step, other = pivots[i] - 1;
     if (i != other)
@@ -165,9 +187,13 @@ void exchange_rows(int n, int columns, const int* pivots, bool backwards, T* b, 
 template <class T>
 void getrs(char op, int n, int columns, const T* a, int lda, const int* pivots, T* b, int ldb) {
   if (op == 'N') {
-    exchange_rows(n, columns, pivots, false, b, ldb);
-    trsm(true, false, 'N', true, n, columns, a, lda, b, ldb);
-    trsm(true, true, 'N', false, n, columns, a, lda, b, ldb);
+    with_order(n, [=](auto order) {
+      exchange_rows(order, columns, pivots, false, b, ldb);
+      for (int j = 0; j < columns; ++j) {
+        trsv(false, 'N', true, order, a, lda, b + int64_t(j) * ldb);
+        trsv(true, 'N', false, order, a, lda, b + int64_t(j) * ldb);
+      }
+    });
   } else {
     trsm(true, true, op, false, n, columns, a, lda, b, ldb);
     trsm(true, false, op, true, n, columns, a, lda, b, ldb);

@@ -33,11 +33,16 @@ struct Strided {
 /// Copies all elements, conjugated if asked for; blocks keep both sides in the cache.
 template <class T>
 void copy_elements(const Strided<T>& from, const Strided<T>& to, bool conjugated = false) {
-  constexpr int64_t kBlock = 16;
+  constexpr int64_t kBlock = 16, kFew = 64;
   const auto value = [conjugated](T x) {
     if constexpr (lapack::is_complex<T>) return conjugated ? std::conj(x) : x;
     else return x;
   };
+  if (to.rows * to.columns <= kFew) {  // a choice among ways would take longer
+    for (int64_t j = 0; j < to.columns; ++j)
+      for (int64_t i = 0; i < to.rows; ++i) to.at(i, j) = value(from.at(i, j));
+    return;
+  }
   if (!conjugated || !lapack::is_complex<T>) {
     if (from.down == 1 && to.across == 1)
       return copy_transposed(to.data, from.data, to.rows, to.columns, to.down, from.across, sizeof(T));
@@ -59,27 +64,33 @@ void copy_elements(const Strided<T>& from, const Strided<T>& to, bool conjugated
 template <class T>
 class Stack {
  public:
-  Stack(const Tensor& t, int64_t tail, IntSpan batch) : tensor_(t), tail_(tail) {
+  Stack(const Tensor& t, int64_t tail, IntSpan batch) : tensor_(t), tail_(tail), first_(t.data<T>()) {
     const int64_t lead = int64_t(batch.size()) - (t.dim() - tail);
     for (size_t d = 0; d < batch.size(); ++d) {
       const int64_t own = int64_t(d) - lead;
       sizes_.push_back(batch[d]);
       strides_.push_back(own < 0 || t.size(own) == 1 ? 0 : t.stride(own));
     }
+    for (size_t d = 1; d < sizes_.size(); ++d) even_ &= strides_[d - 1] == strides_[d] * sizes_[d];
+    if (tail == 2) item_ = {nullptr, t.size(-2), t.size(-1), t.stride(-2), t.stride(-1)};
   }
   /// Of the tensor's own batch.
   explicit Stack(const Tensor& t, int64_t tail = 2) : Stack(t, tail, t.sizes().first(size_t(t.dim() - tail))) {}
 
   T* place(int64_t i) const {
-    T* at = tensor_.data<T>();
+    if (even_) return sizes_.empty() ? first_ : first_ + i * strides_.back();
+    T* at = first_;
     for (size_t d = sizes_.size(); d-- > 0 && i > 0;) {
       at += i % sizes_[d] * strides_[d];
       i /= sizes_[d];
     }
     return at;
   }
+  /// Matrix `i`, of a stack of such.
   Strided<T> operator[](int64_t i) const {
-    return {place(i), tensor_.size(-2), tensor_.size(-1), tensor_.stride(-2), tensor_.stride(-1)};
+    Strided<T> one = item_;
+    one.data = place(i);
+    return one;
   }
   /// The number of the item in the tensor's own batch, for what is kept beside it in row-major order.
   int64_t own_number(int64_t i) const {
@@ -98,7 +109,10 @@ class Stack {
  private:
   const Tensor& tensor_;
   int64_t tail_;
+  T* first_;
+  Strided<T> item_{};
   Shape sizes_, strides_;
+  bool even_ = true;  // whether items lie at one distance from each other
 };
 
 /// A matrix as LAPACK wants it: its own memory where columns are dense in it, else scratch that store() copies back.
