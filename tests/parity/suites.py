@@ -60,7 +60,8 @@ class Outcomes:
             signal.signal(signal.SIGALRM, before)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.when == "call" or report.outcome != "passed":
+        failed = self.found.get(report.nodeid, ("", ""))[0] == "failed"  # in a part of the test, which is reported before
+        if not failed and (report.when == "call" or report.outcome != "passed"):
             error = "" if report.outcome == "passed" else str(report.longrepr)[-4000:]
             self.found[report.nodeid] = (report.outcome, error)
 
