@@ -60,8 +60,8 @@ class Outcomes:
             signal.signal(signal.SIGALRM, before)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        failed = self.found.get(report.nodeid, ("", ""))[0] == "failed"  # in a part of the test, which is reported before
-        if not failed and (report.when == "call" or report.outcome != "passed"):
+        part_failed = self.found.get(report.nodeid, ("", ""))[0] == "failed"  # parts are reported first
+        if not part_failed and (report.when == "call" or report.outcome != "passed"):
             error = "" if report.outcome == "passed" else str(report.longrepr)[-4000:]
             self.found[report.nodeid] = (report.outcome, error)
 
