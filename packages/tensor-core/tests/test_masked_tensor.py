@@ -87,3 +87,50 @@ def test_jagged_tensors_say_their_sizes() -> None:
     assert length != 2
     with pytest.raises(RuntimeError, match="sizes of their own"):
         _ = tc.nested.nested_tensor([tc.ones(2, 3), tc.ones(4, 3)]).shape
+
+
+def _three() -> tc.masked.MaskedTensor:
+    return tc.masked.masked_tensor(tc.tensor([1.0, -2.0, 3.0]), tc.tensor([True, False, True]))
+
+
+def test_masked_tensors_are_written_in_place() -> None:
+    x = _three()
+    same = x
+    x += 1
+    x.mul_(x)
+    assert (
+        x is same
+        and x.get_data().tolist() == [4.0, 1.0, 16.0]
+        and x.clamp_(0, 5).to_tensor(-1.0).tolist() == [4, -1, 5]
+    )
+    tc.ops.aten.neg_(x)
+    assert x.to_tensor(9.0).tolist() == [-4, 9, -5] and tc.signbit(x).to_tensor(False).tolist() == [
+        True,
+        False,
+        True,
+    ]
+    other = tc.masked.MaskedTensor(tc.ones(3), tc.tensor([True, True, True]))
+    with pytest.raises(ValueError, match="add_: input masks must match"):
+        x.add_(other)
+    with pytest.raises(TypeError, match="without a mask"):
+        tc.ones(3).add_(x)
+
+
+def test_operators_under_their_own_names() -> None:
+    x = _three()
+    assert tc.ops.aten.add(x, x).to_tensor(0.0).tolist() == [2, 0, 6]
+    assert tc.ops.aten.div.Tensor_mode(x, 2, rounding_mode="floor").to_tensor(0.0).tolist() == [0, 0, 1]
+    assert tc.less(x, 2).to_tensor(False).tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize("form", ["to_sparse", "to_sparse_coo", "to_sparse_csr"])
+def test_sparse_masked_tensors(form: str) -> None:
+    whole = tc.masked.MaskedTensor(
+        tc.tensor([[0.0, 1.0], [2.0, 0.0]]), tc.tensor([[False, True], [True, True]])
+    )
+    x = getattr(whole, form)()
+    assert x.layout is x.get_mask().layout is not tc.strided and x.get_mask().values().tolist() == [True] * 3
+    assert (x + x).to_dense().to_tensor(9.0).tolist() == [[9, 2], [4, 0]]
+    assert x.sum().item() == 3 and x.mean(1).to_tensor(9.0).tolist() == [1, 1] and "--" in repr(x)
+    with pytest.raises(ValueError, match="masks must match"):
+        x + whole

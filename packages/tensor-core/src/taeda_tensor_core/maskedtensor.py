@@ -73,7 +73,11 @@ class MaskedTensor(Tensor):
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Operators that are met by another way than a public function: none reads memory that is not there."""
-        raise _undefined(func.operator.name)
+        name = func.operator.name.partition(".")[0]
+        known = _table.get(name)
+        if known is None:
+            raise _undefined(func.operator.name)
+        return known(*args, **(kwargs or {}))
 
     def get_data(self) -> Tensor:
         """The elements, also those that are not there."""
@@ -141,9 +145,10 @@ def _text(x: MaskedTensor) -> str:
         pad = "\n" + " " * (indent + 2)
         return "[" + ",".join(pad + text(row, indent + 2) for row in rows) + "\n" + " " * indent + "]"
 
-    rows = shown(x._data.detach().tolist(), x._mask.tolist())
+    mask = _plain(x._mask)
+    rows = shown(_plain(x._data.detach()).tolist(), mask.tolist())
     if isinstance(rows, str):
-        return f"MaskedTensor({rows}, {bool(x._mask)})"
+        return f"MaskedTensor({rows}, {bool(mask)})"
     return f"MaskedTensor(\n  {text(rows, 2)}\n)"
 
 
@@ -154,18 +159,18 @@ _ATTRIBUTES: dict[str, Callable[[MaskedTensor], Any]] = {
     "dtype": lambda x: x._data.dtype,
     "device": lambda x: x._data.device,
     "ndim": lambda x: x._data.ndim,
-    "layout": lambda x: _info.strided,
+    "layout": lambda x: x._data.layout,
     "requires_grad": lambda x: x._data.requires_grad,
     "is_leaf": lambda x: x._data.is_leaf,
     "grad_fn": lambda x: x._data.grad_fn,
     "grad": lambda x: None if x._data.grad is None else MaskedTensor(x._data.grad, x._mask),
-    "is_sparse": lambda x: False,
+    "is_sparse": lambda x: x._data.is_sparse,
     "is_nested": lambda x: False,
     "is_quantized": lambda x: False,
 }
 _table.update(_ATTRIBUTES)
 for _name in ("size", "dim", "ndimension", "numel", "nelement", "is_floating_point", "is_complex", "element_size",
-              "backward"):  # fmt: skip
+              "backward", "item"):  # fmt: skip
     _table[_name] = lambda x, *args, _name=_name, **kwargs: getattr(x._data, _name)(*args, **kwargs)
 
 
@@ -176,27 +181,63 @@ def _elementwise(name: str) -> None:
     function = getattr(Tensor, name, None) or getattr(_C, name)
 
     def apply(*args: Any, **kwargs: Any) -> MaskedTensor:
-        masks = [a._mask for a in args if isinstance(a, MaskedTensor)]
-        if any(not _C.equal(masks[0], mask) for mask in masks[1:]):
-            raise ValueError(f"{name}: input masks must match")
+        mask = _mask_of(name, args)
         made = function(*(a._data if isinstance(a, MaskedTensor) else a for a in args), **kwargs)
-        return MaskedTensor(made, masks[0].expand(made.shape))
+        return MaskedTensor(made, mask if mask.shape == made.shape else mask.expand(made.shape))
 
     apply.__name__ = name
     _table[name] = apply
+    in_place = "__i" + name.removeprefix("__") if name.startswith("__") else f"{name}_"
+    if hasattr(Tensor, in_place):
+        _written(in_place)
+
+
+def _written(name: str) -> None:
+    """The form that writes to its first operand, whose mask stays."""
+    function = getattr(Tensor, name)
+
+    def write(self: Any, *args: Any, **kwargs: Any) -> MaskedTensor:
+        if not isinstance(self, MaskedTensor):
+            raise TypeError(f"{name}: a masked tensor cannot be written to a tensor without a mask")
+        _mask_of(name, (self, *args))
+        function(self._data, *(a._data if isinstance(a, MaskedTensor) else a for a in args), **kwargs)
+        return self
+
+    write.__name__ = name
+    _table[name] = write
+
+
+def _mask_of(name: str, args: tuple[Any, ...]) -> Tensor:
+    """The mask of all operands that have one."""
+    masks = [a._mask for a in args if isinstance(a, MaskedTensor)]
+    if any(not _same(masks[0], mask) for mask in masks[1:]):
+        raise ValueError(f"{name}: input masks must match")
+    return masks[0]
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    if one.layout is not other.layout:
+        return False
+    return _C.equal(_plain(one), _plain(other))
+
+
+def _plain(x: Tensor) -> Tensor:
+    return x if x.layout is _info.strided else x.to_dense()
 
 
 _UNARY = (
-    "abs absolute acos acosh angle asin asinh atan atanh bitwise_not ceil clamp clip conj_physical cos cosh deg2rad "
-    "digamma erf erfc erfinv exp exp2 expm1 fix floor frac i0 isnan isinf isfinite lgamma log log10 log1p log2 logit "
-    "nan_to_num neg negative positive pow rad2deg reciprocal round rsqrt sgn sigmoid sign sin sinc sinh sqrt square "
-    "tan tanh trunc relu clone detach contiguous to float double half bfloat16 int long bool"
+    "abs absolute acos acosh angle arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh "
+    "bitwise_not ceil clamp clip conj_physical cos cosh deg2rad digamma erf erfc erfinv exp exp2 expm1 fix "
+    "floor frac i0 isnan isinf isfinite lgamma log log10 log1p log2 logit nan_to_num neg negative positive pow "
+    "rad2deg reciprocal round rsqrt sgn sigmoid sign signbit sin sinc sinh sqrt square tan tanh trunc relu "
+    "clone detach contiguous to float double half bfloat16 int long bool"
 )
 _BINARY = (
-    "add sub subtract mul multiply div divide true_divide floor_divide remainder fmod atan2 maximum minimum fmax fmin "
-    "hypot logaddexp bitwise_and bitwise_or bitwise_xor logical_and logical_or logical_xor eq ne lt le gt ge __add__ "
-    "__radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __pow__ __neg__ __abs__ __eq__ __ne__ __lt__ "
-    "__le__ __gt__ __ge__ __and__ __or__ __invert__"
+    "add sub subtract mul multiply div divide true_divide floor_divide remainder fmod arctan2 atan2 maximum "
+    "minimum fmax fmin hypot logaddexp logaddexp2 nextafter bitwise_left_shift bitwise_right_shift greater "
+    "greater_equal less less_equal not_equal bitwise_and bitwise_or bitwise_xor logical_and logical_or "
+    "logical_xor eq ne lt le gt ge __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ "
+    "__pow__ __neg__ __abs__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __and__ __or__ __invert__"
 )
 for _name in (*_UNARY.split(), *_BINARY.split()):
     _elementwise(_name)
@@ -247,8 +288,9 @@ def _reduced(name: str) -> None:
     def reduced(
         self: MaskedTensor, dim: Any = None, *args: Any, keepdim: bool = False, **kwargs: Any
     ) -> MaskedTensor:
-        found = function(self._data, *args, dim=dim, keepdim=keepdim, mask=self._mask, **kwargs)
-        there = self._mask.any() if dim is None else self._mask.any(dim, keepdim)
+        mask = _plain(self._mask)
+        found = function(_plain(self._data), *args, dim=dim, keepdim=keepdim, mask=mask, **kwargs)
+        there = mask.any() if dim is None else mask.any(dim, keepdim)
         return MaskedTensor(found, there if there.shape == found.shape else there.reshape(found.shape))
 
     reduced.__name__ = name
@@ -260,10 +302,11 @@ for _name in ("sum", "mean", "amax", "amin", "prod", "argmax", "argmin", "var", 
 
 
 def _all(self: MaskedTensor, dim: Any = None, keepdim: bool = False) -> MaskedTensor:
-    data = self._data.bool() | ~self._mask
+    mask = _plain(self._mask)
+    data = _plain(self._data).bool() | ~mask
     if dim is None:
-        return MaskedTensor(data.all(), self._mask.any())
-    return MaskedTensor(data.all(dim, keepdim), self._mask.any(dim, keepdim))
+        return MaskedTensor(data.all(), mask.any())
+    return MaskedTensor(data.all(dim, keepdim), mask.any(dim, keepdim))
 
 
 _table["all"] = _all
@@ -298,6 +341,26 @@ def _where(condition: Any, input: Any, other: Any) -> MaskedTensor:
 
 
 _table["where"] = _where
+
+
+def _dense(self: MaskedTensor) -> MaskedTensor:
+    return MaskedTensor(_plain(self._data), _plain(self._mask))
+
+
+def _sparse(name: str) -> None:
+    function = getattr(Tensor, name)
+
+    def sparse(self: MaskedTensor) -> MaskedTensor:
+        mask = function(_plain(self._mask))
+        return MaskedTensor(_plain(self._data).sparse_mask(mask), mask)
+
+    sparse.__name__ = name
+    _table[name] = sparse
+
+
+_table["to_dense"] = _dense
+for _name in ("to_sparse", "to_sparse_coo", "to_sparse_csr"):
+    _sparse(_name)
 
 
 def _requires_grad(self: MaskedTensor, requires_grad: bool = True) -> MaskedTensor:
