@@ -228,3 +228,47 @@ def test_functions_that_put_layers_together():
     for wrong in ((nn.Tanh, nn.ReLU), (nn.Conv2d, nn.BatchNorm1d)):
         with pytest.raises(AssertionError, match="did not find fuser method"):
             q.get_fuser_method(wrong)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_transposed_convolutions_of_quantized_tensors(dims: int) -> None:
+    """They give the codes nearest to what the numbers of input and weight give; their states go into others."""
+    taeda.manual_seed(0)
+    layer = getattr(nn, f"ConvTranspose{dims}d")(2, 4, 3, stride=2, padding=1, output_padding=1, groups=2)
+    model = nn.Sequential(tq.QuantStub(), layer).eval()
+    model.qconfig = tq.QConfig(tq.MinMaxObserver.with_args(dtype=taeda.quint8), tq.default_weight_observer)
+    observed = tq.prepare(model)
+    x = taeda.linspace(-2, 2, 2 * 4**dims).reshape(1, 2, *[4] * dims)
+    observed(x)
+    made = tq.convert(observed)
+    found, weight = made(x), made[1].weight().dequantize()
+    numbers = getattr(nn.functional, f"conv_transpose{dims}d")(
+        made[0](x).dequantize(), weight, layer.bias, stride=2, padding=1, output_padding=1, groups=2
+    )
+    assert found.is_quantized and found.shape == numbers.shape
+    assert (found.dequantize() - numbers).abs().max().item() <= 0.51 * made[1].scale
+    unseen = tq.prepare(model)
+    with pytest.warns(UserWarning, match="must run observer"):
+        other = tq.convert(unseen)
+    other.load_state_dict(made.state_dict())
+    assert taeda.equal(other(x).int_repr(), found.int_repr())
+    assert f"QuantizedConvTranspose{dims}d(2, 4" in repr(made) and "output_padding" in repr(made)
+
+
+def test_a_linear_layer_is_trained_with_its_normalization() -> None:
+    """The two are one layer when they are converted, and gradients reach both before."""
+    taeda.manual_seed(0)
+    model = nn.Sequential(tq.QuantStub(), nn.Linear(4, 3), nn.BatchNorm1d(3), tq.DeQuantStub()).train()
+    model = tq.fuse_modules_qat(model, [["1", "2"]])
+    model.qconfig = tq.get_default_qat_qconfig("x86")
+    prepared = tq.prepare_qat(model)
+    assert type(prepared[1]).__name__ == "LinearBn1d"
+    x = taeda.sin(taeda.arange(64.0)).reshape(16, 4)
+    for _ in range(3):
+        prepared(x)
+    prepared(x).square().sum().backward()
+    assert all(p.grad is not None for p in prepared.parameters())
+    prepared.eval()
+    made = tq.convert(prepared)
+    assert type(made[1]).__name__ == "Linear" and made[1].weight().is_quantized
+    assert (made(x) - prepared(x)).abs().max().item() < 0.1

@@ -79,6 +79,16 @@ def conv(
     return _finished(made, input, stored, relu)
 
 
+def conv_transpose(
+    dims: int, input: Any, weight: Any, bias: Tensor | None, stride: Any, padding: Any, output_padding: Any,
+    groups: int, dilation: Any, stored: Stored,
+) -> Any:  # fmt: skip
+    """A transposed convolution over `dims` dimensions of a quantized tensor; arguments as `conv_transpose2d`."""
+    function = getattr(ops, f"conv_transpose{dims}d")
+    made = function(number(input), number(weight), bias, stride, padding, output_padding, groups, dilation)
+    return _finished(made, input, stored, False)
+
+
 def _pair(of_windows: Any) -> Any:
     return (of_windows, of_windows) if isinstance(of_windows, int) else tuple(of_windows)
 

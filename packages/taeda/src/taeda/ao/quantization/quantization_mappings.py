@@ -23,8 +23,10 @@ DEFAULT_STATIC_QUANT_MODULE_MAPPINGS: dict[Any, Any] = {
     nnqat.Linear: nnq.Linear,
     nni.LinearReLU: nniq.LinearReLU,
     nniqat.LinearReLU: nniq.LinearReLU,
+    nniqat.LinearBn1d: nnq.Linear,
     nni.BNReLU2d: nniq.BNReLU2d,
     **{getattr(nn, f"Conv{n}d"): getattr(nnq, f"Conv{n}d") for n in _DIMS},
+    **{getattr(nn, f"ConvTranspose{n}d"): getattr(nnq, f"ConvTranspose{n}d") for n in _DIMS},
     **{getattr(nnqat, f"Conv{n}d"): getattr(nnq, f"Conv{n}d") for n in _DIMS},
     **{getattr(nni, f"ConvReLU{n}d"): getattr(nniq, f"ConvReLU{n}d") for n in _DIMS},
     **{getattr(nniqat, f"ConvReLU{n}d"): getattr(nniq, f"ConvReLU{n}d") for n in _DIMS},
@@ -43,6 +45,7 @@ DEFAULT_QAT_MODULE_MAPPINGS: dict[Any, Any] = {
     nn.Embedding: nnqat.Embedding,
     nn.EmbeddingBag: nnqat.EmbeddingBag,
     nni.LinearReLU: nniqat.LinearReLU,
+    nni.LinearBn1d: nniqat.LinearBn1d,
     **{getattr(nni, f"{kind}{n}d"): getattr(nniqat, f"{kind}{n}d")
        for kind in ("ConvReLU", "ConvBn", "ConvBnReLU") for n in _DIMS},
 }  # fmt: skip

@@ -109,6 +109,12 @@ def _with_settings(mod: Any) -> Any:
     return layer
 
 
+def _observed_layer(mod: Any) -> Any:
+    """The layer with the weight, into which a normalization is folded."""
+    folded = getattr(mod, "folded", None)
+    return folded() if folded is not None else _with_settings(mod)
+
+
 class Linear(_Quantized):
     """A linear layer of quantized tensors.
 
@@ -152,7 +158,7 @@ class Linear(_Quantized):
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Linear:
         """The layer in place of an observed one."""
-        layer = _with_settings(mod)
+        layer = _observed_layer(mod)
         made = cls(layer.in_features, layer.out_features)
         return made._take(layer, layer.weight, layer.bias)
 
@@ -160,6 +166,9 @@ class Linear(_Quantized):
 class _Conv(_Quantized):
     _dims = 2
     _float_module: ClassVar[str] = "Conv2d"
+    _kept = (
+        "in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups", "padding_mode",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -179,22 +188,16 @@ class _Conv(_Quantized):
         like = getattr(nn, self._float_module)(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode
         )
+        self._begin(like)
+
+    def _begin(self, like: Any) -> None:
         self._describe(like)
         self.set_weight_bias(
             taeda.quantize_per_tensor(taeda.zeros_like(like.weight), 1.0, 0, taeda.qint8), like.bias
         )
 
     def _describe(self, like: Any) -> None:
-        for name in (
-            "in_channels",
-            "out_channels",
-            "kernel_size",
-            "stride",
-            "padding",
-            "dilation",
-            "groups",
-            "padding_mode",
-        ):
+        for name in self._kept:
             setattr(self, name, getattr(like, name))
 
     def _get_name(self) -> str:
@@ -229,21 +232,63 @@ class _Conv(_Quantized):
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> _Conv:
         """The layer in place of an observed one."""
-        folded = getattr(mod, "folded", None)
-        layer = folded() if folded is not None else _with_settings(mod)
+        layer = _observed_layer(mod)
         made = cls(layer.in_channels, layer.out_channels, layer.kernel_size)
         made._describe(layer)
         return made._take(layer, layer.weight, layer.bias)
 
 
-def _conv(dims: int) -> type:
-    text = f"`nn.Conv{dims}d` of quantized tensors, with the same arguments."
-    return type(f"Conv{dims}d", (_Conv,), {
-        "_dims": dims, "_float_module": f"Conv{dims}d", "__module__": "taeda.ao.nn.quantized", "__doc__": text,
+class _ConvTranspose(_Conv):
+    _kept = (*_Conv._kept, "output_padding")
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        _Quantized.__init__(self)
+        like = getattr(nn, self._float_module)(
+            in_channels, out_channels, kernel_size, stride, padding, output_padding, groups, bias, dilation,
+            padding_mode,
+        )  # fmt: skip
+        self._begin(like)
+
+    def _get_name(self) -> str:
+        return f"QuantizedConvTranspose{self._dims}d"
+
+    def extra_repr(self) -> str:
+        after = "" if not any(self.output_padding) else f", output_padding={self.output_padding}"
+        return super().extra_repr() + after
+
+    def forward(self, input: Any) -> Any:
+        return tensor.quantized.layers.conv_transpose(
+            self._dims, input, self._weight, self._bias, self.stride, self.padding, self.output_padding, self.groups,
+            self.dilation, self._stored(),
+        )  # fmt: skip
+
+
+def _conv(base: type, kind: str, dims: int) -> type:
+    name = f"{kind}{dims}d"
+    return type(name, (base,), {
+        "_dims": dims, "_float_module": name, "__module__": "taeda.ao.nn.quantized",
+        "__doc__": f"`nn.{name}` of quantized tensors, with the same arguments.",
     })  # fmt: skip
 
 
-Conv1d, Conv2d, Conv3d = _conv(1), _conv(2), _conv(3)
+Conv1d, Conv2d, Conv3d = (_conv(_Conv, "Conv", dims) for dims in (1, 2, 3))
+ConvTranspose1d, ConvTranspose2d, ConvTranspose3d = (
+    _conv(_ConvTranspose, "ConvTranspose", dims) for dims in (1, 2, 3)
+)
 
 
 class Quantize(nn.Module):
