@@ -273,3 +273,14 @@ def test_cells_keep_their_state_in_its_dtype(dtype):
         for one, other in zip(*(v if isinstance(v, tuple) else (v,) for v in (found, expected)), strict=True):
             assert one.dtype is tc.float32
             assert (one - other).abs().max().item() < 0.05
+
+
+@pytest.mark.parametrize(("state", "expected"), [(tc.float32, tc.float32), (tc.bfloat16, tc.bfloat16)])
+def test_layers_that_mix_a_state_have_its_dtype(state, expected):
+    x, h = tc.randn(3, 2, 5), tc.randn(1, 2, 4)
+    weights = [tc.randn(12, 5), tc.randn(12, 4), tc.randn(12), tc.randn(12)]
+    plain, _ = tc.ops.gru(x, h, weights, True, 1, 0.0, False, False, False)
+    with amp.autocast("cpu", dtype=tc.bfloat16):
+        found, last = tc.ops.gru(x, h.to(state), weights, True, 1, 0.0, False, False, False)
+    assert found.dtype is last.dtype is expected
+    assert (found.float() - plain).abs().max().item() < 0.1

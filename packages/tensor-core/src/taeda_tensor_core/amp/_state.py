@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import Any
 
 from taeda_tensor_core import _C
@@ -166,6 +167,12 @@ def _to_widest(arguments: tuple) -> tuple:
     return tuple(_each(a, lambda t: _cast(t, widest) if _eligible(t) else t) for a in arguments)
 
 
+def _like(place: int, arguments: tuple) -> tuple:
+    """The arguments in the dtype of the one at `place`."""
+    dtype = arguments[place].dtype
+    return tuple(_each(a, lambda t: _cast(t, dtype) if _eligible(t) else t) for a in arguments)
+
+
 def _padded(arguments: tuple) -> tuple:
     """The arguments of `pad`, whose mode and number of dimensions decide."""
     input, amounts, mode, *_ = arguments
@@ -182,6 +189,9 @@ class _Casting(Layer):
             change = _to_widest
         elif family == "pad":
             change = _padded
+        elif family in policies.OF_STATE:
+            names = [argument.name for argument in target.arguments]
+            change = partial(_like, names.index(policies.OF_STATE[family]))
         else:
             one = _to_lower if family in policies.LOWER else _to_float32
 
@@ -195,7 +205,7 @@ class _Casting(Layer):
         return _autocast.entry(target, cast)
 
 
-_NAMED = policies.LOWER | policies.FLOAT32 | policies.WIDEST | {"pad"}
+_NAMED = policies.LOWER | policies.FLOAT32 | policies.WIDEST | policies.OF_STATE.keys() | {"pad"}
 
 
 def casts(operator: Operator) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 LOWER = frozenset({
     "addbmm", "addmm", "baddbmm", "bmm", "chain_matmul", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
     "conv_transpose2d", "conv_transpose3d", "conv_tbc", "linear", "linalg_multi_dot", "linalg_vecdot",
-    "lstm", "gru", "rnn_tanh", "rnn_relu", "rnn_tanh_cell", "rnn_relu_cell", "matmul", "mm", "multi_dot",
+    "lstm", "rnn_tanh", "rnn_relu", "rnn_tanh_cell", "rnn_relu_cell", "matmul", "mm", "multi_dot",
     "prelu", "scaled_dot_product_attention", "vecdot",
 })  # fmt: skip
 
@@ -37,6 +37,9 @@ FLOAT32 = frozenset({
 
 #: What the modes of `pad` are called above; the others are not computed in float32.
 PADDINGS = {"reflect": "reflection_pad", "replicate": "replication_pad"}
+
+#: Layers that mix a state in place of replacing it: the precision of the state, which goes from step to step.
+OF_STATE = {"gru": "hx"}
 
 #: Tensors that are put together: the widest of their dtypes.
 WIDEST = frozenset({"cat", "index_copy", "stack"})
