@@ -40,9 +40,10 @@ from taeda.distributed.tensor import (
     distribute_tensor,
 )
 from taeda.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from taeda.distributed.tensor.placement_types import _StridedShard
 
 RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-PLACES = (Shard(0), Shard(1), Replicate())
+PLACES = (Shard(0), Shard(1), Replicate(), _StridedShard(0, 2), _StridedShard(1, 2))
 
 
 def numbers(seed: int, *shape: int) -> torch.Tensor:
@@ -104,6 +105,17 @@ def layouts() -> None:
     uneven = distribute_tensor(torch.arange(3.0), mesh, [Shard(0)])
     assert uneven.to_local().shape == (2 if RANK == 0 else 1,) and uneven.full_tensor().tolist() == [0, 1, 2]
     assert (uneven * 2).sum().item() == 6 and torch.equal(uneven, uneven)
+    places = [_StridedShard(-1, 3)]
+    strided = distribute_tensor(torch.arange(7.0), mesh, places)
+    assert strided.to_local().tolist() == [[0, 1, 3, 4, 6], [2, 5]][RANK] and strided.placements == (
+        _StridedShard(0, 3),
+    )
+    assert (
+        strided.full_tensor().tolist() == [0, 1, 2, 3, 4, 5, 6]
+        and (strided + 1).placements == strided.placements
+    )
+    joined = DTensor.from_local(strided.to_local()[:2] - RANK, mesh, [_StridedShard(0, 2)])
+    assert joined.full_tensor().tolist() == [0, 1, 1, 4]
     try:
         x + values[0]
     except RuntimeError as error:

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from taeda.distributed.tensor import Shard
+from taeda.distributed.tensor.placement_types import _StridedShard
+
 PROGRAM = Path(__file__).with_name("distributed_tensor_program.py")
 PARTS = (
     "meshes", "layouts", "grids", "parallel_layers", "fully_sharded", "flattened", "checkpoints", "shared_states",
@@ -26,3 +29,10 @@ def test_two_processes(part: str, tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-6000:]
+
+
+def test_sizes_of_parts_without_processes() -> None:
+    assert [Shard.local_shard_size_and_offset(5, 3, rank) for rank in range(3)] == [(2, 0), (2, 2), (1, 4)]
+    groups = _StridedShard(0, 2)  # of 0 1 2 and 3 4: the first has 0 1 and 3, the second 2 and 4
+    assert [groups.local_shard_size_and_offset(5, 2, rank) for rank in range(2)] == [(3, 0), (2, 2)]
+    assert groups.local_shard_size_and_offset(2, 3, 2) == (0, -1)

@@ -335,7 +335,7 @@ def _settled(placements: Any, mesh: DeviceMesh, dims: int) -> tuple[Placement, .
             dim = placement.dim + dims if placement.dim < 0 else placement.dim
             if not 0 <= dim < dims:
                 raise ValueError(f"Sharding dim {placement.dim} greater than tensor ndim {dims}")
-            places[at] = Shard(dim)
+            places[at] = placement.along(dim)
     return tuple(places)
 
 
@@ -502,7 +502,7 @@ def _given_out(local: Any, placement: Placement, mesh: DeviceMesh, dim: int, sou
         return local.new_empty(0)
     count = mesh.shape[dim]
     if isinstance(placement, Shard):
-        parts = [_moves.cut(local, placement.dim, count, i).contiguous() for i in range(count)]
+        parts = [_moves.cut(local, placement, count, i).contiguous() for i in range(count)]
         mine = parts[place[dim]].clone()
         if source is not None and count > 1:
             mesh.get_group(dim).scatter([mine], [parts], source, later=False)

@@ -20,26 +20,28 @@ _OPS = {
 }  # fmt: skip
 
 
-def part_of(size: int, count: int, place: int) -> tuple[int, int]:
-    """Where the part of one process begins and how long it is, as `chunk` cuts `size` into `count` parts."""
-    each = -(-size // count)
-    start = min(each * place, size)
-    return start, min(each * (place + 1), size) - start
-
-
-def cut(tensor: Any, dim: int, count: int, place: int) -> Any:
+def cut(tensor: Any, shard: Shard, count: int, place: int) -> Any:
     """The part of one process."""
-    return tensor.narrow(dim, *part_of(tensor.shape[dim], count, place))
+    found = [
+        tensor.narrow(shard.dim, *piece) for piece in shard.pieces(tensor.shape[shard.dim], count, place)
+    ]
+    return torch.cat(found, shard.dim) if len(found) > 1 else found[0]
 
 
-def _gathered(local: Any, dim: int, size: int, group: Any) -> Any:
+def _gathered(local: Any, shard: Shard, size: int, group: Any) -> Any:
     """All parts, joined; `size` is that of the whole."""
-    shape = list(local.shape)
-    room = []
-    for place in range(group.size()):
-        shape[dim] = part_of(size, group.size(), place)[1]
+    dim, shape, room = shard.dim, list(local.shape), []
+    pieces = [shard.pieces(size, group.size(), place) for place in range(group.size())]
+    for found in pieces:
+        shape[dim] = sum(length for _, length in found)
         room.append(torch.empty(shape, dtype=local.dtype, device=local.device))
     group.allgather([room], [local.contiguous()], later=False)
+    if shard.split_factor > 1:
+        placed = []
+        for part, found in zip(room, pieces, strict=True):
+            lengths = [length for _, length in found]
+            placed += zip((start for start, _ in found), part.split(lengths, dim), strict=True)
+        room = [piece for _, piece in sorted(placed, key=lambda each: each[0])]
     return torch.cat(room, dim) if len(room) > 1 else room[0]
 
 
@@ -59,26 +61,26 @@ class _Gather(torch.autograd.Function):
     """From a part to the whole."""
 
     @staticmethod
-    def forward(ctx: Any, local: Any, dim: int, size: int, group: Any) -> Any:
-        ctx.dim, ctx.group = dim, group
-        return _gathered(local, dim, size, group)
+    def forward(ctx: Any, local: Any, shard: Shard, size: int, group: Any) -> Any:
+        ctx.shard, ctx.group = shard, group
+        return _gathered(local, shard, size, group)
 
     @staticmethod
     def backward(ctx: Any, gradient: Any) -> Any:
-        return _Cut.apply(gradient, ctx.dim, ctx.group), None, None, None
+        return _Cut.apply(gradient, ctx.shard, ctx.group), None, None, None
 
 
 class _Cut(torch.autograd.Function):
     """From the whole to a part."""
 
     @staticmethod
-    def forward(ctx: Any, whole: Any, dim: int, group: Any) -> Any:
-        ctx.dim, ctx.size, ctx.group = dim, whole.shape[dim], group
-        return cut(whole, dim, group.size(), group.rank()).clone()
+    def forward(ctx: Any, whole: Any, shard: Shard, group: Any) -> Any:
+        ctx.shard, ctx.size, ctx.group = shard, whole.shape[shard.dim], group
+        return cut(whole, shard, group.size(), group.rank()).clone()
 
     @staticmethod
     def backward(ctx: Any, gradient: Any) -> Any:
-        return _Gather.apply(gradient, ctx.dim, ctx.size, ctx.group), None, None
+        return _Gather.apply(gradient, ctx.shard, ctx.size, ctx.group), None, None
 
 
 class _Reduce(torch.autograd.Function):
@@ -110,16 +112,16 @@ class _ReduceCut(torch.autograd.Function):
     """From summands to a part of the sum."""
 
     @staticmethod
-    def forward(ctx: Any, local: Any, op: str, dim: int, group: Any) -> Any:
-        ctx.op, ctx.dim, ctx.size, ctx.group = op, dim, local.shape[dim], group
-        parts = [cut(local, dim, group.size(), place).contiguous() for place in range(group.size())]
+    def forward(ctx: Any, local: Any, op: str, shard: Shard, group: Any) -> Any:
+        ctx.op, ctx.shard, ctx.size, ctx.group = op, shard, local.shape[shard.dim], group
+        parts = [cut(local, shard, group.size(), place).contiguous() for place in range(group.size())]
         result = torch.empty_like(parts[group.rank()])
         group.reduce_scatter([result], [parts], _OPS[op], later=False)
         return result
 
     @staticmethod
     def backward(ctx: Any, gradient: Any) -> Any:
-        whole = _Gather.apply(gradient, ctx.dim, ctx.size, ctx.group)
+        whole = _Gather.apply(gradient, ctx.shard, ctx.size, ctx.group)
         return whole / ctx.group.size() if ctx.op == "avg" else whole, None, None, None
 
 
@@ -162,8 +164,9 @@ def local_size(
     for dim, placement in enumerate(placements):
         if isinstance(placement, Shard):
             at = placement.dim
-            start, sizes[at] = part_of(sizes[at], mesh.shape[dim], place[dim])
-            starts[at] += start
+            found = placement.pieces(sizes[at], mesh.shape[dim], place[dim])
+            sizes[at] = sum(length for _, length in found)
+            starts[at] += found[0][0]
     return sizes, starts
 
 
@@ -178,7 +181,7 @@ def redistribute(
         placement = now[dim]
         if isinstance(placement, Shard) and (placement != wanted[dim] or _cut_before(now, wanted, dim)):
             before = local_size(shape, mesh, now[:dim])[0][placement.dim]
-            local = _Gather.apply(local, placement.dim, before, mesh.get_group(dim))
+            local = _Gather.apply(local, placement, before, mesh.get_group(dim))
             now[dim] = Replicate()
     for dim in range(mesh.ndim):
         placement, target = now[dim], wanted[dim]
@@ -186,13 +189,13 @@ def redistribute(
             continue
         group = mesh.get_group(dim)
         if isinstance(placement, Partial):
-            later = any(isinstance(p, Shard) and p == target for p in now[dim + 1 :])
+            later = isinstance(target, Shard) and any(p.is_shard(target.dim) for p in now[dim + 1 :])
             if isinstance(target, Shard) and not later:
-                local = _ReduceCut.apply(local, placement.reduce_op, target.dim, group)
+                local = _ReduceCut.apply(local, placement.reduce_op, target, group)
                 continue
             local = _Reduce.apply(local, placement.reduce_op, group)
         if isinstance(target, Shard):
-            local = _Cut.apply(local, target.dim, group)
+            local = _Cut.apply(local, target, group)
         elif isinstance(target, Partial):
             local = _Share.apply(local, target.reduce_op, group)
     return local
@@ -201,6 +204,7 @@ def redistribute(
 def _cut_before(now: Sequence[Placement], wanted: Sequence[Placement], dim: int) -> bool:
     """Whether an earlier cut of the same dimension of the tensor changes: parts of parts must be put together first."""
     mine = now[dim]
-    return any(
-        now[i] != wanted[i] and mine in (now[i], wanted[i]) and isinstance(mine, Shard) for i in range(dim)
+    return isinstance(mine, Shard) and any(
+        now[i] != wanted[i] and (now[i].is_shard(mine.dim) or wanted[i].is_shard(mine.dim))
+        for i in range(dim)
     )

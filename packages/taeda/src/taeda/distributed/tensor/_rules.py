@@ -10,6 +10,7 @@ import taeda as torch
 from taeda.distributed.tensor._level import (
     Part,
     Partial,
+    Placement,
     Replicate,
     Shard,
     Spreading,
@@ -57,7 +58,7 @@ def _chosen(level: Spreading, parts: list[Part], shape: Sequence[int]) -> list[A
             if isinstance(here, Shard):
                 at = _offset(here.dim, part, len(shape))
                 if part.shape[here.dim] == shape[at]:
-                    found = Shard(at)
+                    found = here.along(at)
                     break
         wanted.append(found)
     return wanted
@@ -75,7 +76,7 @@ def _for_operand(part: Part, wanted: Sequence[Any], dims: int) -> tuple[list[Any
                 place = Replicate()
                 beside.append(dim)
             else:
-                place = Shard(at)
+                place = target.along(at)
         places.append(place)
     return places, beside
 
@@ -189,7 +190,14 @@ def _settled(level: Spreading, value: Any, ok: Any) -> Part:
 
 
 def _moved(part: Part, where: Any) -> list[Any]:
-    return [Shard(where(p.dim, dim)) if isinstance(p, Shard) else p for dim, p in enumerate(part.placements)]
+    return [
+        p.along(where(p.dim, dim)) if isinstance(p, Shard) else p for dim, p in enumerate(part.placements)
+    ]
+
+
+def _groups(placement: Placement) -> int:
+    """Into how many groups a dimension is cut before they are cut for the processes."""
+    return placement.split_factor if isinstance(placement, Shard) else 1
 
 
 @rule("view", "reshape")
@@ -205,9 +213,10 @@ def _view(level: Spreading, op: Any, self: Any, size: Any) -> Any:
     places = level.part(self).placements
 
     def where(at: int, dim: int) -> int | None:
-        if sum(p == Shard(at) for p in places) > 1:
+        if sum(p.is_shard(at) for p in places) > 1:
             return None
-        return _through(shape, sizes, at, level.mesh.shape[dim])
+        new = _through(shape, sizes, at, level.mesh.shape[dim])
+        return None if new is not None and _groups(places[dim]) > 1 and sizes[new] != shape[at] else new
 
     part = _settled(level, self, where)
     result = _moved(part, where)
@@ -398,11 +407,12 @@ def _reduction(level: Spreading, op: Any, self: Any, *args: Any, **kwargs: Any) 
     over = {_wrapped(d, len(shape)) for d in given} if given else set(range(len(shape)))
     keep = bool(bound.get("keepdim", False))
     combined = _COMBINED.get(op.name)
+    places = level.part(self).placements
 
     def stays(at: int, dim: int) -> int | None:
         if at not in over:
             return at
-        even = shape[at] % level.mesh.shape[dim] == 0
+        even = shape[at] % (level.mesh.shape[dim] * _groups(places[dim])) == 0
         return at if combined is not None and (even or combined in ("sum",)) and shape[at] else None
 
     part = _settled(level, self, stays)
@@ -414,7 +424,7 @@ def _reduction(level: Spreading, op: Any, self: Any, *args: Any, **kwargs: Any) 
             return p
         if p.dim in over:
             return Partial(combined or "sum")
-        return p if keep else Shard(p.dim - sum(d < p.dim for d in over))
+        return p if keep else p.along(p.dim - sum(d < p.dim for d in over))
 
     made = op(part.local, *args, **kwargs)
     result = (
@@ -469,11 +479,11 @@ def _pairing(
         return inner_first, second, Partial(), (False, False)
     if isinstance(first, Shard) and rows(first.dim) is not None:
         both = columns(second.dim) if isinstance(second, Shard) else None
-        if both is not None and both == rows(first.dim):
-            return first, second, Shard(both), (False, False)
-        return first, Replicate(), Shard(rows(first.dim)), (False, True)
+        if both is not None and first.along(rows(first.dim)) == second.along(both):
+            return first, second, first.along(both), (False, False)
+        return first, Replicate(), first.along(rows(first.dim)), (False, True)
     if isinstance(second, Shard) and columns(second.dim) is not None:
-        return Replicate(), second, Shard(columns(second.dim)), (True, False)
+        return Replicate(), second, second.along(columns(second.dim)), (True, False)
     return Replicate(), Replicate(), Replicate(), (False, False)
 
 
@@ -544,8 +554,8 @@ def _linear(level: Spreading, op: Any, input: Any, weight: Any, bias: Any = None
         wanted: list[Any] = []
         beside = []
         for dim, place in enumerate(places):
-            if place == Shard(last):
-                wanted.append(Shard(0))
+            if place.is_shard(last):
+                wanted.append(place.along(0))
             else:
                 wanted.append(Partial() if isinstance(place, Partial) else Replicate())
                 if isinstance(place, Shard):
@@ -569,8 +579,8 @@ def _embedding(
         if isinstance(i, Shard):
             w, out = Replicate(), i
             beside.append(dim)
-        elif w == Shard(1):
-            i, out = Replicate(), Shard(dims)
+        elif w.is_shard(1):
+            i, out = Replicate(), w.along(dims)
         elif w == Shard(0) and rows is None and padding_idx < 0:
             i, out, rows = Replicate(), Partial(), dim
         else:
@@ -583,7 +593,7 @@ def _embedding(
     shape = (*places.shape, table.shape[1])
     if rows is None:
         return Part(op(local, index, padding_idx, *rest, **kwargs), result, shape)
-    from taeda.distributed.tensor._moves import part_of
+    from taeda.distributed.tensor.placement_types import part_of
 
     start, count = part_of(table.shape[0], level.mesh.shape[rows], level.mesh.get_coordinate()[rows])
     inside = (index >= start) & (index < start + count)

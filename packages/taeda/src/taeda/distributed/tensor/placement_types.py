@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 __all__ = ["Partial", "Placement", "Replicate", "Shard"]
+
+
+def part_of(size: int, count: int, place: int) -> tuple[int, int]:
+    """Where the part of one process begins and how long it is, as `chunk` cuts `size` into `count` parts."""
+    each = -(-size // count)
+    start = min(each * place, size)
+    return start, min(each * (place + 1), size) - start
 
 
 class Placement:
@@ -32,6 +40,26 @@ class Shard(Placement):
     """
 
     dim: int
+    split_factor: ClassVar[int] = 1
+
+    def along(self, dim: int) -> Shard:
+        """The same cut, along another dimension."""
+        return replace(self, dim=dim)
+
+    def pieces(self, size: int, count: int, place: int) -> list[tuple[int, int]]:
+        """Where the pieces that one process of `count` has of `size` begin and how long they are."""
+        found = []
+        for group in range(self.split_factor):
+            first, length = part_of(size, self.split_factor, group)
+            start, own = part_of(length, count, place)
+            found.append((first + start, own))
+        return found
+
+    @staticmethod
+    def local_shard_size_and_offset(curr_local_size: int, num_chunks: int, rank: int) -> tuple[int, int]:
+        """How long the part of one process of `num_chunks` is, and where it begins."""
+        start, length = part_of(curr_local_size, num_chunks, rank)
+        return length, start
 
     def __str__(self) -> str:
         return f"S({self.dim})"
@@ -39,9 +67,24 @@ class Shard(Placement):
 
 @dataclass(frozen=True)
 class _StridedShard(Shard):
-    """Each process has parts that were cut twice."""
+    """Each process has its part of each of several groups, one behind the other.
 
-    split_factor: int = 1
+    Args:
+        dim: The dimension along which it is cut.
+        split_factor: Into how many groups it is cut, before each of them is cut for the processes.
+    """
+
+    split_factor: int = 1  # type: ignore[misc]  # of each instance, where a plain cut has one group
+
+    def local_shard_size_and_offset(  # type: ignore[override]  # depends on the groups
+        self, curr_local_size: int, num_chunks: int, rank: int
+    ) -> tuple[int, int]:
+        """How long the parts of one process of `num_chunks` are together, and where the first begins; -1 for none."""
+        found = [piece for piece in self.pieces(curr_local_size, num_chunks, rank) if piece[1]]
+        return sum(length for _, length in found), found[0][0] if found else -1
+
+    def __str__(self) -> str:
+        return f"_S({self.dim}, {self.split_factor})"
 
 
 @dataclass(frozen=True)
