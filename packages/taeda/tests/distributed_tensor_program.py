@@ -426,6 +426,50 @@ def exchanges() -> None:
     assert operators.all_reduce(torch.ones(2), "sum", group).tolist() == [SIZE, SIZE]
     assert operators.all_gather_into_tensor(torch.ones(1), SIZE, group).shape == (SIZE,)
     assert operators.reduce_scatter_tensor(torch.ones(SIZE), "sum", SIZE, group).tolist() == [SIZE]
+    together = torch.distributed._functional_collectives
+    for chosen in (mesh, (mesh, 0), list(range(SIZE)), [list(range(SIZE))], group, dist.group.WORLD):
+        assert together.all_reduce(torch.ones(2), "sum", chosen).tolist() == [SIZE, SIZE]
+        assert together.all_gather_tensor(torch.ones(1, 2), 1, chosen).shape == (1, 2 * SIZE)
+    turned = together.permute_tensor(torch.full((2, 1), float(RANK)), [1, 0], mesh)
+    assert turned.tolist() == [[1 - RANK]] * 2
+    first, second = together.reduce_scatter_tensor_coalesced(
+        [torch.ones(SIZE), torch.ones(3, SIZE)], "sum", [0, 1], mesh
+    )
+    assert first.tolist() == [SIZE] and second.shape == (3, 1)
+    shapes = torch.ones(2, 4, device="meta")
+    assert together.all_gather_tensor(shapes, 0, mesh).shape == (2 * SIZE, 4)
+    assert together.reduce_scatter_tensor(shapes, "sum", 0, mesh).shape == (2 // SIZE, 4)
+    for wrong in ([7], "none"):
+        try:
+            together.all_reduce(torch.ones(1), "sum", wrong)
+        except ValueError as error:
+            assert "there is no group" in str(error)
+        else:
+            raise AssertionError(wrong)
+    assert (dist.new_group([0], use_local_synchronization=True) is None) == (RANK != 0)
+
+
+def made_anew() -> None:
+    """Tensors that are made of others, and tensors without elements."""
+    mesh = init_device_mesh("cpu", (SIZE,))
+    whole = distribute_tensor(numbers(1, 12, 8), mesh, [Shard(0)])
+    for make in (lambda size: whole.new_full(size, 3.0), whole.new_zeros, whole.new_ones, whole.new_empty):
+        assert make((12, 8)).placements == (Shard(0),) and make((4, 2)).placements == (Replicate(),)
+        assert make((12, 8)).to_local().shape == (12 // SIZE, 8) and make((4, 2)).to_local().shape == (4, 2)
+    assert whole.new_full((12, 8), 3.0).full_tensor().eq(3).all()
+    for placement, rows in ((Shard(0), 16 // SIZE), (Replicate(), 16)):
+        bare = distribute_tensor(torch.empty(16, 8, device="meta"), mesh, [placement])
+        assert bare.is_meta and bare.to_local().shape == (rows, 8)
+        made = torch.empty_like(bare, device="cpu")
+        nn.init.constant_(made, 1.5)
+        assert made.to_local().shape == (rows, 8) and made.full_tensor().eq(1.5).all()
+    with torch.device("meta"):
+        net = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 4))
+    parallelize_module(net, mesh, {"0": ColwiseParallel(), "1": RowwiseParallel()})
+    net.to_empty(device="cpu")
+    for parameter in net.parameters():
+        nn.init.constant_(parameter, 0.5)
+    assert net(torch.ones(1, 4)).tolist() == [[8 * 2.5 * 0.5 + 0.5] * 4]
 
 
 def main() -> None:

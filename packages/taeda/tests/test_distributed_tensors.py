@@ -14,7 +14,7 @@ from taeda.distributed.tensor.placement_types import _StridedShard
 PROGRAM = Path(__file__).with_name("distributed_tensor_program.py")
 PARTS = (
     "meshes", "layouts", "grids", "parallel_layers", "fully_sharded", "flattened", "checkpoints", "shared_states",
-    "different_lengths", "recomputed", "exchanges",
+    "different_lengths", "recomputed", "exchanges", "made_anew",
 )  # fmt: skip
 
 

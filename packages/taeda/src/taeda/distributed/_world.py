@@ -240,7 +240,15 @@ def _checked_timeout(timeout: timedelta | None) -> timedelta:
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
-    """Ends a group, or with the group of all processes all of them."""
+    """Ends a group, or with the group of all processes all of them.
+
+    Raises:
+        AssertionError: There is none.
+    """
+    if group is None and processes.default is None:
+        raise AssertionError(
+            "destroy_process_group: there is no process group; init_process_group makes the first"
+        )
     found = chosen(group)
     if found is None:
         return
@@ -277,7 +285,8 @@ def new_group(
         sort_ranks: Whether numbers in the group follow those in the job; otherwise their order in `ranks`.
         pg_options, device_id: Accepted for PyTorch's sake.
 
-    Returns: the group, or `GroupMember.NON_GROUP_MEMBER` in processes that are not in it.
+    Returns: the group, or `GroupMember.NON_GROUP_MEMBER` in processes that are not in it; with
+        `use_local_synchronization` None.
 
     Raises:
         ValueError: A process that is not there, or one twice.
@@ -301,7 +310,7 @@ def new_group(
         groups.made += 1
         name = str(groups.made)
     if world.rank() not in chosen_ranks:
-        return NON_GROUP_MEMBER
+        return None if use_local_synchronization else NON_GROUP_MEMBER
     seconds = groups.seconds if timeout is None else _checked_timeout(timeout).total_seconds()
     way = world.name() if backend is None else _checked_backend(backend)
     assert groups.mesh is not None

@@ -488,9 +488,10 @@ def distribute_tensor(
     if any(isinstance(p, Partial) for p in places):
         raise ValueError(f"distribute_tensor: placements are Shard and Replicate, found {places}")
     local = tensor.detach()
+    source = None if tensor.is_meta else src_data_rank  # there are no values to give out
     with torch.no_grad():
         for dim, placement in enumerate(places):
-            local = _given_out(local, placement, mesh, dim, src_data_rank)
+            local = _given_out(local, placement, mesh, dim, source)
     meta = TensorMeta(tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)
     made = DTensor(local, DTensorSpec(mesh, places, meta), requires_grad=tensor.requires_grad)
     return torch.nn.Parameter(made, tensor.requires_grad) if isinstance(tensor, torch.nn.Parameter) else made

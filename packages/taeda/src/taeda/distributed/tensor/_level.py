@@ -17,7 +17,8 @@ Rule = Callable[..., Any]
 RULES: dict[str, Rule] = {}
 # Composites that have a rule as a whole.
 _WHOLE = (
-    "empty_like", "expand_as", "full_like", "ones_like", "rand_like", "randn_like", "reshape",
+    "empty_like", "expand_as", "full_like", "new_empty", "new_full", "new_ones", "new_zeros", "ones_like", "rand_like",
+    "randn_like", "reshape",
     "scaled_dot_product_attention", "vector_norm", "zeros_like",
 )  # fmt: skip
 

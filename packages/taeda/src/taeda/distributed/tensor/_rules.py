@@ -176,6 +176,17 @@ def _like(level: Spreading, op: Any, self: Any, *args: Any, **kwargs: Any) -> An
     return Part(op(level.local(self, places), *args, **kwargs), places, part.shape)
 
 
+@rule("new_empty", "new_full", "new_ones", "new_zeros")
+def _new(level: Spreading, op: Any, self: Any, size: Sequence[int], *args: Any, **kwargs: Any) -> Any:
+    """As the tensor lies where the shape is its own; else all processes have it."""
+    part = level.part(self)
+    if tuple(size) != part.shape:
+        return Part(op(part.local, size, *args, **kwargs), level.whole, tuple(size))
+    places = [Replicate() if isinstance(p, Partial) else p for p in part.placements]
+    local = part.local if tuple(places) == part.placements else level.local(self, places)
+    return Part(op(local, local.shape, *args, **kwargs), places, part.shape)
+
+
 # Views
 
 
