@@ -855,3 +855,10 @@ def test_members_by_a_function_of_the_programs_own():
     assert list(net._named_members(widths)) == [("0.width", 2), ("1.width", 3)]
     assert list(net._named_members(widths, prefix="net", recurse=False)) == []
     assert list(net[0]._named_members(widths, "net")) == [("net.width", 2)]
+
+
+def test_members_are_converted_by_the_name_of_a_type_of_tensors():
+    layer = nn.BatchNorm1d(2)
+    assert layer.type("torch.DoubleTensor") is layer
+    assert {str(t.dtype).rpartition(".")[2] for t in layer.state_dict().values()} == {"float64"}
+    assert str(layer.type(layer.weight.float().dtype).weight.dtype).endswith("float32")

@@ -81,8 +81,10 @@ class Converting:
         return self._to_float(tensor.bfloat16)
 
     def type(self: Self, dst_type: Any) -> Self:
-        """Converts all parameters and buffers to dtype ``dst_type``."""
-        return self._apply(lambda value: value.to(dtype=dst_type))
+        """Converts all parameters and buffers to dtype ``dst_type``, or to that of a type of tensors by its name."""
+        return self._apply(
+            lambda value: value.type(dst_type) if isinstance(dst_type, str) else value.to(dtype=dst_type)
+        )
 
     def cpu(self: Self) -> Self:
         """Moves all parameters and buffers to the CPU."""
