@@ -46,6 +46,18 @@ def test_programs_clear_what_scripting_keeps():
     assert len(taeda.jit._state._jit_caching_layer) == 0
 
 
+def test_backward_hooks_without_gradients_of_inputs_may_give_none_for_each():
+    layer = nn.Linear(2, 1)
+    seen = []
+    handle = layer.register_full_backward_hook(lambda module, given, out: seen.append(given) or given)
+    layer(taeda.ones(1, 2)).sum().backward()
+    assert seen == [(None,)] and layer.weight.grad.tolist() == [[1, 1]]
+    handle.remove()
+    layer.register_full_backward_hook(lambda module, given, out: (taeda.ones(1, 2),))
+    with pytest.raises(RuntimeError, match="no input requires a gradient"):
+        layer(taeda.ones(1, 2)).sum().backward()
+
+
 def test_kinds_of_operators_have_a_precision_of_their_own():
     for library, parts, first in (
         ("cudnn", ("conv", "rnn"), "tf32"),

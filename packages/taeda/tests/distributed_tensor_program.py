@@ -472,6 +472,51 @@ def made_anew() -> None:
     assert net(torch.ones(1, 4)).tolist() == [[8 * 2.5 * 0.5 + 0.5] * 4]
 
 
+def composed() -> None:
+    """Ways of training that leave a module what it is; gradients averaged over a mesh."""
+    from taeda.distributed._composable import checkpoint
+    from taeda.distributed._composable.contract import _get_registry
+    from taeda.distributed._composable.replicate import replicate
+
+    def equal_everywhere(value: torch.Tensor) -> bool:
+        room = [torch.empty_like(value) for _ in range(SIZE)]
+        dist.all_gather(room, value)
+        return all(torch.equal(room[0], other) for other in room)
+
+    mesh, alone = init_device_mesh("cpu", (SIZE,)), Net()
+    net = Net()
+    net.load_state_dict(alone.state_dict())
+    assert replicate(checkpoint(net), device_mesh=mesh, bucket_cap_mb=1) is net and isinstance(net, Net)
+    assert list(net.state_dict()) == list(alone.state_dict())
+    assert set(_get_registry(net)) == {"checkpoint", "replicate"} and _get_registry(alone) == {}
+    for model, batches in ((net, [RANK]), (alone, range(SIZE))):
+        for rank in batches:
+            (model(rows(0, rank)).square().mean() / len(batches)).backward()
+    for mine, expected in zip(net.parameters(), alone.parameters(), strict=True):
+        same(mine.grad, expected.grad)
+    net.zero_grad()
+    net.set_requires_gradient_sync(False)
+    net(rows(0, RANK)).square().mean().backward()
+    assert not equal_everywhere(next(net.parameters()).grad)
+    try:
+        replicate(net)
+    except AssertionError as error:
+        assert "applied to this" in str(error)
+    else:
+        raise AssertionError("replicated twice")
+    pair = init_device_mesh("cpu", (SIZE, 1), mesh_dim_names=("rows", "own"))
+    mine = nn.parallel.DistributedDataParallel(nn.Linear(2, 1), device_mesh=pair["own"])
+    mine(torch.full((1, 2), 1.0 + RANK)).sum().backward()
+    assert mine.module.weight.grad.tolist() == [[1.0 + RANK] * 2]
+    for wrong in ({"device_mesh": pair}, {"device_mesh": pair["own"], "process_group": dist.group.WORLD}):
+        try:
+            nn.parallel.DistributedDataParallel(nn.Linear(2, 1), **wrong)
+        except RuntimeError as error:
+            assert "device mesh" in str(error) or "device_mesh" in str(error)
+        else:
+            raise AssertionError(wrong)
+
+
 def main() -> None:
     dist.init_process_group("gloo")
     globals()[sys.argv[1]]()

@@ -296,10 +296,13 @@ class _AroundBackward:
         self.grad_output = grad_output
         if not self.tensor_at:
             for hook in self.hooks:
-                if hook(self.module, (None,) * (self.inputs or 0), grad_output) is not None:
+                changed = hook(self.module, (None,) * (self.inputs or 0), grad_output)
+                if changed is not None and (
+                    not isinstance(changed, tuple) or any(g is not None for g in changed)
+                ):
                     raise RuntimeError(
                         f"backward hook of {type(self.module).__name__}: no input requires a gradient, "
-                        "so the hook must return None"
+                        "so the hook must return None, or None for all gradients"
                     )
         return tuple(grad_output[i] for i in at)
 

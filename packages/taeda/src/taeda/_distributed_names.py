@@ -15,8 +15,6 @@ from taeda import _absent
 _REASON = "of its module only the names are"
 #: Below taeda.distributed: functions begin with a small letter or an underscore, classes with a capital.
 NAMES = {
-    "_composable": "checkpoint contract fully_shard replicate",
-    "_composable.replicate": "DDP replicate",
     "_shard": "shard_module shard_parameter",
     "_shard.sharded_tensor": "Shard ShardMetadata ShardedTensor ShardedTensorBase ShardedTensorMetadata "
     "TensorProperties",
@@ -26,7 +24,6 @@ NAMES = {
     "algorithms.ddp_comm_hooks.optimizer_overlap_hooks": "",
     "checkpoint._consolidate_hf_safetensors": "consolidate_safetensors_files "
     "consolidate_safetensors_files_on_every_rank",
-    "_composable.contract": "RegistryItem contract",
     "_shard.api": "ShardedTensor load_with_process_group shard_module shard_parameter",
     "_shard.metadata": "ShardMetadata",
     "_shard.sharding_spec": "ChunkShardingSpec EnumerableShardingSpec ShardMetadata ShardingSpec",

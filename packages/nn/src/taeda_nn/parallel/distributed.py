@@ -39,18 +39,20 @@ class DistributedDataParallel(Module):
         forward_sync_buffers: Whether each forward begins with the buffers of the first process, as it does by default.
         init_sync: Whether parameters and buffers begin as those of the first process.
         process_group: The processes; None for all.
+        device_mesh: The processes as a mesh of one dimension, in the place of `process_group`.
         bucket_cap_mb: How many megabytes of gradients are averaged at a time; None for 25.
         find_unused_parameters: Whether parameters may have no part in the loss; finding them takes a walk through the
             graph in each forward. They keep their gradients where no process used them.
         bucket_cap_mb_list: The same for one bucket after the other; the greatest counts for all.
-        gradient_as_bucket_view, check_reduction, mixed_precision, device_mesh, skip_all_reduce_unused_params,
+        gradient_as_bucket_view, check_reduction, mixed_precision, skip_all_reduce_unused_params,
             batched_grad_copy: Accepted for PyTorch's sake.
         static_graph: Whether the same parameters are used in every step; unused ones are then found by what came.
         delay_all_reduce_named_params, param_to_hook_all_reduce: Not there; only None.
 
     Raises:
         ValueError: There is no group of processes, or devices are given for a module on the cpu.
-        RuntimeError: The module has no parameter that needs a gradient, or not the same ones in all processes.
+        RuntimeError: The module has no parameter that needs a gradient, or not the same ones in all processes, or both
+            `process_group` and `device_mesh` are given, or a mesh of several dimensions.
 
     References:
         S. Li et al., PyTorch Distributed: Experiences on Accelerating Data Parallel Training, VLDB 2020.
@@ -88,7 +90,7 @@ class DistributedDataParallel(Module):
             raise NotImplementedError(
                 "DistributedDataParallel: gradients that are averaged later are not there"
             )
-        self.process_group = _group(process_group)
+        self.process_group = _group(_of_mesh(process_group, device_mesh))
         self.module = module
         left_out = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
         self.parameters_to_ignore = left_out
@@ -390,6 +392,17 @@ class _JoinHook:
 
 class DistributedDataParallelCPU(DistributedDataParallel):
     """Deprecated name of `DistributedDataParallel`."""
+
+
+def _of_mesh(group: Any, mesh: Any) -> Any:
+    """The group that is given, or that of a mesh."""
+    if mesh is None:
+        return group
+    if group is not None:
+        raise RuntimeError("Cannot specify both process_group and device_mesh arguments.")
+    if mesh.ndim != 1:
+        raise RuntimeError(f"Only 1D device mesh is supported, but got {mesh}.")
+    return mesh.get_group()
 
 
 def _group(given: Any) -> Any:
