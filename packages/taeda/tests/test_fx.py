@@ -448,3 +448,37 @@ def test_nodes_that_have_effects_stay():
 def test_tracing_what_is_no_program_of_python_says_so():
     with pytest.raises(AssertionError, match="written in Python"):
         fx.symbolic_trace(taeda.add)
+
+
+def test_signatures_of_built_in_functions():
+    from taeda.fx.operator_schemas import get_signature_for_torch_op, normalize_function, type_matches
+
+    texts = [list(signature.parameters) for signature in get_signature_for_torch_op(taeda.max)]
+    assert ["input"] in texts and ["input", "dim", "keepdim"] in texts and ["input", "other"] in texts
+    (one,) = get_signature_for_torch_op(taeda.ops.aten.add.Tensor)
+    assert list(one.parameters) == ["input", "other", "alpha"] and one.return_annotation is taeda.Tensor
+    assert get_signature_for_torch_op(3) is None
+
+    def named(function, *args, types=None, **kwargs):
+        return normalize_function(function, args, kwargs, types, normalize_to_only_use_kwargs=True).kwargs
+
+    assert named(taeda.absolute, "x") == {"input": "x"}
+    assert named(taeda.add, "x", 2) == {"input": "x", "other": 2, "alpha": 1}
+    assert named(taeda.flatten, "x", 1) == {"input": "x", "start_dim": 1, "end_dim": -1}
+    assert named(taeda.relu, "x", out="y") == {"input": "x", "out": "y"}
+    tensors = (taeda.Tensor, taeda.Tensor)
+    assert named(taeda.max, "x", "y", types=tensors) == {"input": "x", "other": "y"}
+    assert named(taeda.max, "x", 1, types=(taeda.Tensor, int)) == {"input": "x", "dim": 1, "keepdim": False}
+    with pytest.raises(RuntimeError, match="ambiguous"):
+        named(taeda.max, "x", "y")
+    assert normalize_function(taeda.relu, ("x", "y", "z")) is None
+    assert type_matches(list[int], int) and type_matches(list[int], tuple[int, int])
+    assert not type_matches(taeda.Tensor, int) and not type_matches(list[int], list[str])
+
+    class Net(nn.Module):
+        def forward(self, x):
+            return taeda.relu(x)
+
+    traced = fx.symbolic_trace(Net())
+    (call,) = (node for node in traced.graph.nodes if node.op == "call_function")
+    assert list(call.normalized_arguments(traced, normalize_to_only_use_kwargs=True).kwargs) == ["input"]

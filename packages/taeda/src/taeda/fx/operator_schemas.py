@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import numbers
+import types
+import typing
 from typing import Any, NamedTuple
 
-from taeda_registry.slots import nn, tensor
+from taeda_registry.slots import nn
 
 __all__ = ["ArgsKwargsPair", "get_signature_for_torch_op", "normalize_function", "normalize_module"]
 
@@ -24,13 +27,23 @@ def _signature(target: Any) -> inspect.Signature | None:
         return None
 
 
+def _all_of(target: Any) -> list[inspect.Signature] | None:
+    from taeda.fx._signatures import signatures_of
+
+    found = signatures_of(target)
+    if found is not None:
+        return found
+    known = _signature(target)
+    return None if known is None else [known]
+
+
 def get_signature_for_torch_op(op: Any, return_schemas: bool = False) -> Any:
     """The signatures of a function, as a list; None where none is known.
 
-    With `return_schemas` a pair, whose second item is None.
+    A built-in function has several: for tensors and numbers as operands, and for each of its overloads. With
+    `return_schemas` a pair, whose second item is None.
     """
-    found = _signature(op)
-    signatures = None if found is None else [found]
+    signatures = _all_of(op)
     return (signatures, None) if return_schemas else signatures
 
 
@@ -48,14 +61,26 @@ def normalize_function(
         target: The function.
         args: Positional arguments.
         kwargs: Arguments by name.
-        arg_types: Accepted; functions have one signature.
-        kwarg_types: Accepted.
+        arg_types: Types of the arguments, by which one of several signatures is told.
+        kwarg_types: Types of those by name.
         normalize_to_only_use_kwargs: Give all arguments by name.
+
+    Raises:
+        RuntimeError: Several signatures fit, and no types are given that tell which is meant.
     """
-    signature = _signature(target)
-    if signature is None:
-        return None
-    return _bound(signature, args, kwargs or {}, normalize_to_only_use_kwargs)
+    from taeda.fx._signatures import fits
+
+    given, signatures = kwargs or {}, _all_of(target) or []
+    told = None if arg_types is None else (tuple(arg_types), kwarg_types)
+    fitting = [signature for signature in signatures if fits(signature, args, given, told)]
+    found = [_bound(signature, args, given, normalize_to_only_use_kwargs) for signature in fitting]
+    different = {str(one): one for one in found}
+    if len(different) > 1:
+        raise RuntimeError(
+            f"Tried to normalize arguments to {target} but the schema match was ambiguous! Please provide argument "
+            "types to the normalize_arguments() call"
+        )
+    return found[0] if found else None
 
 
 def normalize_module(
@@ -113,10 +138,25 @@ def type_matches(signature_type: Any, argument_type: Any) -> bool:
     """Whether an argument's type fits a signature's."""
     if signature_type is argument_type or signature_type in (Any, inspect.Parameter.empty):
         return True
-    if signature_type is float and argument_type is int:
-        return True
+    origin, parts = typing.get_origin(signature_type), typing.get_args(signature_type)
+    if origin in (typing.Union, types.UnionType):
+        return any(type_matches(part, argument_type) for part in parts)
+    if origin is list:
+        return _is_list_of(parts[0], argument_type)
+    if signature_type in (float, numbers.Number) and argument_type in (int, float, bool, complex):
+        return signature_type is not float or argument_type is not complex
     return (
         isinstance(signature_type, type)
         and isinstance(argument_type, type)
         and issubclass(argument_type, signature_type)
-    ) or (signature_type is tensor.Tensor and argument_type in (int, float, bool))
+    )
+
+
+def _is_list_of(item: Any, argument_type: Any) -> bool:
+    """Whether a type is one of lists or tuples of such items, or a number where several are meant."""
+    if argument_type in (list, tuple) or (item is int and argument_type is int):
+        return True
+    parts = [part for part in typing.get_args(argument_type) if part is not ...]
+    return typing.get_origin(argument_type) in (list, tuple) and all(
+        type_matches(item, part) for part in parts
+    )

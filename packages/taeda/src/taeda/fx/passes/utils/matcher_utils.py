@@ -230,7 +230,10 @@ def _by_name(node: Node) -> dict[str, Any] | None:
         places = [a.name for a in schema.arguments if not a.keyword_only]
         given = {**dict(zip(places, node.args, strict=False)), **node.kwargs}
         return _plain({**known, **given})  # type: ignore[no-any-return]
-    found = operator_schemas.normalize_function(
-        node.target, node.args, node.kwargs, normalize_to_only_use_kwargs=True
-    )
+    try:
+        found = operator_schemas.normalize_function(
+            node.target, node.args, node.kwargs, normalize_to_only_use_kwargs=True
+        )
+    except RuntimeError:  # several signatures fit
+        return None
     return None if found is None else _plain(dict(sorted(found.kwargs.items())))  # type: ignore[no-any-return]
