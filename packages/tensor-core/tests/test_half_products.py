@@ -46,6 +46,33 @@ SIZES = [
 ]
 
 
+@pytest.mark.parametrize("dtype, rounding", [("bfloat16", 2.0**-8), ("float16", 2.0**-11)])
+@pytest.mark.parametrize("rows", [1, 3, 8, 9])
+@pytest.mark.parametrize("n, k", [(300, 4096), (4096, 300), (513, 777), (20_000, 16), (129, 8193)])
+def test_few_rows_by_a_large_matrix(dtype, rounding, rows, n, k):
+    """The weight as it stands, turned, and as a part of a larger one; rows of matrices, of layers, and vectors."""
+    kind = getattr(taeda, dtype)
+    rng = np.random.default_rng(k)
+    x, weight, bias = (taeda.tensor(rng.standard_normal(s)).to(kind) for s in ((rows, k), (n, k), (n,)))
+    exact = x.double().numpy() @ weight.double().numpy().T
+    part = taeda.zeros(n + 3, k + 5, dtype=kind)
+    part[:n, :k] = weight
+
+    def check(found, expected=exact):
+        assert found.dtype == kind
+        slack = 4 * np.sqrt(k) * 2.0**-24 * np.abs(expected).max()
+        difference = np.abs(found.double().numpy() - expected)
+        assert (difference <= np.abs(expected) * rounding + slack).all(), difference.max()
+
+    for w in (weight, weight.t().contiguous().t(), part[:n, :k]):
+        check(x @ w.t())
+        check((w @ x.t()).t())
+        check(taeda.stack([w @ row for row in x]))
+        check(ops.linear(x, w, None))
+        check(ops.linear(x[None], w, bias)[0], exact + bias.double().numpy())
+        check(taeda.addmm(bias, x, w.t()), exact + bias.double().numpy())
+
+
 @pytest.mark.parametrize("m, n, k", SIZES)
 @pytest.mark.parametrize("left", ["plain", "turned"])
 @pytest.mark.parametrize("right", ["plain", "turned"])

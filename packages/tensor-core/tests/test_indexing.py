@@ -500,16 +500,19 @@ def test_of_several_ellipses_the_first_stands_for_dimensions():
 
 
 @pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "amax", "amin"])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int32", "int64"])
 @pytest.mark.parametrize("dim", [0, 1, 2])
 @pytest.mark.parametrize("include_self", [True, False])
 def test_slices_that_meet(reduce, dtype, dim, include_self):
     """An index that is spread to whole slices, as sums over a graph's edges use it, against NumPy slice by slice."""
     rng = np.random.default_rng(dim)
+    kind = getattr(taeda, dtype)
+    rounding = {"float16": 2.0**-11, "bfloat16": 2.0**-8}.get(dtype, 1e-6)
+    exact = "float64" if "float" in dtype else dtype
     sizes, count = [4, 5, 9], 23
-    target = rng.integers(-3, 4, sizes).astype(dtype)
+    target = rng.integers(-3, 4, sizes).astype(exact)
     sizes[dim] = count
-    source = rng.integers(-3, 4, sizes).astype(dtype)
+    source = rng.integers(-3, 4, sizes).astype(exact)
     if "float" in dtype:
         source.flat[::37] = np.nan
     places = rng.integers(0, target.shape[dim], count)
@@ -528,8 +531,62 @@ def test_slices_that_meet(reduce, dtype, dim, include_self):
     shape[dim] = count
     index = taeda.tensor(places).reshape(shape).expand(*source.shape)
     for given in (taeda.tensor(source), taeda.tensor(source.T.copy()).permute(2, 1, 0)):
-        found = taeda.tensor(target).scatter_reduce(dim, index, given, reduce, include_self=include_self)
-        np.testing.assert_allclose(found.numpy(), np.moveaxis(expected, 0, dim), rtol=1e-6)
+        found = (
+            taeda.tensor(target)
+            .to(kind)
+            .scatter_reduce(dim, index, given.to(kind), reduce, include_self=include_self)
+        )
+        assert found.dtype == kind
+        np.testing.assert_allclose(
+            found.to(getattr(taeda, exact)).numpy(), np.moveaxis(expected, 0, dim), rtol=rounding
+        )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64", "int8", "bool", "complex64"])
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize("turned", [False, True])
+def test_an_index_that_is_spread_to_whole_slices(dtype, dim, turned):
+    """gather, scatter and scatter_add against NumPy, whose index is written out."""
+    rng = np.random.default_rng(dim)
+    kind = getattr(taeda, dtype)
+    sizes, count = [4, 5, 9], 23
+
+    def tensor(shape):
+        numbers = taeda.tensor(rng.integers(0, 2 if dtype == "bool" else 3, shape)).to(kind)
+        return numbers.permute(2, 1, 0).contiguous().permute(2, 1, 0) if turned else numbers
+
+    def exact(x):
+        return x.to(taeda.float64 if x.is_floating_point() else x.dtype).numpy()
+
+    target = tensor(sizes)
+    places = rng.integers(0, sizes[dim], count)
+    sizes[dim] = count
+    source = tensor(sizes)
+    index = taeda.tensor(places - (rng.integers(0, 2, count) * target.shape[dim]))  # some from the end
+    index = index.reshape([count if d == dim else 1 for d in range(3)]).expand(sizes)
+
+    assert np.array_equal(exact(target.gather(dim, index)), np.take(exact(target), places, dim))
+    assigned, added = exact(target).copy(), exact(target).copy()
+    for i, place in enumerate(places):
+        one = np.moveaxis(exact(source), dim, 0)[i]
+        np.moveaxis(assigned, dim, 0)[place] = one
+        np.moveaxis(added, dim, 0)[place] += one
+    assert np.array_equal(exact(target.scatter(dim, index, source)), assigned)
+    assert np.array_equal(exact(target.scatter_add(dim, index, source)), added)
+    filled = target.scatter(dim, index, 1)
+    assert np.array_equal(exact(filled), exact(target.index_fill(dim, taeda.tensor(places), 1)))
+
+    before = target.clone()
+    spread = taeda.tensor([*places[:-1], target.shape[dim]])
+    spread = spread.reshape([count if d == dim else 1 for d in range(3)]).expand(sizes)
+    for wrong in (spread, spread.clone()):
+        with pytest.raises(IndexError, match="gather"):
+            target.gather(dim, wrong)
+        with pytest.raises(IndexError, match="scatter_add"):
+            target.scatter_add_(dim, wrong, source)
+        with pytest.raises(IndexError, match="scatter"):
+            target.scatter_(dim, wrong, source)
+        assert np.array_equal(exact(target), exact(before))
 
 
 def test_new_dimensions_of_size_1_have_the_strides_that_unsqueeze_gives():

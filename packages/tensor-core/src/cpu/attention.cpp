@@ -51,6 +51,13 @@ void multiply(T* row, int64_t n, T factor) {
   cpu::apply_line(cpu::SharedLine::mul, row, n, factor);
 }
 
+/// Rows of a block: its scores stay in the cache, and products are worth their call.
+int64_t block_rows(int64_t length, int64_t places, int64_t most) {
+  return std::min(length, std::clamp<int64_t>(65536 / std::max<int64_t>(places, 1), 32, most));
+}
+/// Most of them where heads are few, whose blocks and products are shared out, and where they are many.
+constexpr int64_t kMostOfFew = 128, kMostOfMany = 256;
+
 /// The four dimensions, and the operands ready for products. T: what is computed in; S: what operands and results are.
 template <class T, class S = T>
 struct Attention {
@@ -92,11 +99,7 @@ struct Attention {
       few() ? blas::gemm<T>(rows, columns, inner, T(1), a, b, T(add), c, ldc)
             : blas::gemm_whole<T>(rows, columns, inner, a, b, T(add), c, ldc);
   }
-  /// Rows of a block: its scores stay in the cache, and products are worth their call.
-  int64_t rows() const {
-    const int64_t most = few() ? 128 : 256;
-    return std::min(length, std::clamp<int64_t>(65536 / std::max<int64_t>(places, 1), 32, most));
-  }
+  int64_t rows() const { return block_rows(length, places, few() ? kMostOfFew : kMostOfMany); }
   /// Numbers of scratch for the scores of a block and its queries.
   size_t room() const { return size_t(rows() * (places + features)); }
   int64_t blocks() const { return (length + rows() - 1) / rows(); }
@@ -163,7 +166,8 @@ struct Attention {
 /// Calls `body` with what is computed in and what operands are.
 template <class Body>
 void visit_float(const Tensor& query, const Tensor& key, const Tensor& value, const Body& body) {
-  const int64_t rows = std::min<int64_t>(query.size(2), 32);  // that every block but the last has
+  const int64_t rows =
+      block_rows(query.size(2), key.size(2), kMostOfFew);  // that every block but the last has at least
   if (query.dtype() == DType::Float64) body.template operator()<double, double>();
   else if (query.dtype() == DType::BFloat16 && key.dtype() == DType::BFloat16 && value.dtype() == DType::BFloat16 &&
            blas::worth_bfloat16(rows, key.size(2), std::min(query.size(3), value.size(3))))

@@ -403,8 +403,9 @@ template void gemm_whole<float>(int64_t, int64_t, int64_t, Operand<float>, Opera
 template void gemm_whole<double>(int64_t, int64_t, int64_t, Operand<double>, Operand<double>, double, double*, int64_t);
 
 bool worth_bfloat16(int64_t m, int64_t n, int64_t k, int64_t batch) {
-  return m * n * k > (batch > 1 ? 16 * 16 * 16 : 64 * 64 * 64) && (m * n > 128 * 128 || k < 4096) &&
-         onednn::has_bfloat16();
+  // Few results of long sums are cut along the sum.
+  const bool wide = m * n > 128 * 128 || std::max(m, n) >= 1024 || k < 4096;
+  return wide && m * n * k > (batch > 1 ? 16 * 16 * 16 : 64 * 64 * 64) && onednn::has_bfloat16();
 }
 
 namespace {

@@ -76,7 +76,7 @@ void index_put_kernel(const Tensor& self, TensorList indices, const Tensor& valu
     if (!cpu::sums_apart(self, wide.numel())) return put_sums(self, plan, wide);
     return cpu::summed_apart(self, [&](const Tensor& sums) {
       ops::copy_(sums, self);
-      put_sums(sums, self.contiguous() ? plan : cpu::plan_index("index_put_", sums, indices), wide);
+      put_sums(sums, self.contiguous() ? plan : cpu::plan_index("index_put_", sums, indices), cpu::addends(wide));
     });
   }
   if (const PickedBlocks blocks = blocks_of(plan, wide); blocks.fits)
@@ -253,10 +253,12 @@ Tensor index_kernel(const Tensor& self, TensorList indices) {
 
 // --- along one dimension -------------------------------------------------------------------------------------------
 
-void index_select_kernel(const Tensor& out, const Tensor& self_, int64_t dim, const Tensor& index) {
+}  // namespace
+
+void cpu::select_slices(const char* op, const Tensor& out, const Tensor& self_, int64_t dim, const Tensor& index) {
   const Tensor self = cpu::at_least_1d(self_), to = cpu::at_least_1d(out);
   const int64_t d = infer::axis_of(dim, self.dim());
-  cpu::Offsets places = cpu::checked_indices("index_select", index, self.size(d), d, to);
+  cpu::Offsets places = cpu::checked_indices(op, index, self.size(d), d, to);
   if (out.numel() == 0) return;
   if (self.contiguous() && to.contiguous()) return gather(to, self, PickedBlocks::along(self, d, std::move(places)));
   const int64_t item = self.item_bytes();
@@ -269,6 +271,12 @@ void index_select_kernel(const Tensor& out, const Tensor& self_, int64_t dim, co
       cpu::copy_block(to.bytes() + i * to.stride(d) * item, to_strides,
                       self.bytes() + places[size_t(i)] * self.stride(d) * item, from_strides, sizes, item);
   });
+}
+
+namespace {
+
+void index_select_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index) {
+  cpu::select_slices("index_select", out, self, dim, index);
 }
 
 /// Applies `combine(place, value)` to whole slices of `out` at `index` along `dim`, in order. `Sums`: the places may be
@@ -302,6 +310,18 @@ void into_slices(const char* op, const Tensor& out_, int64_t dim, const Tensor& 
   else cpu::visit_width(out.dtype(), [&]<class T>() { visit.template operator()<T, T>(); });
 }
 
+}  // namespace
+
+void cpu::add_slices(const char* op, const Tensor& out, int64_t dim, const Tensor& index, const Tensor& source) {
+  into_slices<true>(op, out, dim, index, addends(source),
+                    []<class T, class V>(T& place, V value) { place = plus(place, T(value)); });
+}
+void cpu::assign_slices(const char* op, const Tensor& out, int64_t dim, const Tensor& index, const Tensor& source) {
+  into_slices(op, out, dim, index, source, Assign{});
+}
+
+namespace {
+
 void index_add_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
                       const Scalar& alpha) {
   if (cpu::sums_apart(out, source.numel()))
@@ -310,18 +330,17 @@ void index_add_kernel(const Tensor& out, const Tensor& self, int64_t dim, const 
   const Tensor scaled = alpha.equal(1.0)
                             ? source
                             : ops::mul(ops::to_dtype(source, out.dtype()), ops::to_dtype(Tensor(alpha), out.dtype()));
-  into_slices<true>("index_add", out, dim, index, scaled,
-                    []<class T, class V>(T& place, V value) { place = cpu::plus(place, T(value)); });
+  cpu::add_slices("index_add", out, dim, index, scaled);
 }
 void index_copy_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
   cpu::start_from(out, self);
-  into_slices("index_copy", out, dim, index, source, cpu::Assign{});
+  cpu::assign_slices("index_copy", out, dim, index, source);
 }
 void index_fill_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
   cpu::start_from(out, self);
   Shape sizes(cpu::at_least_1d(out).sizes());
   sizes[infer::axis_of(dim, out.dim())] = index.numel();
-  into_slices("index_fill", out, dim, index, ops::expand(ops::to_dtype(value, out.dtype()), sizes), cpu::Assign{});
+  cpu::assign_slices("index_fill", out, dim, index, ops::expand(ops::to_dtype(value, out.dtype()), sizes));
 }
 
 const bool registered = [] {

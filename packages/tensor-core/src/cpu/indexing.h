@@ -65,6 +65,16 @@ T times(T a, T b) {
   else return a * b;
 }
 
+// Whole slices along one dimension, at places that `index` names once for all their elements (index.cpp).
+
+/// out = the slices of `self`.
+void select_slices(const char* op, const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index);
+/// Adds the slices of `source` to those of `out`, in order; where `out` is wider than `source` as of Note [Sums into
+/// indexed places].
+void add_slices(const char* op, const Tensor& out, int64_t dim, const Tensor& index, const Tensor& source);
+/// Puts them there.
+void assign_slices(const char* op, const Tensor& out, int64_t dim, const Tensor& index, const Tensor& source);
+
 /// 0-d tensors are handled as 1-d ones of one element.
 inline Tensor at_least_1d(const Tensor& t) { return t.dim() ? t : alias(t, Shape{1}, Shape{1}, 0); }
 /// What an operator does first whose result is `self` with changes.
@@ -108,6 +118,10 @@ inline DType total_dtype(DType d) noexcept {
 inline bool sums_apart(const Tensor& out, int64_t addends) noexcept {
   constexpr int64_t many = 8;
   return is_half(out) || (total_dtype(out.dtype()) != out.dtype() && addends / many >= out.numel());
+}
+/// What is added up. float16 is converted at once: one by one that takes several times as long as the sum.
+inline Tensor addends(const Tensor& source) {
+  return source.dtype() == DType::Float16 ? ops::to_dtype(source, DType::Float32) : source;
 }
 /// Runs `body(sums)`, which fills an array of the totals' dtype, and rounds that into `out`.
 template <class Body>

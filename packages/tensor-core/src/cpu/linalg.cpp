@@ -2,11 +2,14 @@
 #include "taeda/ops/linalg.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "cpu/blas.h"
 #include "cpu/column_sums.h"
+#include "cpu/converted.h"
 #include "cpu/prepare.h"
 #include "taeda/elementwise.h"
+#include "taeda/half.h"
 #include "taeda/parallel.h"
 
 namespace taeda {
@@ -141,6 +144,59 @@ bool bfloat16_products(const Tensor& to, const Tensor& a, const Tensor& b, bool 
   return true;
 }
 
+// Note [Few rows of halves]
+// A large matrix of halves that is multiplied by a few rows, as the weights of a model that generates one word after
+// another, is read once: its parts are converted in the cache. A float32 copy of it would go through memory twice more.
+
+constexpr int64_t kFewRows = 8, kPartOfHalves = 1 << 17;
+
+/// Whether the product of m rows is computed so.
+bool few_rows_of_halves(int64_t m, const Tensor& matrix) {
+  return m > 0 && m <= kFewRows && is_half(matrix) && matrix.numel() >= kPartOfHalves / 2;
+}
+/// to (m, n) = a (m, k) @ b + row, where `b` (k, n) is of halves; `row` may be null.
+void products_of_parts(int64_t m, const float* a, const Matrices& b, int64_t k, int64_t n, const float* row,
+                       float* to) {
+  const Unlocked unlocked(m * n * k > blas::kUnlockFlops);
+  // Rows of b^T one after another, or, where those of b lie in memory, long pieces of many, whose products are added.
+  constexpr int64_t kLongPiece = 1024;
+  const int64_t width = std::min(
+                    n, b.transposed ? std::max<int64_t>(16, kPartOfHalves / std::max<int64_t>(k, 1)) : kLongPiece),
+                height = b.transposed ? k : std::max<int64_t>(16, kPartOfHalves / width),
+                parts = (n + width - 1) / width;
+  parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
+    cpu::Reader<float> reader(b.tensor);
+    cpu::Room<float> room, products;
+    for (int64_t p = begin; p < end; ++p) {
+      const int64_t j = p * width, columns = std::min(width, n - j);
+      std::vector<double> sums(size_t(m * columns), 0.0);
+      for (int64_t i = 0; i == 0 || i < k; i += height) {
+        const int64_t rows = std::min(height, k - i);
+        Operand<float> part{nullptr, b.transposed ? rows : columns, b.transposed};
+        if (b.ld == part.ld) {
+          part.data = reader.at(b.transposed ? j * k : i * n, rows * columns);
+        } else {
+          float* const copy = room.get(rows * columns);
+          for (int64_t l = 0; l < (b.transposed ? columns : rows); ++l)
+            std::copy_n(reader.at(b.transposed ? (j + l) * b.ld : (i + l) * b.ld + j, part.ld), part.ld,
+                        copy + l * part.ld);
+          part.data = copy;
+        }
+        float* const found = products.get(m * columns);
+        if (m == 1)
+          blas::gemv<float>(columns, rows, 1.f, {part.data, part.ld, !part.transposed}, a + i, 1, 0.f, found, 1);
+        else blas::gemm_whole<float>(m, columns, rows, {a + i, k}, part, 0.f, found, columns);
+        for (int64_t l = 0; l < m * columns; ++l) sums[size_t(l)] += double(found[l]);
+      }
+      for (int64_t l = 0; l < m; ++l)
+        for (int64_t c = 0; c < columns; ++c)
+          to[l * n + j + c] = float(sums[size_t(l * columns + c)] + (row ? double(row[j + c]) : 0.0));
+    }
+  });
+}
+/// The transpose of a matrix.
+Tensor turned(const Tensor& t) { return alias(t, Shape{t.size(1), t.size(0)}, Shape{t.stride(1), t.stride(0)}, 0); }
+
 /// beta * self + alpha * a @ b into `out`; `self` undefined means beta 0.
 void add_products(const char* op, const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& b,
                   const Scalar& beta, const Scalar& alpha) {
@@ -153,6 +209,18 @@ void add_products(const char* op, const Tensor& out, const Tensor& self, const T
   if (read && !target.tensor().same(self)) ops::copy_(target.tensor(), self);
   if (alpha.equal(1) && (!read || beta.equal(1)) && bfloat16_products(target.tensor(), a, b, read))
     return target.finish();
+  if (out.dim() == 2 && dtype == DType::Float32 && !read && alpha.equal(1)) {
+    if (few_rows_of_halves(a.size(0), b)) {
+      products_of_parts(a.size(0), row_major(a, dtype).data<float>(), Matrices(b, b.dtype()), a.size(1), b.size(1),
+                        nullptr, target.data<float>());
+      return target.finish();
+    }
+    if (b.size(1) == 1 && few_rows_of_halves(1, a)) {
+      products_of_parts(1, row_major(b, dtype).data<float>(), Matrices(turned(a), a.dtype()), a.size(1), a.size(0),
+                        nullptr, target.data<float>());
+      return target.finish();
+    }
+  }
   const Matrices left(a, dtype), right(b, dtype);
   visit_numeric(op, dtype, [&]<class T>() {
     products<T>(target.tensor(), left, right, alpha.to<T>(), read ? beta.to<T>() : T(0));
@@ -189,8 +257,13 @@ void addmv_into(const char* op, const Tensor& out, const Tensor& self, const Ten
   const cpu::Target target(out, dtype);
   const bool read = self.defined() && !beta.equal(0);
   if (read && !target.tensor().same(self)) ops::copy_(target.tensor(), self);
-  const Matrices matrix(mat, dtype);
   const Tensor vector = row_major(vec, dtype);
+  if (!read && alpha.equal(1) && dtype == DType::Float32 && few_rows_of_halves(1, mat)) {
+    products_of_parts(1, vector.data<float>(), Matrices(turned(mat), mat.dtype()), mat.size(1), mat.size(0), nullptr,
+                      target.data<float>());
+    return target.finish();
+  }
+  const Matrices matrix(mat, dtype);
   visit_numeric(op, dtype, [&]<class T>() {
     const Unlocked unlocked(mat.numel() > blas::kUnlockFlops);
     T* const y = target.data<T>();
@@ -271,6 +344,13 @@ void linear_kernel(const Tensor& out, const Tensor& input, const Tensor& weight,
   if (bfloat16_linear(out, input, weight, bias)) return;
   const DType dtype = compute_dtype(out.dtype());
   const cpu::Target target(out, dtype);
+  if (const int64_t in = input.size(-1);
+      dtype == DType::Float32 && weight.dim() == 2 && in > 0 && few_rows_of_halves(input.numel() / in, weight)) {
+    const Tensor x = row_major(input, dtype), b = cpu::row_major_or_none(bias, dtype);
+    products_of_parts(input.numel() / in, x.data<float>(), Matrices(turned(weight), weight.dtype()), in, weight.size(0),
+                      b.defined() ? b.data<float>() : nullptr, target.data<float>());
+    return target.finish();
+  }
   const Tensor x = row_major(input, dtype), w = stands_turned(weight, dtype) ? weight : row_major(weight, dtype),
                b = cpu::row_major_or_none(bias, dtype);
   visit_numeric("linear", dtype, [&]<class T>() { linear_typed<T>(target.tensor(), x, w, b); });

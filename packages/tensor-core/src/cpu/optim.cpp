@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <optional>
 #include <vector>
 
+#include "cpu/converted.h"
 #include "cpu/kernel.h"
 #include "cpu/loops/optim.h"
 #include "taeda/interrupt.h"
@@ -19,24 +21,62 @@ const OptimTable& table() {
   return picked;
 }
 
-/// A tensor in the memory order of `param` and in the compute dtype; written back at the end where it had to be copied.
+/// A tensor in the memory order of `param`; written back at the end where it had to be copied. Halves stay halves:
+/// pieces of them are computed with in float32.
 class Flat {
  public:
-  [[gnu::noinline]] Flat(const Tensor& t, const Tensor& param, DType d, bool writes)
-      : original_(t), shown_(t), writes_(writes) {
-    if (t.dtype() == d && param.dense() && std::ranges::equal(t.strides(), param.strides())) return;
-    shown_ = param.dense() ? empty_strided(param.sizes(), param.strides(), d) : empty(param.sizes(), d);
+  [[gnu::noinline]] Flat(const Tensor& t, const Tensor& param, bool writes) : original_(t), shown_(t), writes_(writes) {
+    if (param.dense() && std::ranges::equal(t.strides(), param.strides())) return;
+    shown_ = param.dense() ? empty_strided(param.sizes(), param.strides(), t.dtype()) : empty(param.sizes(), t.dtype());
     copy_elements(shown_, t);
   }
   [[gnu::noinline]] ~Flat() {
     if (writes_ && !shown_.same(original_)) copy_elements(original_, shown_);
   }
-  char* at(int64_t element) const { return shown_.bytes() + element * shown_.item_bytes(); }
+  DType dtype() const { return shown_.dtype(); }
+  const Tensor& shown() const { return shown_; }
+  bool writes() const { return writes_; }
 
  private:
   Tensor original_, shown_;
   bool writes_;
 };
+
+/// `n` elements of a Flat as numbers of T, for the time of one step.
+template <class T>
+class Piece {
+ public:
+  Piece(const Flat& of, int64_t begin, int64_t n) : reader_(of.shown()), writer_(of.shown()) {
+    if (of.dtype() == dtype_of<T>) {
+      numbers_ = writer_.at(begin, n);
+      return;
+    }
+    if (of.writes()) {
+      numbers_ = writer_.at(begin, n);
+      std::copy_n(reader_.at(begin, n), n, numbers_);
+      changed_ = true;
+    } else {
+      numbers_ = const_cast<T*>(reader_.at(begin, n));
+    }
+  }
+  ~Piece() {
+    if (changed_) writer_.done();
+  }
+  Piece(const Piece&) = delete;
+  T* data() const { return numbers_; }
+
+ private:
+  Reader<T> reader_;
+  Writer<T> writer_;
+  T* numbers_ = nullptr;
+  bool changed_ = false;
+};
+
+template <class Body>
+void visit_step(DType computed, const Body& body) {
+  if (computed == DType::Float64) body(double());
+  else body(float());
+}
 
 struct Sgd {
   DType dtype;
@@ -44,13 +84,20 @@ struct Sgd {
   const SgdStep& step;
   Sgd(const Tensor& p, const Tensor& g, const Tensor& b, const SgdStep& how)
       : dtype(compute_dtype(p.dtype())),
-        param(p, p, dtype, true),
-        grad(g, p, dtype, false),
-        buffer(b, p, dtype, how.momentum != 0),
+        param(p, p, true),
+        grad(g, p, false),
+        buffer(b, p, how.momentum != 0),
         step(how) {}
   void run(int64_t begin, int64_t n) const {
-    table().sgd[dtype == DType::Float64](param.at(begin), grad.at(begin),
-                                         step.momentum != 0 ? buffer.at(begin) : nullptr, n, step);
+    visit_step(dtype, [&]<class T>(T) {
+      const bool converts = param.dtype() != dtype || grad.dtype() != dtype || buffer.dtype() != dtype;
+      in_runs(begin, begin + n, 1, converts, [&](int64_t first, int64_t count) {
+        const Piece<T> p(param, first, count), g(grad, first, count);
+        std::optional<Piece<T>> b;
+        if (step.momentum != 0) b.emplace(buffer, first, count);
+        table().sgd[sizeof(T) == 8](p.data(), g.data(), b ? b->data() : nullptr, count, step);
+      });
+    });
   }
 };
 
@@ -62,16 +109,25 @@ struct Adam {
   Adam(const Tensor& p, const Tensor& g, const Tensor& m, const Tensor& v, const Tensor& most, bool with_most,
        const AdamStep& how)
       : dtype(compute_dtype(p.dtype())),
-        param(p, p, dtype, true),
-        grad(g, p, dtype, false),
-        average(m, p, dtype, true),
-        square(v, p, dtype, true),
-        top(most, p, dtype, with_most),
+        param(p, p, true),
+        grad(g, p, false),
+        average(m, p, true),
+        square(v, p, true),
+        top(most, p, with_most),
         amsgrad(with_most),
         step(how) {}
   void run(int64_t begin, int64_t n) const {
-    table().adam[dtype == DType::Float64](param.at(begin), grad.at(begin), average.at(begin), square.at(begin),
-                                          amsgrad ? top.at(begin) : nullptr, n, step);
+    visit_step(dtype, [&]<class T>(T) {
+      bool converts = false;
+      for (const Flat* one : {&param, &grad, &average, &square, &top}) converts |= one->dtype() != dtype;
+      in_runs(begin, begin + n, 1, converts, [&](int64_t first, int64_t count) {
+        const Piece<T> p(param, first, count), g(grad, first, count), m(average, first, count), v(square, first, count);
+        std::optional<Piece<T>> most;
+        if (amsgrad) most.emplace(top, first, count);
+        table().adam[sizeof(T) == 8](p.data(), g.data(), m.data(), v.data(), most ? most->data() : nullptr, count,
+                                     step);
+      });
+    });
   }
 };
 

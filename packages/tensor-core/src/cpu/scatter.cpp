@@ -94,9 +94,27 @@ void along(const char* op, const Tensor& target, int64_t dim, const Tensor& inde
   });
 }
 
+/// The first of the index's lines along `dim`.
+Tensor line(const Tensor& index, int64_t dim) {
+  Shape sizes(size_t(index.dim()), 1);
+  sizes[size_t(dim)] = index.size(dim);
+  return alias(index, sizes, index.strides(), 0);
+}
+/// Whether `index` says the same place for whole slices of many elements, of `to` and of `source`: as sums over the
+/// neighbours in a graph are written.
+bool spread(const Tensor& index, const Tensor& to, const Tensor& source, int64_t dim) {
+  constexpr int64_t many = 8;
+  if (index.numel() < many * index.size(dim) || index.dtype() != DType::Int64) return false;
+  for (int64_t d = 0; d < index.dim(); ++d) {
+    if (index.size(d) != source.size(d)) return false;
+    if (d != dim && ((index.stride(d) != 0 && index.size(d) > 1) || index.size(d) != to.size(d))) return false;
+  }
+  return true;
+}
 void gather_kernel(const Tensor& out_, const Tensor& self_, int64_t dim, const Tensor& index_, bool) {
   const Tensor out = at_least_1d(out_), self = at_least_1d(self_), index = at_least_1d(index_);
   const int64_t d = infer::axis_of(dim, self.dim());
+  if (spread(index, self, out, d)) return select_slices("gather", out, self, d, line(index, d));
   const Unlocked unlocked(index.numel() > 32768);
   visit_width(self.dtype(), [&]<class T>() {
     along(
@@ -126,8 +144,14 @@ void scatter_with(const char* op, const Tensor& out_, const Tensor& self, int64_
   const Tensor out = at_least_1d(out_), index = at_least_1d(index_);
   if (index.numel() == 0) return start_from(out_, self);
   const int64_t d = infer::axis_of(dim, out.dim());
-  const bool checked = check_all(op, out, d, index);
   const Tensor src = at_least_1d(src_);
+  if (spread(index, out, src, d)) {
+    const Tensor places = line(index, d);
+    check_all(op, out, d, places);
+    start_from(out_, self);
+    return Sums ? add_slices(op, out, d, places, src) : assign_slices(op, out, d, places, src);
+  }
+  const bool checked = check_all(op, out, d, index);
   start_from(out_, self);
   const auto visit = [&]<class T, class V>() {
     along(
@@ -151,7 +175,8 @@ void scatter_value_kernel(const Tensor& out, const Tensor& self, int64_t dim, co
   scatter_with("scatter", out, self, dim, places, alias(one, places.sizes(), Shape(size_t(places.dim()), 0), 0),
                Assign{});
 }
-void scatter_add_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+void scatter_add_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
+  const Tensor src = addends(source);
   if (sums_apart(out, index.numel()))
     return summed_apart(out, [&](const Tensor& sums) { scatter_add_kernel(sums, self, dim, index, src); });
   scatter_with<true>("scatter_add", out, self, dim, index, src,
@@ -258,30 +283,19 @@ void reduce_slices(const ScatterReduction& how, const Slices& s, bool include_se
     });
   });
 }
-/// The first of the index's lines along `dim`.
-Tensor line(const Tensor& index, int64_t dim) {
-  Shape sizes(size_t(index.dim()), 1);
-  sizes[size_t(dim)] = index.size(dim);
-  return alias(index, sizes, index.strides(), 0);
-}
-/// Whether `index` says the same place for slices of many elements.
-bool spread(const Tensor& index, const Tensor& to, const Tensor& source, int64_t dim) {
-  constexpr int64_t many = 8;
-  if (index.numel() < many * index.size(dim) || index.dtype() != DType::Int64 || to.dtype() == DType::Bool)
-    return false;
-  for (int64_t d = 0; d < index.dim(); ++d) {
-    if (index.size(d) != source.size(d)) return false;
-    if (d != dim && (index.stride(d) != 0 || index.size(d) != to.size(d))) return false;
-  }
-  return true;
-}
 void scatter_reduce_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                            std::string_view reduce, bool include_self) {
   const bool mean = reduce == "mean", sum = reduce == "sum" || mean, prod = reduce == "prod",
              largest = reduce == "amax";
-  if (is_half(out) || ((sum || prod) && total_dtype(out.dtype()) != out.dtype()))
-    return summed_apart(
-        out, [&](const Tensor& sums) { scatter_reduce_kernel(sums, self, dim, index, src, reduce, include_self); });
+  if (is_half(out) && !sum && !prod) {  // all that is compared is in float32
+    const Tensor wide = empty(out.sizes(), DType::Float32);
+    scatter_reduce_kernel(wide, self, dim, index, ops::to_dtype(src, DType::Float32), reduce, include_self);
+    return ops::copy_(out, wide);
+  }
+  if ((sum || prod) && total_dtype(out.dtype()) != out.dtype())
+    return summed_apart(out, [&](const Tensor& sums) {
+      scatter_reduce_kernel(sums, self, dim, index, addends(src), reduce, include_self);
+    });
   // One number tells a place of the result and of the counts.
   if (!out.contiguous()) {
     const Tensor plain = empty(out.sizes(), out.dtype());
@@ -291,7 +305,7 @@ void scatter_reduce_kernel(const Tensor& out, const Tensor& self, int64_t dim, c
   const Tensor to = at_least_1d(out), index1 = at_least_1d(index), source = at_least_1d(src);
   const int64_t d = infer::axis_of(dim, to.dim());
   if (index1.numel() == 0) return start_from(out, self);
-  const bool slices = spread(index1, to, source, d);
+  const bool slices = to.dtype() != DType::Bool && spread(index1, to, source, d);
   const bool checked = check_all("scatter_reduce", to, d, slices ? line(index1, d) : index1);
   start_from(out, self);
   const bool counted = mean || !include_self;

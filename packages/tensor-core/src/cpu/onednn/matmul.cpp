@@ -6,7 +6,6 @@
 #include <cstring>
 #include <memory>
 #include <optional>
-#include <unordered_map>
 
 #include "core/quiet.h"
 #include "cpu/dense_rows.h"
@@ -25,19 +24,34 @@ struct Key {
   bool ta, tb, accumulate, biased, halves;
   int64_t packed_for = 0;                     // the rows for which the layout of a packed right operand was chosen
   int64_t batch = 0, step_a = 0, step_b = 0;  // many products at once, of rounded results that lie together
+  bool rounded = false;                       // halves in the result too
   friend bool operator==(const Key&, const Key&) = default;
   size_t slot() const {
-    uint64_t hash = uint64_t(biased) * 16 + uint64_t(halves) * 8 + uint64_t(ta) * 4 + uint64_t(tb) * 2 + accumulate;
+    uint64_t hash = uint64_t(rounded) * 32 + uint64_t(biased) * 16 + uint64_t(halves) * 8 + uint64_t(ta) * 4 +
+                    uint64_t(tb) * 2 + accumulate;
     for (int64_t part : {m, n, k, lda, ldb, packed_for, batch, step_a, step_b})
       hash = (hash ^ uint64_t(part)) * 0x9E3779B97F4A7C15ull, hash ^= hash >> 31;
     return size_t(hash % kPlans);
   }
 };
+/// How products of one kind are computed on this thread. What says where operands lie is made once and pointed to
+/// others in each call: making it anew takes as long as a small product.
 struct Plan {
   Key key{};
   dnnl::primitive primitive;
   memory::desc a, b, c, row, scratch;
   bool by_gemm = false;  // no brgemm: the routines that signals must not interrupt, see cpu/blas.cpp
+  std::array<memory, 5> memories;
+  std::array<dnnl_exec_arg_t, 5> arguments;
+  int argument_count = 0;
+
+  void take(int number, const memory::desc& desc) {
+    memory& one = memories[size_t(argument_count)];
+    one = memory(desc, engine(), DNNL_MEMORY_NONE);
+    arguments[size_t(argument_count++)] = {number, one.get()};
+  }
+  /// False where oneDNN cannot.
+  bool run(const void* left, const void* right, void* result, void* workspace, const float* added = nullptr) const;
 };
 
 memory::desc matrix(int64_t rows, int64_t columns, int64_t ld, bool transposed,
@@ -74,7 +88,7 @@ std::unique_ptr<Plan> make_plan(const Key& key, const memory::desc* layout) {
   if (layout) plan->b = *layout;
   else if (key.packed_for) plan->b = memory::desc({key.k, key.n}, type, memory::format_tag::any);
   else plan->b = matrix(key.k, key.n, key.ldb, key.tb, type);
-  plan->c = matrix(key.m, key.n, key.n, false);
+  plan->c = matrix(key.m, key.n, key.n, false, key.rounded ? type : memory::data_type::f32);
   plan->row = matrix(1, key.n, key.n, false);
   if (key.batch) {
     plan->a = matrices(key.batch, key.step_a, key.m, key.k, key.lda, key.ta);
@@ -86,6 +100,11 @@ std::unique_ptr<Plan> make_plan(const Key& key, const memory::desc* layout) {
   plan->scratch = pd.scratchpad_desc();
   plan->by_gemm = std::strstr(pd.impl_info_str(), "brg") == nullptr;
   plan->primitive = dnnl::matmul(pd);
+  plan->take(DNNL_ARG_SRC, plan->a);
+  plan->take(DNNL_ARG_WEIGHTS, plan->b);
+  plan->take(DNNL_ARG_DST, plan->c);
+  plan->take(DNNL_ARG_SCRATCHPAD, plan->scratch);
+  if (key.biased) plan->take(DNNL_ARG_BIAS, plan->row);
   return plan;
 }
 
@@ -102,6 +121,40 @@ dnnl::stream& plain_stream() {
   return own;
 }
 
+bool Plan::run(const void* left, const void* right, void* result, void* workspace, const float* added) const {
+  const void* const places[] = {left, right, result, workspace, added};
+  for (int i = 0; i < argument_count; ++i)
+    if (dnnl_memory_set_data_handle(arguments[size_t(i)].memory, const_cast<void*>(places[i])) != dnnl_success)
+      return false;
+  return dnnl_primitive_execute(primitive.get(), plain_stream().get(), argument_count, arguments.data()) ==
+         dnnl_success;
+}
+
+/// Workspace of one call on this thread: a block that it keeps, where a small one is enough.
+class Workspace {
+ public:
+  explicit Workspace(const memory::desc& desc) {
+    constexpr size_t kMostKept = 1 << 18;
+    const size_t size = desc.get_size();
+    if (size > kMostKept) {
+      own_.emplace(desc);
+      return;
+    }
+    thread_local const auto kept = std::make_unique<std::unique_ptr<Scratch>>();
+    thread_local size_t held = 0;
+    if (size > held) {
+      *kept = std::make_unique<Scratch>(desc);
+      held = size;
+    }
+    if (size) data_ = (*kept)->data();
+  }
+  void* data() const { return own_ ? own_->data() : data_; }
+
+ private:
+  std::optional<Scratch> own_;
+  void* data_ = nullptr;
+};
+
 void store(const float* from, int64_t m, int64_t n, bool accumulate, float* c, int64_t ldc) {
   for (int64_t i = 0; i < m; ++i, from += n, c += ldc) {
     if (accumulate)
@@ -117,29 +170,23 @@ void store(const float* from, int64_t m, int64_t n, bool, BFloat16* c, int64_t l
     cpu::convert_row(DType::Float32, from + i * n, whole ? m * n : n, DType::BFloat16, c + i * ldc);
 }
 
-/// c = a @ b, c += a @ b or c = row + a @ b by the plan of `key`, which is for a dense float32 c.
+/// c = a @ b, c += a @ b or c = row + a @ b by the plan of `key`, which is for a dense c.
 template <class C>
 bool execute(Key key, const memory::desc* layout, const void* a, const void* b, const float* row, C* c, int64_t ldc) {
   try {
     // brgemm writes dense results only: a part of a larger matrix goes through a block of its own.
-    constexpr bool rounded = std::is_same_v<C, BFloat16>;
-    const bool dense = !rounded && ldc == key.n, accumulate = key.accumulate;
+    const bool dense = ldc == key.n, accumulate = key.accumulate;
     key.accumulate = accumulate && dense;
+    key.rounded = dense && std::is_same_v<C, BFloat16>;
     const Plan& plan = plan_of(key, layout);
     if (plan.by_gemm && !key.halves) return false;
     std::optional<Quiet> quiet;
     if (plan.by_gemm) quiet.emplace();
-    const Scratch scratch(plan.scratch), block(dense ? memory::desc() : plan.c);
-    float* to = static_cast<float*>(block.data());
-    if constexpr (!rounded)
-      if (dense) to = c;
-    std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, memory(plan.a, engine(), const_cast<void*>(a))},
-                                              {DNNL_ARG_WEIGHTS, memory(plan.b, engine(), const_cast<void*>(b))},
-                                              {DNNL_ARG_DST, memory(plan.c, engine(), to)},
-                                              {DNNL_ARG_SCRATCHPAD, scratch.memory()}};
-    if (row) arguments.emplace(DNNL_ARG_BIAS, memory(plan.row, engine(), const_cast<float*>(row)));
-    plan.primitive.execute(plain_stream(), arguments);
-    if (!dense) store(to, key.m, key.n, accumulate, c, ldc);
+    const Workspace workspace(plan.scratch);
+    std::optional<Scratch> block;
+    void* const to = dense ? static_cast<void*>(c) : block.emplace(plan.c).data();
+    if (!plan.run(a, b, to, workspace.data(), row)) return false;
+    if (!dense) store(static_cast<const float*>(to), key.m, key.n, accumulate, c, ldc);
     return true;
   } catch (const dnnl::error&) {
     return false;  // the caller has another routine
@@ -169,12 +216,8 @@ bool matmul(int64_t batch, int64_t m, int64_t n, int64_t k, const BFloat16* a, i
     key.batch = batch, key.step_a = step_a, key.step_b = step_b;
     const Plan& plan = plan_of(key);
     if (plan.by_gemm) return false;
-    const Scratch scratch(plan.scratch);
-    plan.primitive.execute(plain_stream(), {{DNNL_ARG_SRC, memory(plan.a, engine(), const_cast<BFloat16*>(a))},
-                                            {DNNL_ARG_WEIGHTS, memory(plan.b, engine(), const_cast<BFloat16*>(b))},
-                                            {DNNL_ARG_DST, memory(plan.c, engine(), c)},
-                                            {DNNL_ARG_SCRATCHPAD, scratch.memory()}});
-    return true;
+    const Workspace workspace(plan.scratch);
+    return plan.run(a, b, c, workspace.data());
   } catch (const dnnl::error&) {
     return false;
   }
