@@ -1,6 +1,7 @@
 """Weights that follow others: parametrizations, norms by hooks, pruning, fused layers, calls with other weights."""
 
 import copy
+import pickle
 
 import numpy as np
 import pytest
@@ -79,6 +80,13 @@ def test_weight_norm_keeps_lengths_apart(put, close):
         close(layer.weight, before, 1e-6)
         with pytest.raises(ValueError, match="not normalised"):
             nn.utils.remove_weight_norm(layer)
+
+
+def test_layers_whose_weight_norm_was_removed_can_be_written():
+    layer = parametrizations.weight_norm(nn.Linear(3, 2))
+    nn.utils.parametrize.remove_parametrizations(layer, "weight")
+    read = pickle.loads(pickle.dumps(layer))
+    assert read.weight.tolist() == layer.weight.tolist()
 
 
 def test_states_of_the_old_weight_norm_are_taken(close):

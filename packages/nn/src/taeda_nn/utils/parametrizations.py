@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum, auto
+from functools import partial
 from typing import Any
 
 from taeda_nn import functional as F
@@ -202,23 +203,15 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     Source: Salimans and Kingma, "Weight Normalization", 2016.
     """
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
-
-    def take_old_names(
-        state_dict: dict[str, Any],
-        prefix: str,
-        local_metadata: Any,
-        strict: Any,
-        missing: Any,
-        unexpected: Any,
-        errors: Any,
-    ) -> None:
-        old = (f"{prefix}{name}_g", f"{prefix}{name}_v")
-        if all(key in state_dict for key in old):
-            for i, key in enumerate(old):
-                state_dict[f"{prefix}parametrizations.{name}.original{i}"] = state_dict.pop(key)
-
-    module._register_load_state_dict_pre_hook(take_old_names)
+    module._register_load_state_dict_pre_hook(partial(_take_old_names, name))
     return module
+
+
+def _take_old_names(name: str, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+    old = (f"{prefix}{name}_g", f"{prefix}{name}_v")
+    if all(key in state_dict for key in old):
+        for i, key in enumerate(old):
+            state_dict[f"{prefix}parametrizations.{name}.original{i}"] = state_dict.pop(key)
 
 
 class _SpectralNorm(Module):
