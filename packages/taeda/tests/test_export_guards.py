@@ -497,7 +497,7 @@ def test_what_programs_hold_has_its_own_path_and_inputs_have_names_of_their_own(
     assert program.graph_signature.user_inputs == ("x_0", "x_0_1")
     file = io.BytesIO()
     taeda.export.save(program, file)
-    for each in (program, taeda.export.load(io.BytesIO(file.getvalue()))):
+    for each in (program, taeda.export.load(file), taeda.export.load(io.BytesIO(file.getvalue()))):
         assert each.module()([taeda.tensor([1.0, 2.0])], taeda.ones(2)).tolist() == [16.5, 19.5]
         assert each.graph_signature.lifted_tensor_constants == ("inner.fixed",)
     core = program.run_decompositions()

@@ -1,6 +1,7 @@
 """Graphs of operators: of functions, of their gradients, and of both for compilers."""
 
 import copy
+import pickle
 
 import numpy as np
 import pytest
@@ -209,3 +210,52 @@ def test_kinds_of_operators_are_told_apart():
     assert isinstance(aten.max, taeda._ops.OpOverloadPacket)
     assert not isinstance(aten.max.dim, taeda._ops.OpOverloadPacket)
     assert taeda.Tag.nondeterministic_seeded in aten.rand.default.tags
+
+
+def test_programs_keep_calls_of_operators_in_all_forms():
+    @taeda.library.custom_op("kept::twice", mutates_args=())
+    def twice(x: taeda.Tensor) -> taeda.Tensor:
+        return taeda.tensor(x.numpy() * 2)
+
+    @taeda.library.custom_op("kept::halves", mutates_args=())
+    def halves(x: taeda.Tensor) -> list[taeda.Tensor]:
+        return [taeda.tensor(part) for part in np.array_split(x.numpy(), 2)]
+
+    @taeda.library.custom_op("kept::grow", mutates_args=("x",))
+    def grow(x: taeda.Tensor) -> None:
+        x.add_(1)
+
+    own, aten = taeda.ops.kept, taeda.ops.aten
+
+    def program(x):
+        y = own.twice.default(x) + aten.add.Tensor(x, x) + aten.var_mean.correction(x, [0])[1]
+        grow(y)
+        return y + twice(x), halves(y)
+
+    class Program(taeda.nn.Module):
+        def forward(self, x):
+            return program(x)
+
+    try:
+        x, other = taeda.arange(4.0), taeda.tensor([3.0, 1.0, -2.0, 5.0])
+        whole, (first, second) = program(other)
+        exported = taeda.export.export(Program(), (x,))
+        found = [str(n.target) for n in exported.graph.nodes if n.op == "call_function"]
+        assert {"kept.twice.default", "kept.twice", "kept.grow", "kept.halves", "aten.add.Tensor"} <= set(
+            found
+        )
+        assert not exported.graph.eliminate_dead_code() or "kept.grow" in str(exported.graph)
+        graphs = [
+            exported.module(), exported.run_decompositions().graph_module, make_fx(program)(x),
+            taeda.jit.trace(program, x), taeda.compile(program, backend=lambda gm, inputs: gm),
+        ]  # fmt: skip
+        for graph in graphs:
+            parts = taeda.utils._pytree.tree_leaves(graph(other))
+            assert [part.tolist() for part in parts] == [whole.tolist(), first.tolist(), second.tolist()]
+        traced = taeda.fx.symbolic_trace(lambda x: halves(x)[1])
+        assert traced(other).tolist() == [-2, 5] and "torch.ops.kept.halves(x)" in traced.code
+        again = pickle.loads(pickle.dumps(own.halves))
+        assert again is own.halves and own.halves.arguments[0].name == "x"
+    finally:
+        for operator in (twice, halves, grow):
+            operator.remove()

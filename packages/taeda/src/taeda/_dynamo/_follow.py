@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from taeda.fx import _record
 from taeda.fx.graph_module import GraphModule
-from taeda.fx.node import Node
+from taeda.fx.node import Node, writes
 from taeda.utils import _pytree
 from taeda_registry.slots import autograd, nn, tensor
 
@@ -130,7 +130,8 @@ class _Following(_record._Recording):
                 return result
         if method and name in ("detach_", "grad", "register_hook"):
             raise _record._CannotRecordError(f"{name} is of the graph of gradients")
-        if not _record._has_tensor(result) and not (method and _writes(name)) and self._nodes_in(ready):
+        changes = (method and _writes(name)) or (result is None and writes(func))
+        if not _record._has_tensor(result) and not changes and self._nodes_in(ready):
             raise _record._CannotRecordError(f"{name} gives a {type(result).__name__}, which no graph keeps")
         before = len(self.graph.nodes)
         found = super()._noted(func, ready, result)

@@ -337,6 +337,8 @@ def load(
     Raises:
         RuntimeError: The file is another's.
     """
+    if hasattr(f, "seek"):
+        f.seek(0)  # the file is read from its beginning, wherever it was left
     content = tensor.load(f, weights_only=False)
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise RuntimeError(f"load: {f} was not written by taeda.export.save")

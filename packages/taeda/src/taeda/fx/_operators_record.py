@@ -68,6 +68,16 @@ class OperatorRecording(TorchDispatchMode):  # type: ignore[misc]
             self._call(func, given)
         return result
 
+    def whole(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of a function that is kept as one call, whatever it calls."""
+        given = self._arg(args), self._arg(kwargs)
+        with self._pause():
+            result = func(*args, **kwargs)
+        node = self._call(func, given)
+        if _has_tensor(result):
+            self.know(result, node)
+        return result
+
     def cond(self, pred: Any, branches: tuple[GraphModule, GraphModule], operands: Any) -> Any:
         """The result of a `cond` between graph modules, which are kept as graphs of operators."""
         given = self._arg(pred), self._arg(tuple(operands))
@@ -237,6 +247,8 @@ class _Functions(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name
             return self._recording.cond(args[0], (args[1], args[2]), args[3])
         if func is tensor.while_loop and isinstance(args[0], GraphModule):
             return self._recording.while_loop((args[0], args[1]), *args[2:])
+        if isinstance(func, tensor.library.Named) and not self._recording.paused:
+            return self._recording.whole(func, args, kwargs or {})
         if not self._recording.paused:
             for value in _read_by(func.__name__, args, kwargs or {}):
                 if isinstance(value, tensor.Tensor) and self._recording.hangs_on_inputs(value):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from taeda.fx._code import _PyTreeCodeGen, _PyTreeInfo
 from taeda.fx.graph import Graph
 from taeda.fx.graph_module import GraphModule, _assign_attr, _copy_attr, _has_attr
-from taeda.fx.node import Node
+from taeda.fx.node import Node, writes
 from taeda.fx.proxy import _is_constant
 from taeda.utils import _pytree
 from taeda_registry.slots import nn, tensor
@@ -251,7 +251,9 @@ class _Recording(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name
         if not self.data_dependent and method and name in _NUMBERS and type(result) is int:
             return self._size(result, self.graph.call_method("item", tuple(self._arguments(ready)[0])))
         sizes = method and name in _SIZES and (type(result) is int or isinstance(result, tensor.Size))
-        changes = result is None and method and (name.endswith("_") and name not in ("__delitem__",))
+        changes = result is None and (
+            writes(func) or (method and name.endswith("_") and name not in ("__delitem__",))
+        )
         if not (sizes or changes or _has_tensor(result)):
             return result
         args, kwargs = self._arguments(ready)

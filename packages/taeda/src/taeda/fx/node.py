@@ -101,6 +101,15 @@ def _format_arg(arg: Any, max_list_len: float = float("inf")) -> str:
     return f"%{arg}" if isinstance(arg, Node) else str(arg)
 
 
+def writes(target: Any) -> bool:
+    """Whether a target is an operator that writes into an argument."""
+    schema = getattr(target, "_schema", None)
+    if schema is not None and not isinstance(schema, str):
+        return bool(schema.is_mutable)
+    arguments = getattr(target, "arguments", None)
+    return isinstance(arguments, tuple) and any(getattr(one, "written", False) for one in arguments)
+
+
 class Node:
     """One step of a graph.
 
@@ -305,8 +314,7 @@ class Node:
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":
-            schema = getattr(self.target, "_schema", None)
-            if self.target in _side_effectful_functions or (schema is not None and schema.is_mutable):
+            if self.target in _side_effectful_functions or writes(self.target):
                 return True
             name = getattr(self.target, "__name__", "").partition(".")[0]
             return name in _changing or (impure_random and name in drawing)

@@ -37,7 +37,7 @@ from taeda_tensor_core.library._custom import (
     wrap_triton,
 )
 from taeda_tensor_core.library._custom import _scoped_library as _scoped_library
-from taeda_tensor_core.library._custom_results import use_batches
+from taeda_tensor_core.library._custom_results import Named, use_batches
 from taeda_tensor_core.library._dtypes import NumberFormat, define_dtype
 from taeda_tensor_core.library._layers import POSITIONS, Layer, below
 from taeda_tensor_core.library._levels import Level
@@ -58,6 +58,7 @@ __all__ = [
     "Layer",
     "Level",
     "Library",
+    "Named",
     "NewOperator",
     "NumberFormat",
     "OpCheckError",

@@ -15,6 +15,7 @@ from typing import Any
 
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
+from taeda_tensor_core._overridable import stand_ins
 from taeda_tensor_core.library import _custom
 from taeda_tensor_core.library._operators import NewOperator, publish, unpublish
 from taeda_tensor_core.library._schemas import translated
@@ -57,6 +58,12 @@ def known(target: Any) -> ResultsOpDef | None:
     return _known.get(name)
 
 
+def _find(full: str) -> Any:
+    """The function that stands under a name."""
+    package, _, short = full.partition("::")
+    return getattr(getattr(_C.ops, package), short)
+
+
 class Named(Plain):
     """A function as `ops.<package>.<operator>`, which is no operator of the table."""
 
@@ -74,6 +81,17 @@ class Named(Plain):
     def namespace(self) -> str:  # type: ignore[override]
         """The package."""
         return self._full.partition("::")[0]
+
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        """Arguments in calling order; none where the operator does not tell them."""
+        return getattr(self._function, "arguments", ())
+
+    def __str__(self) -> str:
+        return self._full.replace("::", ".")
+
+    def __reduce__(self) -> tuple:
+        return _find, (self._full,)
 
 
 #: What stands for a result in the form of all: a tensor, a number, the count of a list's tensors, None for itself.
@@ -164,6 +182,8 @@ class ResultsOpDef:
         return tuple(self._kinds)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if (found := stand_ins(args, kwargs)) or _C._function_mode_stack():
+            return _C._handle_override(self._opoverload, found, args, kwargs)
         if self._of_others is not None:
             found = self._of_others(*args, **kwargs)
             return list(found) if self._gives_list else found

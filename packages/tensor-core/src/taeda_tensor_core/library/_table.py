@@ -328,6 +328,8 @@ class Overload:
         self._instead = call_of(self)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if _C._function_mode_stack():  # modes of functions see overloads as what they are
+            return _C._handle_override(self, (), args, kwargs)
         try:
             if kwargs and self.operator._form == "out":
                 return write(self.operator, args, kwargs)
