@@ -13,6 +13,10 @@ SIDES = (32, 128, 512, 2048)
 SQUARES = "a, b = torch.randn({n}, {n}), torch.randn({n}, {n})"
 MATMUL_SIDES = (32, 128, 512, 1024)
 COMPLEX = "a, b = torch.randn({n}, {n}, dtype=torch.complex64), torch.randn({n}, {n}, dtype=torch.complex64)"
+HALVES = "a = torch.randn({n}, {n}).bfloat16()"
+# Sums over a graph's edges: an index that is spread to whole slices.
+SLICES = "a, b = torch.randn({n} // 10, 64), torch.randn({n}, 64); i = torch.randint({n} // 10, ({n}, 1)).expand({n}, 64)"
+ORDERS = "e = torch.eye({n}); a = torch.randn(20_000, {n}, {n}) + 3 * e; b = torch.randn(20_000, {n}, 1)"
 COMPLEX_SIDES = (32, 128, 512, 1024)
 
 # label, set-up and statement with {n}, sizes
@@ -50,6 +54,20 @@ ROWS = [
     ("matmul, transposed", SQUARES, "a @ b.t()", MATMUL_SIDES),
     ("matmul float64", SQUARES + "; a, b = a.double(), b.double()", "a @ b", MATMUL_SIDES),
     ("batched matmul, 8", "a = torch.randn(8, {n}, {n})", "a @ a", (16, 64, 128, 256)),
+    ("softmax bfloat16", HALVES, "a.softmax(1)", (128, 2048)),
+    ("softmax of columns bfloat16", HALVES, "a.softmax(0)", (128, 2048)),
+    ("sum bfloat16", HALVES, "a.sum()", (128, 2048)),
+    ("sum of rows bfloat16", HALVES, "a.sum(1)", (128, 2048)),
+    ("layer_norm bfloat16", HALVES, "F.layer_norm(a, ({n},))", (128, 2048)),
+    ("one row by bfloat16", HALVES, "F.linear(a[:1], a)", (512, 4096)),
+    ("one row by float16", HALVES + "; a = a.half()", "F.linear(a[:1], a)", (512, 4096)),
+    ("scatter_add of slices", SLICES, "a.scatter_add(0, i, b)", (2_000, 50_000)),
+    ("gather of slices", SLICES, "b.gather(0, i)", (2_000, 50_000)),
+    ("scatter_reduce of slices", SLICES, 'a.scatter_reduce(0, i, b, "amax")', (2_000, 50_000)),
+    ("det, 20,000 of order", ORDERS, "torch.linalg.det(a)", (2, 3, 4, 8)),
+    ("inv, 20,000 of order", ORDERS, "torch.linalg.inv(a)", (2, 3, 4, 8)),
+    ("solve, 20,000 of order", ORDERS, "torch.linalg.solve(a, b)", (2, 3, 4, 8)),
+    ("cholesky, 20,000 of order", ORDERS, "torch.linalg.cholesky(a @ a.mT + e)", (2, 3, 4, 8)),
 ]
 CONV = """
 layer = nn.Conv2d({c}, {o}, {k}, padding={p}, stride={s}, groups={g})
