@@ -131,6 +131,11 @@ def test_sparse_masked_tensors(form: str) -> None:
     x = getattr(whole, form)()
     assert x.layout is x.get_mask().layout is not tc.strided and x.get_mask().values().tolist() == [True] * 3
     assert (x + x).to_dense().to_tensor(9.0).tolist() == [[9, 2], [4, 0]]
+    assert tc.maximum(x, x.neg()).to_dense().to_tensor(9.0).tolist() == [[9, 1], [2, 0]]
+    assert tc.div(x, x + 2, rounding_mode="floor").to_dense().to_tensor(9.0).tolist() == [[9, 0], [0, 0]]
+    assert (x < 1).to_dense().to_tensor(True).tolist() == [[True, False], [False, True]]
+    written = (x * 2).sub_(x)
+    assert written.layout is x.layout and written.to_dense().to_tensor(9.0).tolist() == [[9, 1], [2, 0]]
     assert x.sum().item() == 3 and x.mean(1).to_tensor(9.0).tolist() == [1, 1] and "--" in repr(x)
     with pytest.raises(ValueError, match="masks must match"):
         x + whole

@@ -170,7 +170,7 @@ _ATTRIBUTES: dict[str, Callable[[MaskedTensor], Any]] = {
 }
 _table.update(_ATTRIBUTES)
 for _name in ("size", "dim", "ndimension", "numel", "nelement", "is_floating_point", "is_complex", "element_size",
-              "backward", "item"):  # fmt: skip
+              "backward", "is_contiguous", "item"):  # fmt: skip
     _table[_name] = lambda x, *args, _name=_name, **kwargs: getattr(x._data, _name)(*args, **kwargs)
 
 
@@ -182,6 +182,8 @@ def _elementwise(name: str) -> None:
 
     def apply(*args: Any, **kwargs: Any) -> MaskedTensor:
         mask = _mask_of(name, args)
+        if mask.layout is not _info.strided:
+            return _rebuilt(function(*(_stored(a, mask) for a in args), **kwargs), mask)
         made = function(*(a._data if isinstance(a, MaskedTensor) else a for a in args), **kwargs)
         return MaskedTensor(made, mask if mask.shape == made.shape else mask.expand(made.shape))
 
@@ -199,7 +201,11 @@ def _written(name: str) -> None:
     def write(self: Any, *args: Any, **kwargs: Any) -> MaskedTensor:
         if not isinstance(self, MaskedTensor):
             raise TypeError(f"{name}: a masked tensor cannot be written to a tensor without a mask")
-        _mask_of(name, (self, *args))
+        if _mask_of(name, (self, *args)).layout is not _info.strided:
+            stored = _stored(self, self._mask)
+            function(stored, *(_stored(a, self._mask) for a in args), **kwargs)
+            self._data = _rebuilt(stored, self._mask)._data
+            return self
         function(self._data, *(a._data if isinstance(a, MaskedTensor) else a for a in args), **kwargs)
         return self
 
@@ -219,6 +225,30 @@ def _same(one: Tensor, other: Tensor) -> bool:
     if one.layout is not other.layout:
         return False
     return _C.equal(_plain(one), _plain(other))
+
+
+def _stored(value: Any, mask: Tensor) -> Any:
+    """The elements that are there, of a tensor whose mask keeps places alone."""
+    if not isinstance(value, MaskedTensor):
+        return value
+    return _plain(value._data).sparse_mask(mask).values()
+
+
+def _rebuilt(values: Tensor, mask: Tensor) -> MaskedTensor:
+    """The masked tensor that has these elements where a mask keeps places."""
+    from taeda_tensor_core import sparse_compressed_tensor, sparse_coo_tensor
+
+    if mask.layout is _info.sparse_coo:
+        data = sparse_coo_tensor(mask.coalesce().indices(), values, tuple(mask.shape))
+    else:
+        by_rows = mask.layout is _info.sparse_csr
+        places = (
+            (mask.crow_indices(), mask.col_indices())
+            if by_rows
+            else (mask.ccol_indices(), mask.row_indices())
+        )
+        data = sparse_compressed_tensor(*places, values, tuple(mask.shape), layout=mask.layout)
+    return MaskedTensor(data, mask)
 
 
 def _plain(x: Tensor) -> Tensor:
