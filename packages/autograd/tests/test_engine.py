@@ -267,3 +267,12 @@ def test_a_table_that_is_read_and_multiplied_by(padding):
         if number != padding:
             expected[number] += values.sum(0)
     np.testing.assert_allclose(table.grad.numpy(), expected, rtol=1e-12)
+
+
+def test_leaves_given_another_dtype_get_gradients_of_it_while_an_older_graph_lives():
+    leaf = taeda.tensor([1.0, 2.0], requires_grad=True)
+    older = leaf * 3  # keeps the leaf's place in the graph alive, as weights made at a layer's birth do
+    leaf.data = leaf.data.to(taeda.float64)
+    (leaf * leaf).sum().backward()
+    assert leaf.grad.dtype == taeda.float64 and leaf.grad.tolist() == [2.0, 4.0]
+    assert older.dtype == taeda.float32 and older.tolist() == [3.0, 6.0]

@@ -160,11 +160,19 @@ AccumulateGrad::~AccumulateGrad() {
   if (meta && meta->accumulator == this) meta->accumulator = nullptr;
 }
 
+DType AccumulateGrad::dtype_for(const Tensor& variable) {
+  const AutogradMeta* meta = meta_of(variable);
+  return meta && meta->grad_dtype ? *meta->grad_dtype : variable.dtype();
+}
+
+bool AccumulateGrad::fits(const Tensor& variable) const {
+  return outputs[0].dtype == dtype_for(variable) && outputs[0].device == variable.device();
+}
+
 void AccumulateGrad::describe_output(const Tensor& variable) {
   OutputInfo& info = outputs[0];
   info.sizes.assign(variable.sizes());
-  const AutogradMeta* meta = meta_of(variable);
-  info.dtype = meta && meta->grad_dtype ? *meta->grad_dtype : variable.dtype();
+  info.dtype = dtype_for(variable);
   info.device = variable.device();
   info.known = true;
   if (on_device(info.device)) [[unlikely]]
@@ -189,7 +197,8 @@ Ref<Node> accumulator_of(const Tensor& leaf) {
   {
     WeakLock lock;
     if (auto* found = static_cast<AccumulateGrad*>(meta.accumulator)) {
-      if (try_retain(found)) return Ref<Node>::adopt(found);
+      // Where `.data` was given another dtype meanwhile, graphs made before keep theirs.
+      if (!found->resting_ && found->fits(leaf) && try_retain(found)) return Ref<Node>::adopt(found);
       if (found->resting_) {
         found->resting_ = false;
         found->leaf = leaf;

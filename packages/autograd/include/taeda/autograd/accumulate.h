@@ -20,6 +20,8 @@ struct AccumulateGrad final : FixedNode<0, 1> {
  private:
   friend Ref<Node> accumulator_of(const Tensor& variable);
   friend bool rest(Node* node) noexcept;
+  static DType dtype_for(const Tensor& variable);
+  bool fits(const Tensor& variable) const;
   void describe_output(const Tensor& variable);
   bool resting_ = false;
 };
