@@ -81,6 +81,11 @@ EXACT = {
         t.multinomial(t.ones(3, 4, dtype=t.float64), 3),
     ),
     "dropout": lambda t: t.nn.functional.dropout(t.ones(40, 30), 0.25),
+    "dropout of features": lambda t: (
+        t.nn.functional.dropout1d(t.ones(5, 7, 3), 0.25),
+        t.nn.functional.dropout2d(t.ones(5, 7, 3, 2), 0.5),
+        t.nn.functional.dropout3d(t.ones(7, 3, 2, 2), 0.5),
+    ),
     "choice of a generator": lambda t: t.rand(5, generator=t.Generator().manual_seed(3)),
     "unseeded generator": lambda t: t.rand(5, generator=t.Generator()),
 }
@@ -98,6 +103,10 @@ CLOSE = {
         t.normal(t.zeros(3), 2.0),
     ),
     "exponential_": lambda t: (t.empty(300).exponential_(2.0), t.empty(9, dtype=t.float64).exponential_()),
+    "alpha_dropout": lambda t: (
+        t.nn.functional.alpha_dropout(t.ones(40, 30), 0.25, True),
+        t.nn.functional.feature_alpha_dropout(t.ones(9, 7, 2), 0.5, True),
+    ),
     "cauchy_": lambda t: t.empty(300).cauchy_().clamp(-1, 1),
     "trunc_normal_": lambda t: (
         t.nn.init.trunc_normal_(t.empty(20, 30), std=0.02),

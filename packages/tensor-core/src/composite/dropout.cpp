@@ -5,6 +5,7 @@
 #include "taeda/half.h"
 #include "taeda/ops/activation.h"
 #include "taeda/ops/cast.h"
+#include "taeda/ops/creation.h"
 #include "taeda/ops/random.h"
 #include "taeda/ops/shape.h"
 
@@ -28,15 +29,20 @@ Shape by_feature(const char* op, const Tensor& input) {
   sizes[1] = input.size(1);
   return sizes;
 }
-/// 1 with probability 1 - p, else 0.
-Tensor kept(const Tensor& input, IntSpan sizes, double p) {
-  const Tensor draws = ops::rand(sizes, Generator(), std::nullopt, input.device());
-  return ops::to_dtype(ops::ge(draws, Tensor(p)), input.dtype());
+/// Fills `mask` by 1 with probability 1 - p, else by 0: the draws of `dropout`.
+Tensor drawn(const Tensor& mask, double p) {
+  ops::bernoulli_(mask, 1 - p, Generator());
+  return mask;
 }
-Tensor keeping_moments(const Tensor& given, IntSpan sizes, double p) {
+Tensor drawn_by_feature(const char* op, const Tensor& input, double p) {
+  return drawn(taeda::empty(by_feature(op, input), input.dtype(), input.device()), p);
+}
+/// `mask_of` draws for the input.
+template <class Mask>
+Tensor keeping_moments(const Tensor& given, double p, Mask mask_of) {
   if (p == 1) return given * Tensor(0);
   constexpr double kLowest = -1.7580993408473766;  // what SELU approaches at minus infinity
-  const Tensor input = in_float32(given), mask = kept(input, sizes, p);
+  const Tensor input = in_float32(given), mask = mask_of(input);
   const double a = 1 / std::sqrt((kLowest * kLowest * p + 1) * (1 - p));
   const Tensor result = (input * mask + Tensor(kLowest) * (Tensor(1) - mask)) * Tensor(a) - Tensor(a * kLowest * p);
   return is_half(given) ? from_float32(result, given.dtype()) : result;
@@ -46,15 +52,16 @@ Tensor keeping_moments(const Tensor& given, IntSpan sizes, double p) {
 
 Tensor feature_dropout(const Tensor& input, double p, bool train) {
   if (!drops("feature_dropout", input, p, train)) return input;
-  const Tensor mask = kept(input, by_feature("feature_dropout", input), p);
-  return input * (p == 1 ? mask * Tensor(0) : mask / Tensor(1 - p));
+  const Tensor mask = drawn_by_feature("feature_dropout", input, p);
+  return input * (p == 1 ? mask : mask / Tensor(1 - p));
 }
 Tensor alpha_dropout(const Tensor& input, double p, bool train) {
-  return drops("alpha_dropout", input, p, train) ? keeping_moments(input, input.sizes(), p) : input;
+  if (!drops("alpha_dropout", input, p, train)) return input;
+  return keeping_moments(input, p, [p](const Tensor& t) { return drawn(ops::empty_like(t), p); });
 }
 Tensor feature_alpha_dropout(const Tensor& input, double p, bool train) {
   if (!drops("feature_alpha_dropout", input, p, train)) return input;
-  return keeping_moments(input, by_feature("feature_alpha_dropout", input), p);
+  return keeping_moments(input, p, [p](const Tensor& t) { return drawn_by_feature("feature_alpha_dropout", t, p); });
 }
 
 }  // namespace taeda::impl

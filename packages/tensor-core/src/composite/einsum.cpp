@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "taeda/half.h"
 #include "taeda/ops.h"
 
 namespace taeda::impl {
@@ -131,24 +132,58 @@ Tensor folded(const Term& term, const std::vector<int>& batch, const std::vector
   return ops::reshape(expanded(t, wide), folded_sizes);
 }
 
-/// Product of two terms, summed over labels that are in both and not needed afterwards.
-Term contract(const Term& a, const Term& b, const std::vector<char>& needed, const int64_t* sizes, DType dtype) {
+/// The term with its labels in this order, of size 1 where it lacks one.
+Tensor aligned(const Term& term, const std::vector<int>& labels) {
+  Shape order;
+  for (int label : labels)
+    if (term.has(label)) order.push_back(std::ranges::find(term.labels, label) - term.labels.begin());
+  Tensor t = permuted(term.tensor, order);
+  for (size_t d = 0; d < labels.size(); ++d)
+    if (!term.has(labels[d])) t = ops::unsqueeze(t, int64_t(d));
+  return t;
+}
+
+/// Product of two terms, summed over labels that are in both and not needed afterwards. Labels are laid out by rank.
+Term contract(const Term& a, const Term& b, const std::vector<char>& needed, const int* ranks, const int64_t* sizes,
+              DType dtype) {
+  const auto rank = [ranks](int label) { return ranks[label]; };
   std::vector<int> batch, sum, only_a, only_b;
   for (int label : a.labels) (b.has(label) ? (needed[size_t(label)] ? batch : sum) : only_a).push_back(label);
   for (int label : b.labels)
     if (!a.has(label)) only_b.push_back(label);
-  const Tensor left = folded(a, batch, only_a, sum, sizes), right = folded(b, batch, sum, only_b, sizes);
+  for (auto* group : {&batch, &sum, &only_a, &only_b}) std::ranges::sort(*group, {}, rank);
+  if (!sum.empty() && !only_a.empty() && !only_b.empty() && rank(only_b.back()) < rank(only_a.front()))
+    return contract(b, a, needed, ranks, sizes, dtype);
   Term out;
-  Shape shape;
   for (const auto* group : {&batch, &only_a, &only_b})
-    for (int label : *group) {
-      out.labels.push_back(label);
-      shape.push_back(sizes[label]);
-    }
-  // Nothing to sum: an outer or element-wise product needs no bmm.
-  const Tensor result = sum.empty() ? ops::mul(left, right) : ops::bmm(of_dtype(left, dtype), of_dtype(right, dtype));
+    out.labels.insert(out.labels.end(), group->begin(), group->end());
+  if (sum.empty()) {  // an outer or element-wise product needs no bmm
+    std::ranges::sort(out.labels, {}, rank);
+    out.tensor = ops::mul(aligned(a, out.labels), aligned(b, out.labels));
+    return out;
+  }
+  const Tensor left = folded(a, batch, only_a, sum, sizes), right = folded(b, batch, sum, only_b, sizes);
+  Shape shape;
+  for (int label : out.labels) shape.push_back(sizes[label]);
+  const Tensor result = ops::bmm(of_dtype(left, dtype), of_dtype(right, dtype));
   out.tensor = std::ranges::equal(result.sizes(), shape) ? result : ops::reshape(result, shape);
   return out;
+}
+
+/// Whether there is one sum or one product: others have steps, whose results halves would round each by itself.
+bool rounds_once(const std::vector<std::vector<int>>& terms, const std::vector<int>& output) {
+  if (terms.size() != 2) return terms.size() < 2;
+  const auto has = [](const std::vector<int>& labels, int label) {
+    return std::ranges::find(labels, label) != labels.end();
+  };
+  const auto summed_alone = [&](const std::vector<int>& own, const std::vector<int>& other) {
+    return std::ranges::any_of(own, [&](int label) {  // the dimensions of `...` are there if the output has any
+      const bool kept = label == -2 ? std::ranges::any_of(output, [](int one) { return one >= kEllipsis; })
+                                    : has(output, label);
+      return !kept && !has(other, label);
+    });
+  };
+  return !summed_alone(terms[0], terms[1]) && !summed_alone(terms[1], terms[0]);
 }
 
 }  // namespace
@@ -192,10 +227,13 @@ Tensor einsum(std::string_view equation, TensorList tensors) {
     }
   }
 
+  const DType dtype = result_type(tensors);
+  if (is_half(tensors) && !rounds_once(parsed, output)) [[unlikely]]
+    return from_float32(einsum(equation, in_float32(tensors)), dtype);
+
   std::vector<Term> terms;
   int64_t sizes[kLabels];
   std::fill_n(sizes, kLabels, int64_t(1));
-  const DType dtype = result_type(tensors);
   for (size_t i = 0; i < tensors.size(); ++i) {
     Term term = make_term(equation, of_dtype(tensors[i], dtype), parsed[i], i, ellipsis_dims);
     for (size_t d = 0; d < term.labels.size(); ++d) {
@@ -208,6 +246,11 @@ Tensor einsum(std::string_view equation, TensorList tensors) {
     }
     terms.push_back(std::move(term));
   }
+
+  // Dimensions of results lie in memory in the order of the output, then of the alphabet.
+  int ranks[kLabels];
+  for (int label = 0; label < kLabels; ++label) ranks[label] = kLabels + label;
+  for (size_t i = 0; i < output.size(); ++i) ranks[output[i]] = int(i);
 
   // Left to right; a label is needed while the output or a later operand has it.
   Term result = std::move(terms[0]);
@@ -226,7 +269,7 @@ Tensor einsum(std::string_view equation, TensorList tensors) {
     std::vector<char> with_term = needed;
     for (int label : terms[i].labels) with_term[size_t(label)] = 1;
     reduce(result, with_term);
-    result = contract(result, terms[i], needed, sizes, dtype);
+    result = contract(result, terms[i], needed, ranks, sizes, dtype);
   }
 
   Shape order, shape;

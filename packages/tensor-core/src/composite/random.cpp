@@ -177,7 +177,7 @@ void bernoulli__Tensor(const Tensor& self, const Tensor& p, const Generator& gen
 Tensor bernoulli(const Tensor& self, const Generator& generator) {
   check(is_floating(self.dtype()), ErrorKind::NotImplemented, "bernoulli: not implemented for dtype ",
         name(self.dtype()));
-  const Tensor out = ops::empty_like(self), p = ops::detach(self);
+  const Tensor out = taeda::empty(self.sizes(), self.dtype(), self.device()), p = ops::detach(self);
   check_chances("bernoulli", "self", p);
   draw_by_chances(out, p, generator);
   return out;

@@ -14,19 +14,15 @@ namespace taeda {
 namespace {
 
 /// Strides that show `self` under `sizes` without copying; false when there are none.
-bool view_strides(const Tensor& self, IntSpan sizes, Shape& strides) {
+bool view_strides(IntSpan from, IntSpan from_strides, IntSpan sizes, Shape& strides) {
   strides.resize(sizes.size());
-  if (self.numel() == 0 || self.contiguous()) {
-    strides = contiguous_strides(sizes);
-    return true;
-  }
   // Walks groups of old dimensions that are mergeable in memory and cuts each into new dimensions.
   int64_t to = int64_t(sizes.size()) - 1;
-  int64_t chunk_stride = self.stride(-1);
+  int64_t chunk_stride = from_strides[from.size() - 1];
   int64_t old_count = 1, new_count = 1;
-  for (int64_t d = self.dim() - 1; d >= 0; --d) {
-    old_count *= self.size(d);
-    const bool ends = d == 0 || (self.size(d - 1) != 1 && self.stride(d - 1) != old_count * chunk_stride);
+  for (int64_t d = int64_t(from.size()) - 1; d >= 0; --d) {
+    old_count *= from[d];
+    const bool ends = d == 0 || (from[d - 1] != 1 && from_strides[d - 1] != old_count * chunk_stride);
     if (!ends) continue;
     while (to >= 0 && (new_count < old_count || sizes[to] == 1)) {
       strides[to] = new_count * chunk_stride;
@@ -34,11 +30,16 @@ bool view_strides(const Tensor& self, IntSpan sizes, Shape& strides) {
     }
     if (new_count != old_count) return false;
     if (d > 0) {
-      chunk_stride = self.stride(d - 1);
+      chunk_stride = from_strides[d - 1];
       old_count = new_count = 1;
     }
   }
   return to == -1;
+}
+bool view_strides(const Tensor& self, IntSpan sizes, Shape& strides) {
+  if (self.numel() && !self.contiguous()) return view_strides(self.sizes(), self.strides(), sizes, strides);
+  strides = contiguous_strides(sizes);
+  return true;
 }
 
 /// Replaces one -1 and checks the number of elements.
@@ -79,11 +80,49 @@ Shape resolve_shape(const char* op, IntSpan wanted, int64_t numel, IntSpan from)
 
 /// Note [Layout and view]
 /// Convolutions return channels-last strides that programs do not ask for, so `x.view(n, -1)` must work as in the
-/// row-major layout. A dense tensor that alone holds its storage is re-laid row-major in place; one whose storage has
-/// other holders is viewed through a row-major copy (values as expected; writes through the view do not reach it).
+/// row-major layout, and so it does for sequences and volumes, for what other layers make of them, for parts of them
+/// (`chunk`) and where the channels became several dimensions. A dense tensor that alone holds its storage is re-laid
+/// row-major in place; one whose storage has other holders is viewed through a row-major copy (values as expected;
+/// writes through the view do not reach it).
+
+/// How many channels a tensor has that is no view and lies as (N, ..., C), without gaps; 0 for others. The channels may
+/// be several dimensions, as a view of a convolution's result or what is computed from such a view has them.
+int64_t channels_inside(const Tensor& t) {
+  const int64_t n = t.dim();
+  if (n < 3 || t.impl()->base || t.contiguous()) return 0;
+  int64_t last = 1, channels = t.size(1);
+  while (last < n - 2 && t.stride(last) != 1 && t.stride(last) == t.stride(last + 1) * t.size(last + 1))
+    channels *= t.size(++last);
+  if (t.stride(last) != 1 || n - last > 4) return 0;
+  int64_t step = channels;
+  for (int64_t k = n - 1; k >= last; --k) {
+    const int64_t d = k == last ? 0 : k;  // after the channels the places from the last on, then N
+    if (t.size(d) != 1 && t.stride(d) != step) return 0;
+    step *= t.size(d);
+  }
+  return channels;
+}
+/// Whether these sizes would be a view of the tensor if what it is a part of were laid row-major.
+bool viewable_in_rows(const Tensor& self, IntSpan sizes) {
+  if (channels_inside(self)) return true;
+  if (!self.impl()->base) return false;
+  const Tensor root(self.impl()->base);
+  const int64_t channels = channels_inside(root);
+  if (!channels || !root.numel()) return false;
+  const int64_t example = root.numel() / root.size(0), places = example / channels;
+  Shape rows(self.strides());
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    const int64_t step = rows[d];
+    if (self.size(d) == 1 || step % example == 0) continue;
+    if (step % channels == 0) rows[d] = step / channels;
+    else if (step > 0 && step < channels) rows[d] = step * places;
+    else return false;
+  }
+  Shape strides;
+  return view_strides(self.sizes(), rows, sizes, strides);
+}
 bool relay(const Tensor& self) {
-  if (!self.dense() || !self.channels_last() || self.impl()->base || self.impl()->storage->use_count() != 1)
-    return false;
+  if (!channels_inside(self) || self.impl()->storage->use_count() != 1) return false;
   Below autograd(Layer::Autograd);
   const Tensor row_major = empty(self.sizes(), self.dtype(), self.device());
   ops::copy_(row_major, self);
@@ -297,7 +336,7 @@ Tensor view(const Tensor& self, IntSpan size) {
   Shape strides;
   if (view_strides(self, sizes, strides)) return alias(self, sizes, strides, 0);
   if (relay(self)) return alias(self, sizes, contiguous_strides(sizes), 0);
-  if (self.channels_last()) {
+  if (self.channels_last() || viewable_in_rows(self, sizes)) {
     const Tensor copy = empty(self.sizes(), self.dtype(), self.device());
     ops::copy_(copy, self);
     return alias(copy, sizes, contiguous_strides(sizes), 0);

@@ -198,7 +198,7 @@ Spec masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) {
     fail(ErrorKind::Runtime, "masked_fill: argument 'value' of dtype ", name(value.dtype()),
          " cannot be stored into dtype ", name(self.dtype()));
   check_number("masked_fill", "value", value, self.dtype());
-  return with_layout(broadcast_shapes(self.sizes(), mask.sizes(), "masked_fill"), self.dtype(), {&self});
+  return Spec{broadcast_shapes(self.sizes(), mask.sizes(), "masked_fill"), self.dtype(), {}};  // row-major, as a copy
 }
 
 namespace {

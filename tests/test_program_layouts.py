@@ -1,0 +1,123 @@
+"""Layouts of results that programs written for PyTorch rely on, where they call `view` or look at strides."""
+
+import numpy
+import pytest
+
+import taeda
+from taeda import nn
+from taeda.nn import functional as F
+
+
+def numbers(*shape):
+    return taeda.arange(float(taeda.Size(shape).numel())).reshape(shape)
+
+
+SEQUENCE = numbers(2, 5, 8)
+SEQUENCE_LAYERS = {
+    "Conv1d": lambda x: nn.Conv1d(8, 6, 1)(x),
+    "Conv1d of long sequences": lambda x: nn.Conv1d(8, 32, 3, padding=1)(x.repeat(1, 1, 100)),
+    "ConvTranspose1d": lambda x: nn.ConvTranspose1d(8, 4, 2)(x),
+    "BatchNorm1d": lambda x: nn.BatchNorm1d(8)(x),
+    "MaxPool1d": lambda x: nn.MaxPool1d(2)(x),
+    "RReLU": lambda x: nn.RReLU()(x),
+    "relu of Conv1d": lambda x: nn.Conv1d(8, 6, 1)(x).relu(),
+}
+
+
+@pytest.mark.parametrize("graph", [True, False])
+@pytest.mark.parametrize("name", SEQUENCE_LAYERS)
+def test_results_for_turned_sequences_are_viewed_by_rows(name, graph):
+    with taeda.set_grad_enabled(graph):
+        found = SEQUENCE_LAYERS[name](SEQUENCE.transpose(1, 2))
+    expected = found.detach().numpy().reshape(2, -1).copy()
+    assert found.view(2, -1).detach().numpy().tolist() == expected.tolist()
+    assert found.view(-1).view(found.shape).detach().numpy().reshape(2, -1).tolist() == expected.tolist()
+
+
+def test_gradients_go_through_the_view_of_a_convolution():
+    x, layer = SEQUENCE.transpose(1, 2), nn.Conv1d(8, 6, 3, padding=1)
+    weights = numbers(2, 30)
+    (layer(x).view(2, -1) * weights).sum().backward()
+    seen, layer.weight.grad = layer.weight.grad.clone(), None
+    (layer(x).reshape(2, -1) * weights).sum().backward()
+    taeda.testing.assert_close(seen, layer.weight.grad)
+
+
+@pytest.mark.parametrize("part", [slice(0, 4), slice(4, 8), slice(2, 3)])
+def test_parts_of_the_channels_of_images_are_viewed_by_rows(part):
+    images = nn.Conv2d(3, 8, 3)(numbers(2, 3, 20, 20) / 100)
+    chunk = images[:, part]
+    assert chunk.view(2, -1).tolist() == chunk.reshape(2, -1).tolist()
+    with pytest.raises(RuntimeError, match="view size is not compatible"):
+        images[:, :, part].view(2, -1)  # rows of every channel: no view in any layout
+
+
+@pytest.mark.parametrize("graph", [True, False])
+def test_channels_that_became_several_dimensions_are_viewed_by_rows(graph):
+    with taeda.set_grad_enabled(graph):
+        x = taeda.randn(2, 8, 30)
+        features, masks = nn.Conv1d(8, 16, 1)(x), nn.Conv1d(8, 32, 1)(x).sigmoid().view(2, 2, 16, 30)
+        masked = masks * features.unsqueeze(1)
+        for found in (masks, masked, masked[:, :1], masks[:, 1:]):
+            expected = found.clone(memory_format=taeda.contiguous_format)
+            sizes = (2 * found.shape[1], 16, 30)
+            assert found.view(sizes).tolist() == expected.view(sizes).tolist()
+        for part in ((masks * 2)[:, :, :3], (masks * 2).transpose(1, 2), (masks * 2)[..., 1:]):
+            with pytest.raises(RuntimeError, match="view size is not compatible"):
+                part.view(2, -1)
+
+
+def test_turned_tensors_of_programs_are_no_views_by_rows():
+    with pytest.raises(RuntimeError, match="view size is not compatible"):
+        SEQUENCE.transpose(1, 2).view(2, -1)
+    with pytest.raises(RuntimeError, match="view size is not compatible"):
+        numbers(3, 4).t().view(-1)
+
+
+def test_masked_and_drawn_results_lie_by_rows():
+    heads = numbers(2, 3, 4, 5).transpose(1, 2)
+    filled = heads.masked_fill(heads > 50, 0)
+    assert (
+        filled.stride() == (60, 15, 5, 1)
+        and filled.tolist()
+        == heads.contiguous().clamp(max=1e9).masked_fill(heads.contiguous() > 50, 0).tolist()
+    )
+    assert filled.view(8, 15).shape == (8, 15)
+    assert taeda.bernoulli(heads / 200).stride() == (60, 15, 5, 1)
+    whole = heads.clone()
+    assert whole.masked_fill_(whole > 50, 0).stride() == heads.stride()
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes", "strides"),
+    [
+        ("bhl,ch->bchl", [(2, 3, 4), (5, 3)], (60, 12, 4, 1)),
+        ("bhl,chl->bchl", [(2, 3, 4), (5, 3, 4)], (60, 12, 4, 1)),
+        ("i,j->ji", [(3,), (4,)], (3, 1)),
+        ("ij,jk->ik", [(3, 4), (4, 5)], (5, 1)),
+        ("bij,bkj->bki", [(2, 3, 4), (2, 5, 4)], (15, 3, 1)),
+        ("bhid,bhjd->bhij", [(2, 3, 4, 5), (2, 3, 6, 5)], (72, 24, 6, 1)),
+        ("bhid,bhjd->hbij", [(2, 3, 4, 5), (2, 3, 6, 5)], (48, 24, 6, 1)),
+        ("nctv,vw->nctw", [(2, 3, 4, 5), (5, 6)], (72, 24, 6, 1)),
+        ("bi,bj,bk->bijk", [(2, 3), (2, 4), (2, 5)], (60, 20, 5, 1)),
+    ],
+)
+def test_products_lie_in_the_order_of_the_output(equation, shapes, strides):
+    operands = [numbers(*shape) for shape in shapes]
+    found = taeda.einsum(equation, *operands)
+    assert found.stride() == strides
+    expected = numpy.einsum(equation, *[operand.numpy().astype("float64") for operand in operands])
+    assert numpy.allclose(found.numpy(), expected)
+
+
+def test_a_size_of_one_is_spread_by_a_later_operand():
+    found = taeda.einsum("i,j,i->ij", numbers(1) + 2, numbers(3), numbers(5))
+    assert found.tolist() == [[2.0 * i * j for j in range(3)] for i in range(5)]
+
+
+def test_features_are_dropped_as_elements_are():
+    taeda.manual_seed(3)
+    rows = F.dropout(taeda.ones(4, 6), 0.25)
+    taeda.manual_seed(3)
+    features = F.dropout1d(taeda.ones(4, 6, 3), 0.25)
+    assert features.tolist() == rows[:, :, None].expand(4, 6, 3).tolist()
