@@ -40,3 +40,20 @@ def test_asarray_keeps_the_graph_unless_told_otherwise():
     assert not taeda.asarray(x, copy=True, requires_grad=False).requires_grad
     assert taeda.asarray([1.0, 2.0], requires_grad=True).is_leaf
     assert not taeda.asarray([1.0, 2.0]).requires_grad
+
+
+def test_tensors_without_dimensions_stand_for_the_factors_of_older_calls():
+    factor, x, y = taeda.tensor(0.5), taeda.ones(3), taeda.tensor([1.0, 2.0, 3.0])
+    m = taeda.tensor([[1.0, 2.0], [3.0, 4.0]])
+    with pytest.warns(UserWarning, match="deprecated"):
+        assert x.add(factor, y).tolist() == [1.5, 2.0, 2.5]
+        assert x.clone().sub_(-factor * 2, y).tolist() == [2.0, 3.0, 4.0]
+        assert taeda.add(x, factor, y).tolist() == [1.5, 2.0, 2.5]
+        assert x.clone().addcmul_(factor, y, y).tolist() == [1.5, 3.0, 5.5]
+        assert taeda.addcdiv(x, factor, y, y).tolist() == [1.5, 1.5, 1.5]
+        assert taeda.addmm(factor, m, 2, m, taeda.eye(2)).tolist() == [[2.5, 5.0], [7.5, 10.0]]
+        assert taeda.addmm(factor, m, m, taeda.eye(2)).tolist() == [[1.5, 3.0], [4.5, 6.0]]
+        assert m.addmm(2, factor, m, taeda.eye(2)).tolist() == [[2.5, 5.0], [7.5, 10.0]]
+    for wrong in (taeda.tensor([0.5]), taeda.tensor(0.5, requires_grad=True)):
+        with pytest.raises(TypeError):
+            x.add(wrong, y)

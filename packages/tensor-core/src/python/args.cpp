@@ -281,21 +281,32 @@ std::vector<int> factors_of(const Signature& sig) {
   return found;
 }
 
+/// Whether an argument that may be a factor is one: a number, or a tensor of no dimension that stands for one.
+bool is_factor(PyObject* o) {
+  if (!is_plain(o) && !is_tensor_like(o)) return is_number(o);
+  return is_tensor(o) && tensor_of(o).dim() == 0 && !tensor_of(o).requires_grad();
+}
+
 /// The order of arguments that PyTorch still takes, with a warning: factors stand before the tensors that they belong
 /// to, as in `add_(alpha, other)`, `addcmul(self, value, tensor1, tensor2)` and `addmm(beta, self, alpha, mat1, mat2)`.
 bool bind_older(const Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t nargs, Slots& slots) {
   const std::vector<int> factors = factors_of(sig);
-  size_t numbers = 0;
   int at = 0;
   for (int i = 0; i < sig.count; ++i) slots.values[i] = nullptr;
   if (self) slots.values[at++] = self;
+  const Py_ssize_t count = nargs - (sig.positional - at);
+  if (count < 1 || count > Py_ssize_t(factors.size())) return false;
+  const bool before_self = !self && !std::strcmp(sig.specs[factors[0]].name, "beta");
+  Py_ssize_t found = 0;
+  const auto factor_due = [&](Py_ssize_t i) {
+    return found < count && i == (self ? found : before_self ? 2 * found : found + 1);
+  };
   for (Py_ssize_t i = 0; i < nargs; ++i) {
     const bool tensor = is_plain(args[i]) || is_tensor_like(args[i]);
-    if (tensor ? at == sig.positional : numbers == factors.size() || !is_number(args[i])) return false;
-    slots.values[tensor ? at++ : factors[numbers++]] = args[i];
+    if (factor_due(i) ? !is_factor(args[i]) : !tensor) return false;
+    slots.values[factor_due(i) ? factors[size_t(found++)] : at++] = args[i];
   }
-  return numbers && at == sig.positional &&
-         !PyErr_WarnFormat(PyExc_UserWarning, 1,
+  return !PyErr_WarnFormat(PyExc_UserWarning, 1,
                            "This order of the arguments of %s is deprecated: give its factors by name; signature: %s",
                            sig.name, sig.text);
 }
