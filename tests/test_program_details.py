@@ -2,6 +2,8 @@
 
 import io
 import pickle
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -673,3 +675,21 @@ def test_batches_unpacked_in_their_own_order_lie_in_memory_as_they_are_shown():
     batch[0, 3] = 0
     assert padded.is_contiguous() and padded.view(8, 3).tolist() == batch.view(8, 3).tolist()
     assert lengths.tolist() == [3, 4]
+
+
+def test_settings_are_made_in_blocks_alone_after_they_are_frozen():
+    program = """
+import taeda
+cudnn, before = taeda.backends.cudnn, taeda.backends.flags_frozen()
+cudnn.benchmark = False
+taeda.backends.disable_global_flags()
+try:
+    cudnn.benchmark = True
+except RuntimeError as error:
+    said = "disable_global_flags" in str(error)
+with cudnn.flags(benchmark=True):
+    inside = cudnn.benchmark
+print(before, taeda.backends.flags_frozen(), said, inside, cudnn.benchmark)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["False", "True", "True", "True", "False"], done.stderr

@@ -20,11 +20,13 @@ __all__ = [
     "capabilities",
     "compile_graph",
     "device_count",
+    "disable_global_flags",
     "export_memory",
     "failures",
     "fallback",
     "fallback_counts",
     "fallback_summary",
+    "flags_frozen",
     "import_memory",
     "lacks",
     "load",
@@ -58,6 +60,8 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from taeda_tensor_core.backends import _settings
 
+    if name in ("disable_global_flags", "flags_frozen"):
+        return globals().setdefault(name, getattr(_settings, name))
     if name in _settings.DEVICE_INDEPENDENT:
         return _settings.settings(name)
     if name in _C._reserved_devices():

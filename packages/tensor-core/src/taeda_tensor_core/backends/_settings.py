@@ -15,7 +15,20 @@ from typing import Any, NamedTuple
 from taeda_tensor_core import _C, _plugins
 from taeda_tensor_core._build_facts import get_library_dir
 
-__all__ = ["DEVICE_INDEPENDENT", "device_settings", "settings"]
+__all__ = ["DEVICE_INDEPENDENT", "device_settings", "disable_global_flags", "flags_frozen", "settings"]
+
+_frozen = False
+
+
+def disable_global_flags() -> None:
+    """Refuse from now on that settings are assigned; blocks of ``flags`` still make them."""
+    global _frozen
+    _frozen = True
+
+
+def flags_frozen() -> bool:
+    """Whether `disable_global_flags` was called."""
+    return _frozen
 
 
 class SDPAParams(NamedTuple):
@@ -52,6 +65,13 @@ class Settings(ModuleType):
         self.__dict__["_told"] = told
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if _frozen and name in self.__dict__["_values"]:
+            raise RuntimeError(
+                f"{self.__name__}.{name}: not allowed to set it after disable_global_flags; expected a block of flags()"
+            )
+        self._make(name, value)
+
+    def _make(self, name: str, value: Any) -> None:
         told = self.__dict__["_told"]
         if told is not None and name in self.__dict__["_values"]:
             told(name, value)
@@ -75,7 +95,7 @@ class Settings(ModuleType):
         before = tuple(getattr(self, name) for name in known)
         for name, value in changes.items():
             if value is not None:
-                setattr(self, name.lstrip("_"), value)
+                self._make(name.lstrip("_"), value)
         return before
 
     @contextlib.contextmanager
