@@ -15,7 +15,10 @@ MATMUL_SIDES = (32, 128, 512, 1024)
 COMPLEX = "a, b = torch.randn({n}, {n}, dtype=torch.complex64), torch.randn({n}, {n}, dtype=torch.complex64)"
 HALVES = "a = torch.randn({n}, {n}).bfloat16()"
 # Sums over a graph's edges: an index that is spread to whole slices.
-SLICES = "a, b = torch.randn({n} // 10, 64), torch.randn({n}, 64); i = torch.randint({n} // 10, ({n}, 1)).expand({n}, 64)"
+SLICES = (
+    "a, b = torch.randn({n} // 10, 64), torch.randn({n}, 64)\n"
+    "i = torch.randint({n} // 10, ({n}, 1)).expand({n}, 64)"
+)
 ORDERS = "e = torch.eye({n}); a = torch.randn(20_000, {n}, {n}) + 3 * e; b = torch.randn(20_000, {n}, 1)"
 COMPLEX_SIDES = (32, 128, 512, 1024)
 
