@@ -128,7 +128,7 @@ def test_inputs_limits_the_accumulation(x):
         (lambda x: backward([x.sum()], [None, None]), RuntimeError, "1.*2"),
         (lambda x: backward(x.sum(), inputs=[]), RuntimeError, "inputs"),
         (lambda x: (x.sum() * 1j).backward(), RuntimeError, "complex|real"),
-        (lambda x: grad(x.sum(), []), ValueError, "inputs"),
+        (lambda x: grad(x.sum(), []), RuntimeError, "inputs"),
         (lambda x: grad((x * 2).sum(), x.detach()), RuntimeError, "input 0.*require grad"),
         (
             lambda x: grad(x.sum(), x, materialize_grads=True, allow_unused=False),
@@ -300,3 +300,24 @@ def test_the_gradient_by_its_private_name(x):
     assert x.grad is None
     with pytest.raises(TypeError, match="expected a Tensor or None"):
         x._grad = 1.0
+
+
+def test_gradients_by_name(x):
+    weights = {"w": x, "unused": taeda.ones(2, requires_grad=True)}
+    found = grad((x * x).sum(), weights, allow_unused=True)
+    assert list(found) == ["w", "unused"] and found["unused"] is None
+    assert found["w"].tolist() == (2 * x).tolist()
+    filled = grad((x * x).sum(), weights, materialize_grads=True)
+    assert filled["unused"].tolist() == [0, 0]
+    with pytest.raises(RuntimeError, match="empty"):
+        grad((x * x).sum(), {})
+
+
+def test_weights_are_as_many_as_the_roots(x):
+    (x * 2).backward([taeda.ones(3) * 2])
+    assert x.grad.tolist() == [4, 4, 4]
+    for weights in ((), (taeda.tensor(1.0),)):
+        with pytest.raises(RuntimeError, match="expected one for each"):
+            grad([(x * 2).sum(), x.sum()], x, weights)
+        with pytest.raises(RuntimeError, match="expected one for each"):
+            backward([(x * 2).sum(), x.sum()], weights)

@@ -324,3 +324,73 @@ def test_hooks_of_an_output_that_is_not_used_see_none(x):
     unused.register_hook(seen.append)
     used.sum().backward()
     assert seen == [[1.0, 1.0], None] and x.grad.tolist() == [2.0, 2.0]
+
+
+def test_hooks_that_add_hooks_when_they_go(x):
+    """Each list of hooks is in order while what was taken off it runs code of its own."""
+    y = x * 2
+    node = y.grad_fn
+
+    def adding(add):
+        class Adds:
+            def __call__(self, *_):
+                return None
+
+            def __del__(self):
+                for _ in range(100):
+                    add(lambda *_: None)
+
+        return Adds()
+
+    adders = (x.register_hook, y.register_hook, node.register_hook, node.register_prehook)
+    for add in (*adders, x.register_post_accumulate_grad_hook):
+        handles = [add(adding(add)) for _ in range(5)]
+        for handle in handles:
+            handle.remove()
+        del handles
+    y.sum().backward()
+    assert x.grad.tolist() == [2, 2]
+
+
+def test_attributes_that_take_others_along():
+    class Held(taeda.Tensor):
+        def __del__(self):
+            for name in ("b", "c", "d"):
+                if hasattr(ctx, name):
+                    delattr(ctx, name)
+
+    class Keeps(Function):
+        @staticmethod
+        def forward(ctx, a):
+            contexts.append(ctx)
+            for name in "abcd":
+                setattr(ctx, name, (a * 2).as_subclass(Held))
+            return a * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    contexts: list = []
+    made = Keeps.apply(taeda.ones(2, requires_grad=True))
+    ctx = contexts.pop()
+    assert [hasattr(ctx, name) for name in "abcd"] == [True] * 4
+    del ctx.a
+    assert [hasattr(ctx, name) for name in "abcd"] == [False] * 4
+    made.sum().backward()
+
+
+def test_the_hooks_of_a_tensor_are_shown(x):
+    y = x * 2
+    for tensor in (x, y):
+        assert tensor._backward_hooks is None
+        first, second = tensor.register_hook(len), tensor.register_hook(id)
+        assert list(tensor._backward_hooks.items()) == [(first.id, len), (second.id, id)]
+        first.remove()
+        assert list(tensor._backward_hooks.values()) == [id]
+        tensor._backward_hooks = {7: print, 8: len}
+        assert list(tensor._backward_hooks.values()) == [print, len]
+        tensor._backward_hooks = None
+        assert tensor._backward_hooks is None
+    y.sum().backward()
+    assert x.grad.tolist() == [2, 2]

@@ -11,7 +11,11 @@ namespace {
 
 template <class List>
 void erase_id(List& list, uint64_t id) noexcept {
-  std::erase_if(list, [id](const auto& hook) { return hook.id == id; });
+  const auto found = std::ranges::find_if(list, [id](const auto& hook) { return hook.id == id; });
+  if (found == list.end()) return;
+  // Dropping a hook may run any code, also code that comes back here: the list is in order by then.
+  const auto dropped = std::move(*found);
+  list.erase(found);
 }
 
 void require_tracked(const Tensor& t, const char* op) {
@@ -75,7 +79,23 @@ void remove_hook(const Tensor& t, uint64_t id) noexcept {
     erase_id(meta->hooks->on_grad, id);
     erase_id(meta->hooks->after_accumulate, id);
   }
-  if (meta->grad_fn) remove_hook(meta->grad_fn.get(), id);
+  if (const Ref<Node> node = meta->grad_fn) remove_hook(node.get(), id);
+}
+
+std::vector<std::pair<uint64_t, void*>> python_hooks(const Tensor& t) {
+  std::vector<std::pair<uint64_t, void*>> found;
+  const auto add = [&](const auto& hook) {
+    if (hook.python) found.emplace_back(hook.id, hook.python);
+  };
+  const AutogradMeta* meta = meta_of(t);
+  if (const Ref<Node> node = grad_fn_of(t)) {
+    if (node->extras)
+      for (const OutputHook& hook : node->extras->on_output)
+        if (hook.output == meta_of(t)->output) add(hook);
+  } else if (meta && meta->hooks) {
+    std::ranges::for_each(meta->hooks->on_grad, add);
+  }
+  return found;
 }
 
 void remove_hook(Node* node, uint64_t id) noexcept {

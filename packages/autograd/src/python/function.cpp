@@ -78,10 +78,15 @@ PyObject* context_getattro(PyObject* self, PyObject* key) {
 int context_setattro(PyObject* self, PyObject* key, PyObject* value) {
   PyNode* node = context_of(self)->node;
   if (value || !node) return PyObject_GenericSetAttr(self, key, value);
-  const size_t moved = std::erase_if(
-      node->kept, [&](const auto& item) { return item.name && PyUnicode_Compare(item.name.get(), key) == 0; });
+  // What it held may run any code when it goes: the list is in order by then.
+  std::vector<PyNode::Kept> moved;
+  const auto named = [&](const auto& item) { return item.name && PyUnicode_Compare(item.name.get(), key) == 0; };
+  for (auto at = node->kept.begin(); at != node->kept.end();) {
+    if (named(*at)) moved.push_back(std::move(*at)), at = node->kept.erase(at);
+    else ++at;
+  }
   if (PyObject_GenericSetAttr(self, key, nullptr) == 0) return 0;
-  if (!moved || !PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
+  if (moved.empty() || !PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
   PyErr_Clear();
   return 0;
 }
@@ -322,6 +327,7 @@ void Call::attach_attributes() {
 
 PyObject* apply(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&] {
+    check(count > 0, ErrorKind::Type, "apply: missing argument 'function'");
     Call call{arguments[0], arguments + 1, count - 1, {}, {}, {}, {}};
     call.prepare();
     call.forward();
@@ -366,7 +372,11 @@ Tensor with_error(const Tensor& t, const Node* like, std::string message) {
 }
 
 PyNode::~PyNode() {
-  if (!ctx || !Py_IsInitialized()) return;
+  if (!ctx) return;
+  if (!Py_IsInitialized()) {  // programs may still look at it while the interpreter ends
+    context_of(ctx)->node = nullptr;
+    return;
+  }
   Gil gil;
   context_of(ctx)->node = nullptr;
   Py_DECREF(ctx);

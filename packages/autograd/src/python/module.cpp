@@ -98,6 +98,19 @@ PyObject* drop_hook(PyObject*, PyObject* const* args, Py_ssize_t count) {
     Py_RETURN_NONE;
   });
 }
+PyObject* tensor_hooks(PyObject*, PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    std::vector<std::pair<uint64_t, Object>> hooks;
+    for (const auto& [id, hook] : python_hooks(tensor_argument(self, "_backward_hooks")))
+      hooks.emplace_back(id, share(static_cast<PyObject*>(hook)));
+    Object list = own(PyList_New(0));
+    for (const auto& [id, hook] : hooks) {
+      const Object item = own(Py_BuildValue("KO", static_cast<unsigned long long>(id), hook.get()));
+      ensure(PyList_Append(list.get(), item.get()) == 0);
+    }
+    return list.release();
+  });
+}
 PyObject* keep_grad(PyObject*, PyObject* self) {
   return guarded([&]() -> PyObject* {
     retain_grad(tensor_argument(self, "retain_grad"));
@@ -261,6 +274,7 @@ PyMethodDef methods[] = {
     {"register_leaf_hook", fast(register_leaf_hook), METH_FASTCALL,
      "Adds a hook run after a leaf's gradient was accumulated; returns its number."},
     {"remove_hook", fast(drop_hook), METH_FASTCALL, "Removes a hook by its number."},
+    {"tensor_hooks", tensor_hooks, METH_O, "The hooks on a tensor's gradient with their numbers, in order."},
     {"retain_grad", keep_grad, METH_O, "Keeps the gradient of a tensor that is no leaf."},
     {"retains_grad", keeps_grad, METH_O, "Whether retain_grad was called."},
     {"gradient_edge", grad_edge, METH_O, "The node and output number that a tensor's gradient goes to."},

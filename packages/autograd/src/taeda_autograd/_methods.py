@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 from taeda_autograd import _C, _engine
 from taeda_autograd._hooks import RemovableHandle
 from taeda_tensor_core import Tensor, empty, overridable
@@ -22,7 +24,8 @@ def backward(
     """Add the gradients of this tensor to the ``.grad`` of the leaves it depends on.
 
     Args:
-        gradient: Weight of every element, of this tensor's shape; may be left out when it has one element.
+        gradient: Weight of every element, of this tensor's shape, or a sequence of that one weight; may be left out
+            when the tensor has one element.
         retain_graph: Keep what the graph saved; by default the value of `create_graph`.
         create_graph: Record the computation of the gradients.
         inputs: Accumulate into these tensors only.
@@ -31,7 +34,8 @@ def backward(
         keep = create_graph if retain_graph is None else retain_graph
         _C.run_backward((self,), (), bool(keep), bool(create_graph), (), False, True)
         return
-    _engine.backward(self, (gradient,), retain_graph, create_graph, None, inputs)
+    weights = (gradient,) if gradient is None or isinstance(gradient, Tensor) else gradient
+    _engine.backward(self, weights, retain_graph, create_graph, None, inputs)
 
 
 def _expect_callable(hook: object, name: str) -> None:
@@ -105,6 +109,18 @@ def _set_grad_dtype(self: Tensor, dtype: Any) -> None:
     _C.set_grad_dtype(self, None if dtype is None else empty(0, dtype=dtype))
 
 
+def _backward_hooks(self: Tensor) -> OrderedDict[int, Callable[[Tensor], Tensor | None]] | None:
+    """The hooks on the tensor's gradient by their numbers, None without any; setting it exchanges them."""
+    return OrderedDict(_C.tensor_hooks(self)) or None
+
+
+def _set_backward_hooks(self: Tensor, hooks: Any) -> None:
+    for number, _ in _C.tensor_hooks(self):
+        _C.remove_hook(self, number)
+    for hook in (hooks or {}).values():
+        register_hook(self, hook)
+
+
 def _output_nr(self: Tensor) -> int:
     from taeda_autograd.graph import get_gradient_edge
 
@@ -119,6 +135,7 @@ def install() -> None:
     overridable(methods)
     Tensor.retains_grad = property(_C.retains_grad, doc="Whether retain_grad was called.")
     Tensor.grad_dtype = property(_grad_dtype, _set_grad_dtype, doc=_grad_dtype.__doc__)
+    Tensor._backward_hooks = property(_backward_hooks, _set_backward_hooks, doc=_backward_hooks.__doc__)
     Tensor.output_nr = property(_output_nr, doc="Which result of its operation the tensor is; 0 for leaves.")
     _C.Node.register_prehook = register_prehook
     _C.Node.register_hook = register_node_hook

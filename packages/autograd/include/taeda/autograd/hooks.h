@@ -67,6 +67,8 @@ uint64_t add_post_hook(Node* node, PostHook hook, void* python = nullptr);
 int visit_hooks(TensorImpl* impl, PyVisit visit, void* arg);
 void drop_hooks(TensorImpl* impl) noexcept;
 void remove_hook(const Tensor& t, uint64_t id) noexcept;
+/// The hooks on the gradient of `t` that belong to Python, in order: their ids and objects (borrowed).
+std::vector<std::pair<uint64_t, void*>> python_hooks(const Tensor& t);
 void remove_hook(Node* node, uint64_t id) noexcept;
 void retain_grad(const Tensor& t);
 bool retains_grad(const Tensor& t) noexcept;
