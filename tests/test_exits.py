@@ -132,6 +132,33 @@ SCENARIOS = {
         holder.tensor, holder.graph, a.holder = a, (a * 2).sum(), holder
         a.register_hook(lambda g: holder.tensor and g)
     """,
+    "a tensor whose hook's handle and graph go after it": """
+        x = t.ones(2, requires_grad=True)
+        handle = x.register_hook(lambda g: g)
+        y = x * 2
+    """,
+    "contexts of Functions that go after their graph": """
+        class Doubled(t.autograd.Function):
+            @staticmethod
+            def forward(ctx, a):
+                kept.append(ctx)
+                ctx.save_for_backward(a)
+                return a * 2
+            @staticmethod
+            def backward(ctx, g):
+                return g * 2
+        class Asks:
+            def __del__(self):
+                try:
+                    self.ctx.saved_tensors
+                except RuntimeError:
+                    pass
+        kept = []
+        y = Doubled.apply(t.ones(2, requires_grad=True))
+        y.register_hook(print)
+        asks = Asks()
+        asks.ctx, asks.ring = kept.pop(), asks
+    """,
     "finalizers that compute": """
         class Late:
             def __init__(self):

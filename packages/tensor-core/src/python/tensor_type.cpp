@@ -112,9 +112,13 @@ void dealloc(PyObject* self) {
 /// An impl dies that owns its wrapper. Somebody may have reached the wrapper through a weak reference or its finalizer
 /// may look at it: it takes all that the impl had along, into an impl of its own.
 void release_wrapper(void* owned) noexcept {
-  if (!Py_IsInitialized()) return;
-  const Gil gil;
   PyTensor* wrapper = static_cast<PyTensor*>(owned);
+  if (!Py_IsInitialized()) {
+    // The interpreter ends, and its last collections still look at the wrapper: it stays, without the tensor.
+    (void)wrapper->tensor.ref().release();
+    return;
+  }
+  const Gil gil;
   TensorImpl* dying = wrapper->tensor.ref().release();
 #ifndef Py_GIL_DISABLED
   if (Py_REFCNT(wrapper) == 1 && !Py_TYPE(wrapper)->tp_finalize) {  // nobody can look at it
