@@ -234,3 +234,17 @@ def test_instructions_are_used():
     assert all("src_bf16" in line and ("amx" in line or "bf16" in line.split(",")[4]) for line in products), (
         products
     )
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_one_contraction_is_one_product(dtype):
+    kind = getattr(taeda, dtype)
+    rng = np.random.default_rng(5)
+    q, k = (taeda.tensor(rng.standard_normal((2, 3, n, 64))).to(kind) for n in (70, 90))
+    assert taeda.equal(ops.einsum("bhqd,bhkd->bhqk", [q, k]), q @ k.transpose(-1, -2))
+    # Two of them round once, at the end.
+    w = taeda.tensor(rng.standard_normal((90, 5))).to(kind)
+    exact = np.einsum("bhqd,bhkd,kf->bhqf", *(t.double().numpy() for t in (q, k, w)))
+    found = ops.einsum("bhqd,bhkd,kf->bhqf", [q, k, w]).double().numpy()
+    rounding = 2.0**-8 if dtype == "bfloat16" else 2.0**-11
+    assert (np.abs(found - exact) <= np.abs(exact) * rounding + 2.0**-18 * np.abs(exact).max()).all()

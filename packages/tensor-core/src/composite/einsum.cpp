@@ -178,12 +178,21 @@ bool rounds_once(const std::vector<std::vector<int>>& terms, const std::vector<i
   };
   const auto summed_alone = [&](const std::vector<int>& own, const std::vector<int>& other) {
     return std::ranges::any_of(own, [&](int label) {  // the dimensions of `...` are there if the output has any
-      const bool kept = label == -2 ? std::ranges::any_of(output, [](int one) { return one >= kEllipsis; })
-                                    : has(output, label);
+      const bool kept =
+          label == -2 ? std::ranges::any_of(output, [](int one) { return one >= kEllipsis; }) : has(output, label);
       return !kept && !has(other, label);
     });
   };
   return !summed_alone(terms[0], terms[1]) && !summed_alone(terms[1], terms[0]);
+}
+
+/// Whether an element stands for several, whose gradients are added up.
+bool repeats(const std::vector<Term>& terms, const int64_t* sizes) {
+  return std::ranges::any_of(terms, [sizes](const Term& term) {
+    for (size_t d = 0; d < term.labels.size(); ++d)
+      if (term.tensor.size(int64_t(d)) != sizes[term.labels[d]]) return true;
+    return false;
+  });
 }
 
 }  // namespace
@@ -228,9 +237,6 @@ Tensor einsum(std::string_view equation, TensorList tensors) {
   }
 
   const DType dtype = result_type(tensors);
-  if (is_half(tensors) && !rounds_once(parsed, output)) [[unlikely]]
-    return from_float32(einsum(equation, in_float32(tensors)), dtype);
-
   std::vector<Term> terms;
   int64_t sizes[kLabels];
   std::fill_n(sizes, kLabels, int64_t(1));
@@ -246,6 +252,9 @@ Tensor einsum(std::string_view equation, TensorList tensors) {
     }
     terms.push_back(std::move(term));
   }
+
+  if (is_half(tensors) && (!rounds_once(parsed, output) || repeats(terms, sizes))) [[unlikely]]
+    return from_float32(einsum(equation, in_float32(tensors)), dtype);
 
   // Dimensions of results lie in memory in the order of the output, then of the alphabet.
   int ranks[kLabels];
