@@ -670,3 +670,29 @@ def test_single_elements_keep_the_dtype(dtype):
     x = t.sparse_coo_tensor(t.tensor([[0, 0, 1], [0, 0, 1]]), t.ones(3, dtype=dtype), (3, 3))
     assert x[0, 0].dtype == x[0, 2].dtype == dtype
     assert x[0, 0].item() == (1 if dtype == t.bool else 2)
+
+
+@pytest.mark.parametrize("way", ["sparse_coo", "sparse_csr", "sparse_csc"])
+def test_factories_of_nothing_in_a_sparse_layout(way):
+    layout, like = getattr(t, way), t.ones(2, 3, dtype=t.float64)
+    made = [
+        t.zeros(2, 3, dtype=t.float64, layout=layout), t.empty((2, 3), dtype=t.float64, layout=layout),
+        t.zeros_like(like, layout=layout), t.empty_like(like, layout=layout), like.new_zeros((2, 3), layout=layout),
+        like.new_empty(2, 3, layout=layout),
+    ]  # fmt: skip
+    for x in made:
+        assert x.layout == layout and x.dtype is t.float64 and tuple(x.shape) == (2, 3) and x._nnz() == 0
+        assert x.to_dense().tolist() == [[0, 0, 0], [0, 0, 0]]
+    assert t.zeros(2, 3, layout=layout, requires_grad=True).requires_grad
+    assert t.zeros(10**6, 10**6, layout=t.sparse_coo)._nnz() == 0  # and no room for that many elements
+    assert t.zeros_like(like, layout=layout, dtype=t.int64, device="cpu").dtype is t.int64
+
+
+def test_factories_refuse_sparse_layouts_that_they_cannot_give():
+    with pytest.raises(NotImplementedError, match="size of blocks"):
+        t.zeros(2, 2, layout=t.sparse_bsr)
+    with pytest.raises(RuntimeError, match="expected a matrix"):
+        t.zeros(2, layout=t.sparse_csr)
+    for call in (lambda: t.ones(2, layout=t.sparse_coo), lambda: t.full((2,), 1.0, layout=t.sparse_coo)):
+        with pytest.raises(TypeError, match="layout"):
+            call()

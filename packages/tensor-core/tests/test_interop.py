@@ -372,3 +372,21 @@ def test_dlpack_stream_of_the_cpu():
 @pytest.mark.parametrize("kind", [np.int8, np.uint16, np.int64])
 def test_sizes_of_storages_may_be_numbers_of_numpy(kind):
     assert taeda.UntypedStorage(kind(3)).nbytes() == 3 and taeda.FloatStorage(kind(3)).size() == 3
+
+
+def test_long_doubles_are_numbers():
+    number = np.longdouble(1.5)
+    assert taeda.tensor(number).item() == 1.5 and taeda.full((2,), number).tolist() == [1.5, 1.5]
+    assert (taeda.ones(2) + number).tolist() == [2.5, 2.5]
+    with pytest.raises(TypeError, match="no corresponding dtype"):
+        taeda.ones(2) + np.clongdouble(1j)
+
+
+def test_objects_that_answer_to_any_name_hold_no_elements():
+    class Answers:
+        def __getattr__(self, name):
+            return self
+
+    for call in (taeda.tensor, taeda.as_tensor):
+        with pytest.raises(TypeError, match="found Answers"):
+            call(Answers())

@@ -156,6 +156,7 @@ def test_in_place_forms_refuse_a_result_of_another_kind():
 
 def test_what_factories_are_asked_for_in_vain_is_left_out():
     assert taeda.zeros(2, layout=taeda.strided, pin_memory=False).tolist() == [0, 0]
+    assert not taeda.zeros(2, requires_grad=None).requires_grad
     assert taeda.ones_like(X, memory_format=taeda.preserve_format).shape == X.shape
     with pytest.raises(TypeError, match="layout"):
         taeda.zeros(2, layout="sparse_coo")

@@ -366,3 +366,23 @@ def test_private_names_that_programs_use():
     assert not truths._is_all_true() and truths._is_any_true()
     assert taeda._has_compatible_shallow_copy_type(truths, taeda.ones(3))
     assert not taeda._has_compatible_shallow_copy_type(truths, taeda.ones(3, device="meta"))
+
+
+def test_switches_take_bools_alone():
+    x = taeda.ones(2)
+    for call in (
+        lambda: x.requires_grad_(None),
+        lambda: x.requires_grad_(1),
+        lambda: delattr(x, "requires_grad"),
+        lambda: taeda.tensor([1.0], requires_grad="no"),
+        lambda: x.to(taeda.float64, copy="no"),
+        lambda: x.to(taeda.float64, True, 0),
+        lambda: x.to(taeda.float64, non_blocking=1),
+    ):
+        with pytest.raises(TypeError, match="bool"):
+            call()
+    with pytest.raises(TypeError, match="at most 2"):
+        x.to(taeda.float64, True, True, taeda.contiguous_format)
+    assert not x.requires_grad
+    truth = taeda.tensor(True)
+    assert x.to(taeda.float32, copy=truth) is not x and x.to(taeda.float32, non_blocking=truth) is x

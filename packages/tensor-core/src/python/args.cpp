@@ -12,6 +12,13 @@
 #include "python/internal.h"
 
 namespace taeda::py {
+
+bool is_bool(PyObject* o) {
+  const std::string_view type = Py_TYPE(o)->tp_name;
+  return PyBool_Check(o) || type == "numpy.bool" || type == "numpy.bool_" ||
+         (is_tensor(o) && tensor_of(o).dim() == 0 && tensor_of(o).dtype() == DType::Bool);
+}
+
 namespace {
 
 const char* expected_text(ArgKind kind) {
@@ -61,6 +68,8 @@ bool optional_kind(ArgKind kind) {
   }
 }
 
+bool of_tensors(ArgKind kind) { return kind <= ArgKind::OptTensorList || kind == ArgKind::Out; }
+bool of_one_tensor(ArgKind kind) { return kind <= ArgKind::OptTensor; }
 /// Lists with a default: None stands for it.
 bool list_kind(ArgKind kind) { return kind == ArgKind::IntList || kind == ArgKind::FloatList; }
 
@@ -78,14 +87,6 @@ bool is_number(PyObject* o) {
   // Strings and containers are the usual other arguments; they are told apart without a look at their methods.
   if (PyUnicode_Check(o) || PyTuple_Check(o) || PyList_Check(o) || o == Py_None) return false;
   return as_number(o).has_value();
-}
-bool is_numpy_bool(PyObject* o) {
-  const std::string_view type = Py_TYPE(o)->tp_name;
-  return type == "numpy.bool" || type == "numpy.bool_";
-}
-bool is_bool(PyObject* o) {
-  return PyBool_Check(o) || is_numpy_bool(o) ||
-         (is_tensor(o) && tensor_of(o).dim() == 0 && tensor_of(o).dtype() == DType::Bool);
 }
 bool is_int_sequence(PyObject* o) {
   if (is_integer(o)) return true;
@@ -250,6 +251,39 @@ bool asks_format(const Signature& sig, PyObject* name) {
          PyUnicode_CompareWithASCIIString(name, "memory_format") == 0;
 }
 
+/// Whether a function whose results may be without elements is asked for them in a sparse layout.
+bool asks_layout(const Signature& sig, PyObject* name, PyObject* value) {
+  static constexpr std::string_view kEmptied[] = {"empty",      "zeros",     "empty_like",
+                                                  "zeros_like", "new_empty", "new_zeros"};
+  if (!PyUnicode_Check(name) || PyUnicode_CompareWithASCIIString(name, "layout")) return false;
+  if (!PyUnicode_Check(value) || PyUnicode_CheckExact(value) ||
+      std::ranges::find(kEmptied, sig.name) == std::end(kEmptied))
+    return false;
+  static const Object prefix = Object(PyUnicode_FromString("sparse_"));
+  return PyUnicode_Tailmatch(value, prefix.get(), 0, PY_SSIZE_T_MAX, -1) == 1;
+}
+/// A flag that a program passes on without having chosen it.
+bool left_out(const ArgSpec& spec, PyObject* value) {
+  return value == Py_None && spec.kind == ArgKind::Bool && !std::strcmp(spec.name, "requires_grad");
+}
+
+/// A sparse tensor that holds no element, of the shape and dtype that the call would give.
+[[gnu::cold, gnu::noinline]] PyObject* in_layout(const Signature& sig, Slots& slots) {
+  const ArgSpec *const begin = sig.specs, *const end = begin + sig.count;
+  const ArgSpec* spec = std::find_if(begin, end, [](const ArgSpec& s) { return s.kind == ArgKind::OptDevice; });
+  PyObject*& place = slots.values[spec - sig.specs];
+  const Object device(Py_NewRef(place ? place : Py_None)), meta(PyUnicode_FromString("meta"));
+  if (!meta) return nullptr;
+  place = meta.get();
+  const Object shown(sig.call(sig, slots));
+  if (!shown) return nullptr;
+  const Object module(PyImport_ImportModule("taeda_tensor_core.sparse._making"));
+  if (!module) return nullptr;
+  PyObject* like = sig.count && of_one_tensor(sig.specs[0].kind) ? slots.values[0] : Py_None;
+  return PyObject_CallMethod(module.get(), "without_elements", "sOOOO", sig.name, shown.get(), slots.layout,
+                             device.get(), like);
+}
+
 /// A fresh tensor in the order that was asked for; takes `made`, and nullptr stays nullptr.
 [[gnu::cold, gnu::noinline]] PyObject* in_format(PyObject* made, PyObject* format) {
   if (!made) return made;
@@ -266,6 +300,8 @@ bool asks_format(const Signature& sig, PyObject* name) {
 }
 
 inline PyObject* called(const Signature& sig, Slots& slots) {
+  if (slots.layout) [[unlikely]]
+    return in_layout(sig, slots);
   PyObject* made = sig.call(sig, slots);
   if (slots.format) [[unlikely]]
     return in_format(made, slots.format);
@@ -347,7 +383,7 @@ bool bind(Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t narg
   for (int i = 0; i < sig.count; ++i) slots.values[i] = nullptr;
   slots.tail = nullptr;
   slots.tail_count = 0;
-  slots.format = nullptr;
+  slots.format = slots.layout = nullptr;
   int at = 0;
   if (self) slots.values[at++] = self;
   Py_ssize_t taken = 0;
@@ -379,6 +415,11 @@ bool bind(Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t narg
       slots.format = args[nargs + k];
       continue;
     }
+    if (i < 0 && asks_layout(sig, name, args[nargs + k])) {
+      slots.layout = args[nargs + k];
+      continue;
+    }
+    if (i >= 0 && left_out(sig.specs[i], args[nargs + k])) continue;
     if (i < 0 || slots.values[i]) {
       if (loud)
         PyErr_Format(PyExc_TypeError, "%s: %s argument '%U'; signature: %s", sig.name,
@@ -403,9 +444,6 @@ bool bind(Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t narg
   }
   return true;
 }
-
-bool of_tensors(ArgKind kind) { return kind <= ArgKind::OptTensorList || kind == ArgKind::Out; }
-bool of_one_tensor(ArgKind kind) { return kind <= ArgKind::OptTensor; }
 
 /// Whether the arguments have the signature's types. A tensor of no dimension may stand for a number, but not if
 /// `strict`: an overload that takes tensors goes first.

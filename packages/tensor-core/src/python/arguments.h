@@ -51,6 +51,7 @@ class Given {
   }
   bool truth(int i, bool missing) const {
     if (!has(i)) return missing;
+    if (!is_bool(values_[i])) wrong(i, "a bool");
     const int v = PyObject_IsTrue(values_[i]);
     ensure(v >= 0);
     return v;

@@ -128,9 +128,11 @@ PyObject* requires_grad(PyObject* self, void*) {
 }
 int set_requires_grad_attribute(PyObject* self, PyObject* value, void*) {
   try {
-    if (value && !PyBool_Check(value))
-      fail(ErrorKind::Type, "requires_grad: expected a bool, found ", type_name(value));
-    set_requires_grad(tensor_of(self), value == Py_True);
+    if (!value || !is_bool(value))
+      fail(ErrorKind::Type, "requires_grad: expected a bool, found ", value ? type_name(value) : "nothing");
+    const int wanted = PyObject_IsTrue(value);
+    ensure(wanted >= 0);
+    set_requires_grad(tensor_of(self), wanted);
     return 0;
   } catch (...) {
     set_python_error();
@@ -204,9 +206,8 @@ int set_dict(PyObject* self, PyObject* value, void* context) {
 }
 
 PyObject* is_on(PyObject* self, void* name) {
-  return guarded([&] {
-    return PyBool_FromLong(backend(tensor_of(self).device().backend).name() == static_cast<const char*>(name));
-  });
+  return guarded(
+      [&] { return PyBool_FromLong(backend(shown_device(self).backend).name() == static_cast<const char*>(name)); });
 }
 PyObject* never(PyObject*, void*) { Py_RETURN_FALSE; }
 
@@ -217,6 +218,12 @@ constexpr PyGetSetDef on_reserved(size_t i) {
 static_assert(std::size(kReservedDevices) == 3, "the table below has one attribute for each");
 
 }  // namespace
+
+Device shown_device(PyObject* tensor) {
+  PyObject* shown = wrapped_device(tensor);
+  const std::optional<Device> device = shown ? as_device(shown) : std::nullopt;
+  return device ? *device : tensor_of(tensor).device();
+}
 
 PyGetSetDef tensor_attributes[] = {
     {"shape", get<shape>, nullptr, "Size of every dimension.", nullptr},

@@ -341,9 +341,11 @@ PyObject* py_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
   });
 }
 
-bool is_array(PyObject* o) {
-  return is_tensor(o) || optional_attribute(o, "__array_interface__") || optional_attribute(o, "__dlpack__");
+/// Its class says so: objects that answer to any name have no elements.
+bool gives_dlpack(PyObject* o) {
+  return bool(optional_attribute(reinterpret_cast<PyObject*>(Py_TYPE(o)), "__dlpack__"));
 }
+bool is_array(PyObject* o) { return is_tensor(o) || optional_attribute(o, "__array_interface__") || gives_dlpack(o); }
 
 /// Memory without dtype and shape of its own: a DLPack capsule or a buffer, whose bytes are elements of the dtype.
 std::optional<Tensor> over_raw(PyObject* o, std::optional<DType> dtype, std::optional<Device> device) {
@@ -410,7 +412,7 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype, std::optiona
     const Tensor out = converted(*array, dtype, device);
     return out.same(*array) ? ops::clone(out, "contiguous_format") : out;
   }
-  if (optional_attribute(data, "__dlpack__")) return ops::clone(converted(import_dlpack(data), dtype, device));
+  if (gives_dlpack(data)) return ops::clone(converted(import_dlpack(data), dtype, device));
   return on_device(from_other(data, dtype), device);
 }
 
@@ -419,7 +421,7 @@ Tensor tensor_sharing(PyObject* data, std::optional<DType> dtype, std::optional<
   if (std::optional<Tensor> made = from_plain(data, dtype)) return on_device(std::move(*made), device);
   if (!PySequence_Check(data) && as_number(data)) return on_device(from_number(data, dtype), device);
   if (std::optional<Tensor> array = from_array_interface(data, op)) return converted(*array, dtype, device);
-  if (optional_attribute(data, "__dlpack__")) return converted(import_dlpack(data), dtype, device);
+  if (gives_dlpack(data)) return converted(import_dlpack(data), dtype, device);
   return on_device(from_other(data, dtype), device);
 }
 

@@ -68,6 +68,9 @@ std::optional<Scalar> foreign_number(PyObject* o) {
     const Object plain = own(PyObject_CallNoArgs(item.get()));
     if (PyLong_Check(plain.get()) || PyFloat_Check(plain.get()) || PyComplex_Check(plain.get()))
       return as_number(plain.get());
+    // NumPy's longdouble has no counterpart and gives itself.
+    if (Py_TYPE(plain.get()) == Py_TYPE(o) && optional_attribute(o, "is_integer"))
+      return as_number(own(PyNumber_Float(o)).get());
     return std::nullopt;
   }
   if (Py_TYPE(o)->tp_as_number->nb_index) return as_number(own(PyNumber_Index(o)).get());

@@ -106,6 +106,9 @@ std::optional<DType> dtype_from_typestr(std::string_view text);
 /// PEP 3118 format of a dtype.
 const char* buffer_format(DType dtype);
 
+/// Whether an object may stand for a bool: Python's or NumPy's, or a bool tensor of no dimension.
+bool is_bool(PyObject* o);
+
 // --- requires_grad ---
 /// RuntimeError that names what is missing and the pip command.
 [[noreturn]] void needs_autograd(const char* what);

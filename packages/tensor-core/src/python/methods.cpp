@@ -86,7 +86,7 @@ PyObject* requires_grad_(PyObject* self, PyObject* const* args, Py_ssize_t count
   return guarded([&] {
     static Names known{"requires_grad_", 1, {"requires_grad"}};
     const Given given(known, args, count, names);
-    if (given.has(0) && !PyBool_Check(given[0])) given.wrong(0, "a bool");
+    if (given[0] && !is_bool(given[0])) given.wrong(0, "a bool");
     set_requires_grad(tensor_of(self), given.truth(0, true));
     return Py_NewRef(self);
   });
@@ -122,8 +122,13 @@ PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* 
       }
       ++rest;
     }
+    if (args + count - rest > 2)
+      fail(ErrorKind::Type, "to: expected at most 2 arguments behind the dtype or device, found ", args + count - rest);
     bool copy = false, non_blocking = rest < args + count && PyObject_IsTrue(rest[0]);
-    if (rest + 1 < args + count) copy = PyObject_IsTrue(rest[1]);
+    if (rest + 1 < args + count) {
+      if (!is_bool(rest[1])) fail(ErrorKind::Type, "to: argument 'copy' must be a bool, found ", type_name(rest[1]));
+      copy = PyObject_IsTrue(rest[1]);
+    }
     const Given given(known, args + count, 0, names);
     if (given.has(0) && !(other = packing(given[0]))) dtype = given.dtype(0);
     if (given.has(1)) device = given.device(1);

@@ -45,6 +45,18 @@ int priority_of(PyObject* o) {
 }
 Backend& owner(Device device) { return backend(device.backend); }
 
+/// `Function` for `Expected` arguments, and an error for more or less.
+template <auto Function, Py_ssize_t Expected>
+PyObject* of(PyObject* module, PyObject* const* args, Py_ssize_t count) {
+  if (count == Expected) return Function(module, args, count);
+  PyErr_Format(PyExc_TypeError, "expected %zd arguments, found %zd", Expected, count);
+  return nullptr;
+}
+const Tensor& tensor_argument(PyObject* o, const char* function) {
+  check(is_tensor(o), ErrorKind::Type, function, ": expected a Tensor, found ", type_name(o));
+  return tensor_of(o);
+}
+
 PyObject* stream_make(PyObject*, PyObject* const* args, Py_ssize_t) {
   return guarded([&] { return capsule(new_stream(device_of(args[0], "Stream"), priority_of(args[1])), kStream); });
 }
@@ -83,7 +95,7 @@ PyObject* stream_query(PyObject*, PyObject* stream) {
 }
 PyObject* stream_uses(PyObject*, PyObject* const* args, Py_ssize_t) {
   return guarded([&] {
-    const Tensor& t = tensor_of(args[0]);
+    const Tensor& t = tensor_argument(args[0], "record_stream");
     const Stream s = stream_of(args[1]);
     if (t.device() != s->device) [[unlikely]]
       fail(ErrorKind::Runtime, "record_stream: expected a stream of device '", to_string(t.device()),
@@ -95,7 +107,11 @@ PyObject* stream_uses(PyObject*, PyObject* const* args, Py_ssize_t) {
 }
 
 PyObject* event_make(PyObject*, PyObject* const* args, Py_ssize_t) {
-  return guarded([&] { return capsule(new_event(device_of(args[0], "Event"), PyObject_IsTrue(args[1])), kEvent); });
+  return guarded([&] {
+    check(is_bool(args[1]), ErrorKind::Type, "Event: argument 'enable_timing' must be a bool, found ",
+          type_name(args[1]));
+    return capsule(new_event(device_of(args[0], "Event"), args[1] != Py_False), kEvent);
+  });
 }
 PyObject* event_record(PyObject*, PyObject* const* args, Py_ssize_t) {
   return guarded([&] {
@@ -124,7 +140,9 @@ PyObject* event_elapsed(PyObject*, PyObject* const* args, Py_ssize_t) {
 }
 
 PyObject* py_pinned_copy(PyObject*, PyObject* const* args, Py_ssize_t) {
-  return guarded([&] { return wrap(pinned_copy(tensor_of(args[0]), device_of(args[1], "pin_memory").backend)); });
+  return guarded([&] {
+    return wrap(pinned_copy(tensor_argument(args[0], "pin_memory"), device_of(args[1], "pin_memory").backend));
+  });
 }
 
 PyCFunction fast(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t)) {
@@ -133,20 +151,20 @@ PyCFunction fast(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t))
 
 }  // namespace
 
-PyMethodDef stream_functions[] = {{"_stream_make", fast(stream_make), METH_FASTCALL, nullptr},
+PyMethodDef stream_functions[] = {{"_stream_make", fast(of<stream_make, 2>), METH_FASTCALL, nullptr},
                                   {"_stream_current", stream_current, METH_O, nullptr},
                                   {"_stream_set", stream_set, METH_O, nullptr},
                                   {"_stream_facts", stream_facts, METH_O, nullptr},
                                   {"_stream_synchronize", stream_synchronize, METH_O, nullptr},
                                   {"_stream_query", stream_query, METH_O, nullptr},
-                                  {"_stream_uses", fast(stream_uses), METH_FASTCALL, nullptr},
-                                  {"_event_make", fast(event_make), METH_FASTCALL, nullptr},
-                                  {"_event_record", fast(event_record), METH_FASTCALL, nullptr},
-                                  {"_event_wait", fast(event_wait), METH_FASTCALL, nullptr},
+                                  {"_stream_uses", fast(of<stream_uses, 2>), METH_FASTCALL, nullptr},
+                                  {"_event_make", fast(of<event_make, 2>), METH_FASTCALL, nullptr},
+                                  {"_event_record", fast(of<event_record, 2>), METH_FASTCALL, nullptr},
+                                  {"_event_wait", fast(of<event_wait, 2>), METH_FASTCALL, nullptr},
                                   {"_event_synchronize", event_synchronize, METH_O, nullptr},
                                   {"_event_query", event_query, METH_O, nullptr},
-                                  {"_event_elapsed", fast(event_elapsed), METH_FASTCALL, nullptr},
-                                  {"_pinned_copy", fast(py_pinned_copy), METH_FASTCALL, nullptr},
+                                  {"_event_elapsed", fast(of<event_elapsed, 2>), METH_FASTCALL, nullptr},
+                                  {"_pinned_copy", fast(of<py_pinned_copy, 2>), METH_FASTCALL, nullptr},
                                   {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace taeda::py

@@ -65,10 +65,8 @@ def sparse_coo_tensor(
     name = "sparse_coo_tensor"
     if values is None:
         shape = tuple(indices if indices is not None else size)
-        empty = core.empty((0,), dtype=dtype, device=device)
-        return SparseTensor.around(
-            (core.empty((len(shape), 0), dtype=core.int64),), empty, shape, "sparse_coo", True
-        )
+        shown = core.empty(shape, dtype=dtype, device="meta", requires_grad=requires_grad)
+        return without_elements(name, shown, "sparse_coo", device)
     elements = _values(name, values, dtype, device, requires_grad)
     places = _integers(name, "indices", indices, elements, cut=True)
     if places.ndim != 2 or elements.ndim == 0 or places.shape[1] != elements.shape[0]:
@@ -254,6 +252,41 @@ def sparse_compressed_tensor(
         device,
         requires_grad,
     )
+
+
+def without_elements(name: str, shown: Any, layout: Any, device: Any, like: Any = None) -> SparseTensor:
+    """A sparse tensor of zeros, which holds none of them.
+
+    Args:
+        name: of the function that is asked for it.
+        shown: a tensor on meta of the shape and dtype; whether it takes a gradient holds for the result.
+        layout: one of the sparse layouts.
+        device: of the result; None for that of ``like``, or the default one.
+        like: a tensor on whose device the result is.
+
+    Raises:
+        NotImplementedError: a layout of blocks, whose sizes nobody has said.
+        RuntimeError: a compressed layout of less than two dimensions.
+    """
+    shape, way = tuple(shown.shape), str.__str__(layout)
+    if way in _blocks.BLOCKS:
+        raise NotImplementedError(
+            f"{name}: layout {way} needs the size of blocks; use to_sparse(layout=, blocksize=)"
+        )
+    on = device if device is not None or like is None else like.device
+    values = core.empty((0,), dtype=shown.dtype, device=on)
+    if way == "sparse_coo":
+        places: tuple[Any, ...] = (core.empty((len(shape), 0), dtype=core.int64, device=values.device),)
+    else:
+        _matrix(name, shown, batched=True)
+        batch, lines = shape[:-2], shape[-2 if way == "sparse_csr" else -1]
+        places = (
+            core.zeros((*batch, lines + 1), dtype=core.int64, device=values.device),
+            core.empty((*batch, 0), dtype=core.int64, device=values.device),
+        )
+        values = values.reshape((*batch, 0))
+    made = SparseTensor.around(places, values, shape, way, True)
+    return made.requires_grad_() if shown.requires_grad else made
 
 
 # Of dense tensors
