@@ -186,6 +186,16 @@ def test_a_wrapper_may_answer_with_plain_tensors():
         assert type(found) is taeda.Tensor and found.tolist() == expected
 
 
+def test_a_wrapper_is_where_it_says_also_for_masks_and_places():
+    x = Around(taeda.arange(4.0).reshape(2, 2))
+    assert x.is_cpu and not x.is_meta
+    away = Around(taeda.ones(2, device="meta"))
+    assert away.is_meta and not away.is_cpu
+    mask = taeda.tensor([True, False])
+    for found, expected in [(x[:, mask], [[0], [2]]), (x[mask], [[0, 1]]), (x[[1, 0]], [[2, 3], [0, 1]])]:
+        assert type(found) is taeda.Tensor and found.tolist() == expected
+
+
 def test_a_wrapper_is_asked_for_its_number():
     asked = []
 

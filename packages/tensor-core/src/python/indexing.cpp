@@ -218,9 +218,11 @@ Selection select_items(const Tensor& self, std::span<PyObject* const> keys) {
   // With masks of several dimensions, an entry of the list stands for more than one dimension of the view.
   int64_t mask_extra = 0;
   // Places may be told from the host: numbers, lists, arrays and cpu tensors follow the tensor to its device.
-  const bool elsewhere = self.device().backend != kCPU;
+  PyObject* object = static_cast<PyObject*>(self.impl()->python);
+  const Device home = object ? shown_device(object) : self.device();
+  const bool elsewhere = home.backend != kCPU;
   const auto place = [&](Tensor index, int64_t width) {
-    if (elsewhere && index.device().backend == kCPU) index = ops::to_device(index, self.device());
+    if (elsewhere && index.device().backend == kCPU) index = ops::to_device(index, home);
     indices.resize(size_t(dim - mask_extra));
     indices.push_back(std::move(index));
     mask_extra += width - 1;
@@ -237,7 +239,7 @@ Selection select_items(const Tensor& self, std::span<PyObject* const> keys) {
       case Item::Kind::Ellipsis: dim += self.dim() - used; break;
       case Item::Kind::Truth:
         view.unsqueeze(dim);
-        place(item.index.defined() ? item.index : ops::to_device(truth_mask(item.value), self.device()), 1);
+        place(item.index.defined() ? item.index : ops::to_device(truth_mask(item.value), home), 1);
         break;
       case Item::Kind::Index: place(item.index, consumed(item)); break;
     }

@@ -112,6 +112,8 @@ PyObject* number_of(const Scalar& scalar);
 std::optional<Scalar> as_number(PyObject* o);
 /// Device from a device object or its name; nothing for other objects.
 std::optional<Device> as_device(PyObject* o);
+/// Where a tensor says it is: one that wraps others is where they are.
+Device shown_device(PyObject* tensor);
 /// DType from a dtype object, Python's bool/int/float/complex, a NumPy dtype or scalar type; nothing for other objects.
 std::optional<DType> as_dtype(PyObject* o);
 
