@@ -272,3 +272,59 @@ def test_where_a_step_was_made_is_noted():
     graph = fx.Tracer().trace(Net())
     linear = next(n for n in graph.nodes if n.name == "body_0")
     assert list(linear.meta["nn_module_stack"].values()) == [("body", nn.Sequential), ("body.0", nn.Linear)]
+
+
+class Scale(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.factor, self.layer = nn.Parameter(taeda.full((2,), 3.0)), nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.layer(x) * self.factor.exp()
+
+
+def test_a_tracer_may_patch_calls_and_members_of_modules_itself():
+    inner = fx._symbolic_trace
+
+    class Own(fx.Tracer):
+        def trace(self, root, concrete_args=None):
+            self.root, self.graph, self.tensor_attrs, cache, read = root, fx.Graph(), {}, {}, []
+            function, args = self.create_args_for_root(type(root).forward, True, concrete_args)
+
+            def member(module, name):
+                value = inner._orig_module_getattr(module, name)
+                read.append(name)
+                return self.getattr(name, value, cache)
+
+            def called(module, *args, **kwargs):
+                return self.call_module(
+                    module, lambda *a, **k: inner._orig_module_call(module, *a, **k), args, kwargs
+                )
+
+            with inner._Patcher() as patcher:
+                patcher.patch_method(nn.Module, "__getattr__", member, deduplicate=False)
+                patcher.patch_method(nn.Module, "__call__", called, deduplicate=False)
+                self.create_node("output", "output", (self.create_arg(function(*args)),), {})
+            assert {"factor", "layer"} <= set(read)
+            return self.graph
+
+    module = Scale()
+    graph = Own().trace(module)
+    assert [node.op for node in graph.nodes] == [
+        "placeholder", "call_module", "get_attr", "call_method", "call_function", "output",
+    ]  # fmt: skip
+    x = taeda.ones(1, 2)
+    assert taeda.equal(fx.GraphModule(module, graph)(x), module(x))
+    assert nn.Module.__call__ is inner._orig_module_call and "__getattr__" not in vars(nn.Module)
+
+
+def test_what_is_patched_once_is_left_alone():
+    class Owner:
+        def call(self):
+            return 1
+
+    with fx._symbolic_trace._Patcher() as patcher:
+        patcher.patch_method(Owner, "call", lambda self: 2)
+        patcher.patch_method(Owner, "call", lambda self: 3)
+        assert Owner().call() == 2
+    assert Owner().call() == 1

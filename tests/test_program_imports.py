@@ -9,7 +9,7 @@ import pytest
 import taeda
 
 IMPORTED = [
-    "fx._symbolic_trace: compatibility",
+    "fx._symbolic_trace: FunctionType ScriptObject _orig_module_call compatibility",
     "jit: _get_trace_graph", "cuda: _lazy_call _lazy_init", "nn.modules.conv: _ConvTransposeMixin _ConvNd",
     "_C: Value Graph Node FunctionSchema", "_vmap_internals: _vmap", "_subclasses.fake_tensor: unset_fake_temporarily",
     "distributed.tensor._utils: compute_local_shape_and_global_offset", "distributed.run: main get_args_parser",

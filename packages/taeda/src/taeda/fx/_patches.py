@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from taeda_registry.slots import nn, tensor
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -30,8 +32,20 @@ class Patcher:
         self._undo.append(undo)
         frame_dict[name] = new_fn
 
-    def patch_method(self, cls: type, name: str, new_fn: Any) -> None:
-        """Set an attribute of a class."""
+    def patch_method(self, cls: type, name: str, new_fn: Any, deduplicate: bool = True) -> None:
+        """Set an attribute of a class.
+
+        Args:
+            cls, name: Which. ``__getattr__`` of `Module` answers for members, wherever modules keep them.
+            new_fn: What it is to be.
+            deduplicate: Leave alone what was set before with this argument.
+        """
+        if getattr(getattr(cls, name, None), "_patched_once", False):
+            return
+        if deduplicate:
+            new_fn._patched_once = True
+        if cls is nn.Module and name == "__getattr__":
+            name, new_fn = "__getattribute__", _reading(cls.__getattribute__, new_fn)
         before = cls.__dict__.get(name, _ABSENT)
 
         def undo() -> None:
@@ -56,3 +70,13 @@ class Patcher:
         while self._undo:
             self._undo.pop()()
         self.visited.clear()
+
+
+def _reading(read: Any, member: Any) -> Any:
+    """How attributes of modules are read where `member` is asked for those that are members."""
+
+    def patched(module: Any, name: str) -> Any:
+        value = read(module, name)
+        return member(module, name) if isinstance(value, (tensor.Tensor, nn.Module)) else value
+
+    return patched

@@ -38,7 +38,12 @@ __all__ = [
     "wrap",
 ]
 
+# Programs that trace in their own way take these from here.
 _Patcher = Patcher
+_orig_module_call = nn.Module.__call__
+_orig_module_getattr = nn.Module.__getattribute__
+FunctionType = types.FunctionType
+ScriptObject = tensor.ScriptObject
 #: Functions that are taken as they are: (the globals that they are looked up in, their name).
 _wrapped_fns_to_patch: dict[tuple[int, str], dict[str, Any]] = {}
 _wrapped_methods_to_patch: list[tuple[type, str]] = []
@@ -507,8 +512,8 @@ class Tracer(TracerBase):
             return tracer.call_module(module, forward, args, kwargs)
 
         try:
-            patcher.patch_method(nn.Module, "__getattribute__", patched_read)
-            patcher.patch_method(nn.Module, "__call__", patched_call)
+            patcher.patch_method(nn.Module, "__getattribute__", patched_read, deduplicate=False)
+            patcher.patch_method(nn.Module, "__call__", patched_call, deduplicate=False)
             _patch_wrapped_functions(patcher)
             _patch_again(patcher, self.root, scope)
             _autowrap_check(patcher, scope, self._autowrap_function_ids)
