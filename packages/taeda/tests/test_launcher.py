@@ -170,6 +170,25 @@ def test_the_end_of_the_parent_ends_the_children(tmp_path: Path) -> None:
             os.kill(int(file.read_text()), 0)
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGCHLD"), reason="there is no such signal")
+def test_failures_are_told_where_ends_of_children_are_ignored(tmp_path: Path) -> None:
+    program = tmp_path / "fails.py"
+    program.write_text("import sys\nsys.exit(7)\n")
+    command = [
+        sys.executable,
+        "-m",
+        "taeda.distributed.run",
+        "--standalone",
+        "--nproc-per-node=2",
+        str(program),
+    ]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=120,
+        preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
+    )  # fmt: skip
+    assert done.returncode != 0 and "exit" in done.stderr.lower() and "7" in done.stderr
+
+
 def test_streams_in_words() -> None:
     assert Std.from_str("3") == Std.ALL and Std.from_str("0:1,2:2") == {0: Std.OUT, 2: Std.ERR}
     assert to_map({1: Std.ERR}, 3) == {0: Std.NONE, 1: Std.ERR, 2: Std.NONE}

@@ -359,7 +359,6 @@ NAMES: dict[str, str] = {
     "distributed.checkpoint._checkpointer": "_Checkpointer",
     "distributed.checkpoint._dedup_save_plans": "dedup_save_plans",
     "distributed.checkpoint._extension": "Extension ExtensionRegistry StreamTransformExtension ZStandard",
-    "distributed.checkpoint._fsspec_filesystem": "FileSystem FsspecReader FsspecWriter",
     "distributed.checkpoint._hf_utils": "_HFStorageInfo",
     "distributed.checkpoint._sharded_tensor_utils": "",
     "distributed.checkpoint._storage_utils": "",

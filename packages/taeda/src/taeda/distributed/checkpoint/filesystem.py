@@ -51,6 +51,16 @@ class _StoragePrefix:
     prefix: str
 
 
+def _sync(file: Any) -> None:
+    """Let a file be on its device, as far as it has one."""
+    file.flush()
+    try:
+        number = file.fileno()
+    except (AttributeError, OSError, ValueError):
+        return
+    os.fsync(number)
+
+
 class FileSystemWriter(StorageWriter):
     """Writes checkpoints into a folder.
 
@@ -63,6 +73,11 @@ class FileSystemWriter(StorageWriter):
         >>> save({"model": net.state_dict()}, storage_writer=FileSystemWriter("folder"))  # doctest: +SKIP
     """
 
+    SETTINGS = frozenset({
+        "single_file_per_rank", "sync_files", "thread_count", "per_thread_copy_ahead", "cache_staged_state_dict",
+        "overwrite",
+    })  # fmt: skip
+
     def __init__(
         self,
         path: str | os.PathLike,
@@ -74,8 +89,12 @@ class FileSystemWriter(StorageWriter):
         overwrite: bool = True,
         **_others: Any,
     ) -> None:
-        self.path, self.overwrite, self.sync_files = Path(path), overwrite, sync_files
+        self.path, self.overwrite, self.sync_files = self._place(path), overwrite, sync_files
         self.save_id = str(uuid.uuid4())
+
+    def _place(self, path: Any) -> Any:
+        """What is written to."""
+        return Path(path)
 
     @property
     def checkpoint_id(self) -> str | os.PathLike:
@@ -85,7 +104,7 @@ class FileSystemWriter(StorageWriter):
     def reset(self, checkpoint_id: Any = None) -> None:
         """Begins a checkpoint."""
         if checkpoint_id:
-            self.path = Path(checkpoint_id)
+            self.path = self._place(checkpoint_id)
         self.save_id = str(uuid.uuid4())
 
     def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
@@ -128,9 +147,8 @@ class FileSystemWriter(StorageWriter):
                         file.write(stream.getbuffer())
                     length = file.tell() - start
                     results.append(WriteResult(item.index, length, _StorageInfo(name, start, length)))
-                file.flush()
                 if self.sync_files:
-                    os.fsync(file.fileno())
+                    _sync(file)
         future.set_result(results)
         return future
 
@@ -143,8 +161,7 @@ class FileSystemWriter(StorageWriter):
         before = self.path / f"{_METADATA}.tmp"
         with before.open("wb") as file:
             _Writer(file).dump(metadata)
-            file.flush()
-            os.fsync(file.fileno())
+            _sync(file)
         before.replace(self.path / _METADATA)
 
     def storage_meta(self) -> StorageMeta | None:
@@ -168,9 +185,13 @@ class FileSystemReader(StorageReader):
     """
 
     def __init__(self, path: str | os.PathLike, **_others: Any) -> None:
-        self.path = Path(path)
+        self.path = self._place(path)
         self.storage_data: dict[Any, _StorageInfo] = {}
         self.load_id = str(uuid.uuid4())
+
+    def _place(self, path: Any) -> Any:
+        """What is read from."""
+        return Path(path)
 
     @property
     def checkpoint_id(self) -> str | os.PathLike:
@@ -181,7 +202,7 @@ class FileSystemReader(StorageReader):
         """Begins to read a checkpoint."""
         self.storage_data = {}
         if checkpoint_id:
-            self.path = Path(checkpoint_id)
+            self.path = self._place(checkpoint_id)
         self.load_id = str(uuid.uuid4())
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:

@@ -6,9 +6,9 @@ import os
 from typing import Any
 
 import taeda as torch
+from taeda.distributed.checkpoint._fsspec_filesystem import reader_of
 from taeda.distributed.checkpoint._together import Together
 from taeda.distributed.checkpoint.default_planner import DefaultLoadPlanner, _EmptyStateDictLoadPlanner
-from taeda.distributed.checkpoint.filesystem import FileSystemReader
 from taeda.distributed.checkpoint.planner import LoadPlanner
 from taeda.distributed.checkpoint.stateful import Stateful
 from taeda.distributed.checkpoint.storage import StorageReader
@@ -46,7 +46,7 @@ def load(
     if storage_reader is None:
         if checkpoint_id is None:
             raise RuntimeError("`checkpoint_id` must be specified if storage_reader/storage_writer is None.")
-        storage_reader = FileSystemReader(checkpoint_id)
+        storage_reader = reader_of(checkpoint_id)
     else:
         storage_reader.reset(checkpoint_id)
     group = Together(process_group, no_dist)
@@ -120,7 +120,7 @@ def _load_state_dict_from_keys(
     if reader is None:
         if checkpoint_id is None:
             raise RuntimeError("`checkpoint_id` must be specified if storage_reader/storage_writer is None.")
-        reader = FileSystemReader(checkpoint_id)
+        reader = reader_of(checkpoint_id)
     wanted = {keys} if isinstance(keys, str) else keys
     found: dict[str, Any] = {}
     _load_state_dict(found, reader, process_group, planner=_EmptyStateDictLoadPlanner(wanted))

@@ -10,9 +10,9 @@ from typing import Any
 
 import taeda as torch
 import taeda.distributed as dist
+from taeda.distributed.checkpoint._fsspec_filesystem import writer_of
 from taeda.distributed.checkpoint._together import Together
 from taeda.distributed.checkpoint.default_planner import DefaultSavePlanner
-from taeda.distributed.checkpoint.filesystem import FileSystemWriter
 from taeda.distributed.checkpoint.metadata import Metadata
 from taeda.distributed.checkpoint.planner import SavePlanner
 from taeda.distributed.checkpoint.stateful import Stateful
@@ -74,7 +74,7 @@ def _writer(given: StorageWriter | None, place: Any) -> StorageWriter:
     if given is None:
         if place is None:
             raise RuntimeError("`checkpoint_id` must be specified if storage_reader/storage_writer is None.")
-        return FileSystemWriter(place)
+        return writer_of(place)
     given.reset(place)
     return given
 

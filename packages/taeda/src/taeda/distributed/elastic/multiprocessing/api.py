@@ -224,6 +224,7 @@ class PContext(ABC):
 
     def start(self) -> None:
         """Start the processes."""
+        _ask_for_status()
         for files, target in self._shown:
             for rank, path in files.items():
                 if path:
@@ -441,6 +442,13 @@ class MultiprocessContext(PContext):
             if process.exitcode is None:
                 process.kill()
                 process.join()
+
+
+def _ask_for_status() -> None:
+    """Let the system keep how processes ended: it does not where SIGCHLD is ignored, which programs inherit."""
+    ignored = hasattr(signal, "SIGCHLD") and signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN
+    if ignored and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def start_processes(
