@@ -162,10 +162,29 @@ def test_removed_operators_say_so_and_may_come_back():
     with pytest.raises(RuntimeError, match="testpkg::scale: this operator was removed by its library"):
         made(tc.ones(1))
     assert not hasattr(tc.ops.testpkg, "scale")
-    with pytest.raises(RuntimeError, match="cannot come back with another schema"):
-        lib.define("testpkg::scale(Tensor self) -> Tensor")
     with lib:
         assert define(lib)(tc.ones(1)).tolist() == [2.0]
+
+
+def test_removed_operators_may_come_back_with_another_schema():
+    lib = library.Library("testpkg")
+    first = define(lib, "again")
+    former = tc.ops.testpkg.again
+    lib.remove()
+    with lib:
+        other = lib.define("testpkg::again(Tensor self, Tensor by, int times=1) -> (Tensor, Tensor)")
+        other.composite(lambda x, by, times: (x * by * times, x + by))
+        x = tc.tensor([1.0, 2.0])
+        product, total = tc.ops.testpkg.again(x, x, times=3)
+        assert product.tolist() == [3.0, 12.0] and total.tolist() == [2.0, 4.0]
+        assert [a.name for a in other.op.arguments] == ["self", "by", "times"]
+        assert str(tc.ops.testpkg.again.default._schema).startswith("testpkg::again(Tensor self, Tensor by")
+        assert tc.library.op("testpkg::again") is other.op and other.op is not former
+        for gone in (first, former):
+            with pytest.raises(RuntimeError, match="testpkg::again: this operator was removed by its library"):
+                gone(x)
+    assert define(lib, "again")(tc.ones(1)).tolist() == [2.0]
+    lib.remove()
 
 
 def test_replaced_kernels_come_back_in_any_order(lib):

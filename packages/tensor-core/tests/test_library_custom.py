@@ -794,3 +794,29 @@ def test_functions_may_give_arguments_back():
         first, second = own.grown(x)
         assert x.tolist() == first.tolist() == [2, 2] and second.tolist() == [3, 3]
         assert own.counted(x)[1] == 3 and own.counted(x)[0].tolist() == [2, 2]
+
+
+def test_programs_that_are_read_again_change_their_operators(name):
+    def made(schema):
+        if schema == "one":
+
+            @library.custom_op(name, mutates_args=())
+            def scale(x: Tensor) -> Tensor:
+                return x * 2
+
+        else:
+
+            @library.custom_op(name, mutates_args=("out",))
+            def scale(x: Tensor, by: float, out: Tensor) -> None:
+                out.copy_(x * by)
+
+        return scale
+
+    space, short = name.split("::")
+    for schema in ("one", "other", "one"):
+        scale, out = made(schema), taeda.zeros(1)
+        if schema == "one":
+            assert scale(taeda.ones(1)).tolist() == [2.0]
+        else:
+            assert getattr(getattr(taeda.ops, space), short)(taeda.ones(1), 3.0, out) is None
+            assert out.tolist() == [3.0]

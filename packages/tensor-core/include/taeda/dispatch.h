@@ -69,6 +69,8 @@ struct OpEntry {
 
 /// Adds to the table at load time; duplicate names are an error.
 TAEDA_API uint16_t register_op(OpEntry* entry);
+/// Adds in the place of an operator of the same name, which keeps its number and is found under it alone.
+TAEDA_API uint16_t replace_op(OpEntry* entry);
 /// Null when absent.
 TAEDA_API OpEntry* find_op(std::string_view name);
 TAEDA_API OpEntry* op_by_id(uint16_t id);

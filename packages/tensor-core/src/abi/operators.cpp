@@ -107,13 +107,23 @@ Values call_boxed(const CKernel& fn, const OpEntry& op, const Schema& schema, Ke
 // --- reading and calling
 // --------------------------------------------------------------------------------------------
 
-uint32_t op_count() { return uint32_t(all_ops().size() - 1); }
+namespace {
+/// Operators that are found by their names; those whose place another has taken are not.
+std::vector<OpEntry*> named_ops() {
+  std::vector<OpEntry*> found;
+  for (OpEntry* op : all_ops())
+    if (op && find_op(op->name) == op) found.push_back(op);
+  return found;
+}
+}  // namespace
+
+uint32_t op_count() { return uint32_t(named_ops().size()); }
 int32_t op_at(uint32_t at, taeda_op* result) {
   return guarded([&] {
-    OpEntry* found = at < op_count() ? op_by_id(uint16_t(at + 1)) : nullptr;
-    check(found != nullptr, ErrorKind::Index, "op_at: place ", at, " is out of range, there are ", op_count(),
+    const std::vector<OpEntry*> found = named_ops();
+    check(at < found.size(), ErrorKind::Index, "op_at: place ", at, " is out of range, there are ", found.size(),
           " operators");
-    place(result, "op_at") = handle(*found);
+    place(result, "op_at") = handle(*found[at]);
   });
 }
 int32_t op_find(const char* name, taeda_op* result) {

@@ -93,13 +93,27 @@ bool folds(const Tensor& t) {
 
 }  // namespace
 
+namespace {
+
+uint16_t numbered(OpEntry* entry) {
+  entry->id = uint16_t(table().entries.size());
+  table().entries.push_back(entry);
+  return entry->id;
+}
+
+}  // namespace
+
 uint16_t register_op(OpEntry* entry) {
   std::lock_guard guard(table().lock);
   const bool fresh = table().by_name.emplace(entry->name, entry).second;
   check(fresh, ErrorKind::Runtime, "register_op: an operator named '", entry->name, "' is registered already");
-  entry->id = uint16_t(table().entries.size());
-  table().entries.push_back(entry);
-  return entry->id;
+  return numbered(entry);
+}
+
+uint16_t replace_op(OpEntry* entry) {
+  std::lock_guard guard(table().lock);
+  table().by_name[entry->name] = entry;
+  return numbered(entry);
 }
 
 OpEntry* find_op(std::string_view name) {

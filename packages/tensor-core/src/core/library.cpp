@@ -164,11 +164,14 @@ RuntimeOp* define_operator(std::string_view text, RuntimeFunctions functions, st
           "': results must be of type Tensor");
   if (OpEntry* taken = find_op(schema.name)) {
     RuntimeOp* old = as_runtime(taken);
-    check(!old || !old->live, ErrorKind::Runtime, "define_operator: '", schema.name, "' asked for by ", who,
+    check(old && !old->live, ErrorKind::Runtime, "define_operator: '", schema.name, "' asked for by ", who,
           " is defined already by ", old ? old->who : "taeda-tensor-core");
-    check(!old || old->parsed.text == schema.text, ErrorKind::Runtime, "define_operator: '", schema.name,
-          "' was removed and cannot come back with another schema: was '", old ? old->parsed.text : "", "', now '",
-          schema.text, "'");
+    if (old->parsed.text != schema.text) {  // what was recorded before goes on to say that it was removed
+      auto* anew = new RuntimeOp(std::move(schema), std::move(who));
+      anew->set_functions(std::move(functions));
+      replace_op(anew);
+      return anew;
+    }
     old->who = std::move(who);
     old->set_functions(std::move(functions));
     old->live = true;

@@ -183,12 +183,12 @@ const char* kind_name(Kind kind) {
   }
 }
 const char* form_name(Form form) { return form == Form::Out ? "out" : form == Form::InPlace ? "inplace" : "function"; }
-/// (name, schema, kind, core, form) of every entry.
+/// (name, schema, kind, core, form) of every entry that is found by its name.
 PyObject* operators(PyObject*, PyObject*) {
   return guarded([&] {
     Object list = own(PyList_New(0));
     for (const OpEntry* op : all_ops()) {
-      if (!op) continue;
+      if (!op || find_op(op->name) != op) continue;
       const Object row = own(Py_BuildValue("(sssOs)", op->name, op->schema, kind_name(op->kind),
                                            op->core ? Py_True : Py_False, form_name(op->form)));
       ensure(PyList_Append(list.get(), row.get()) == 0);

@@ -14,7 +14,7 @@ from taeda_tensor_core.library import _packets
 from taeda_tensor_core.library._aten_names import define, other_name, plain
 from taeda_tensor_core.library._registration import Kernel, Registration, add_kernel, owner_text
 from taeda_tensor_core.library._schemas import translated
-from taeda_tensor_core.library._table import Operator, has, op
+from taeda_tensor_core.library._table import Operator, has, op, read_anew
 from taeda_tensor_core.library._tags import give_tags
 
 _defined: dict[str, NewOperator] = {}
@@ -53,6 +53,7 @@ class NewOperator(Registration):
         }
         self._kernels: list[Kernel] = []
         self._recorded = False  # the composite form is for calls that are recorded
+        read_anew(self.name)
         self.op = op(self.name)
         self._set("composite", composite)
         publish(self.name, self.op)

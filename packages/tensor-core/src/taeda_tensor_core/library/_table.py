@@ -419,6 +419,12 @@ def _fill() -> None:
                 _known[name]._further = tuple(further[name])  # type: ignore[attr-defined]
 
 
+def read_anew(name: str) -> None:
+    """Forget what is known of an operator that has been defined with another schema."""
+    if name in _known and (name, _known[name].schema) not in (row[:2] for row in _C._operators()):
+        del _known[name]
+
+
 def has(name: str) -> bool:
     """Whether there is an operator of this name."""
     if name not in _known:
