@@ -181,7 +181,9 @@ def test_removed_operators_may_come_back_with_another_schema():
         assert str(tc.ops.testpkg.again.default._schema).startswith("testpkg::again(Tensor self, Tensor by")
         assert tc.library.op("testpkg::again") is other.op and other.op is not former
         for gone in (first, former):
-            with pytest.raises(RuntimeError, match="testpkg::again: this operator was removed by its library"):
+            with pytest.raises(
+                RuntimeError, match="testpkg::again: this operator was removed by its library"
+            ):
                 gone(x)
     assert define(lib, "again")(tc.ones(1)).tolist() == [2.0]
     lib.remove()
