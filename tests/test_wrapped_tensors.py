@@ -196,6 +196,40 @@ def test_a_wrapper_is_where_it_says_also_for_masks_and_places():
         assert type(found) is taeda.Tensor and found.tolist() == expected
 
 
+class Told(Around):
+    """Keeps what it is told."""
+
+    calls: list = []
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        cls.calls.append((str(func), *args[1:], kwargs or {}))
+        return super().__torch_dispatch__(func, types, args, kwargs)
+
+
+def test_classes_are_told_of_parts_with_all_bounds():
+    x, end = Told(taeda.arange(6.0).reshape(2, 3)), 2**63 - 1
+    for program, told in [
+        (lambda: x[1:], ("aten.slice.Tensor", 0, 1, end, {})),
+        (lambda: x[:, :2], ("aten.slice.Tensor", 1, 0, 2, {})),
+        (lambda: x[:], ("aten.slice.Tensor", 0, 0, end, {})),
+        (lambda: x[:, ::2], ("aten.slice.Tensor", 1, 0, end, 2, {})),
+        (lambda: x.flip(1), ("aten.flip.default", [1], {})),
+    ]:
+        Told.calls.clear()
+        found = program()
+        assert Told.calls[0] == told and type(found) is taeda.Tensor
+    assert x.flip(1).tolist() == [[2, 1, 0], [5, 4, 3]]
+
+
+def test_copies_take_all_that_programs_pass_on():
+    copy = taeda.ops.aten._to_copy.default
+    given = {"dtype": taeda.int64, "layout": None, "device": None, "pin_memory": False, "non_blocking": False}
+    x = taeda.arange(8.0).reshape(1, 2, 2, 2)
+    assert copy(x, **given, memory_format=None).tolist() == x.long().tolist()
+    assert copy(x, memory_format=taeda.channels_last).stride() == (8, 1, 4, 2)
+
+
 def test_a_wrapper_is_asked_for_its_number():
     asked = []
 

@@ -161,6 +161,8 @@ class _Dispatch(Layer):
                 op = find_op(name)
         if op.name == "to_device" and args[0].device == args[1]:
             return args[0]
+        if op.name == "slice" and args[2:] == (None, None, -1):
+            op, args = find_op("flip"), (args[0], [args[1]])
         if op.name in _COPIES:
             define("_to_copy")
             op, args, kwargs = find_op("aten::_to_copy"), args[:1], {_COPIES[op.name]: args[1], **kwargs}

@@ -6,6 +6,7 @@ from `as_aten`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -204,9 +205,11 @@ def _ranged(overload: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Cal
 
 
 def _sliced(overload: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-    # Backwards, which PyTorch's operator does not go, it begins at the end.
-    opens = len(args) > 3 and args[2] is None and not (len(args) > 4 and args[4] < 0)
-    return overload, (*args[:2], 0, *args[3:]) if opens else args, kwargs
+    tensor, dim, start, end, step = (*args, *(0, None, None, 1)[len(args) - 1 :])
+    if step < 0:  # which PyTorch's operator does not go
+        return overload, args, kwargs
+    bounds = (0 if start is None else start, sys.maxsize if end is None else end)
+    return overload, (tensor, dim, *bounds, *(() if step == 1 else (step,))), kwargs
 
 
 def _spatial(rank: int) -> Callable[..., Call]:

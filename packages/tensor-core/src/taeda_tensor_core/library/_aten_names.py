@@ -14,8 +14,20 @@ def _alias(self: Any) -> Any:
     return self.view(self.shape)
 
 
-def _to_copy(self: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False) -> Any:
-    return self.to(device=self.device if device is None else device, dtype=dtype or self.dtype, copy=True)
+def _to_copy(
+    self: Any,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool | None = None,
+    non_blocking: bool = False,
+    memory_format: Any = None,
+) -> Any:
+    form = {} if memory_format is None else {"memory_format": memory_format}
+    made = self.to(
+        device=self.device if device is None else device, dtype=dtype or self.dtype, copy=True, **form
+    )
+    return made.pin_memory() if pin_memory else made
 
 
 def _pin_memory(self: Any, device: Any = None) -> Any:
@@ -99,7 +111,8 @@ _DEFINITIONS: dict[str, tuple[str, Callable[..., Any]]] = {
     ),
     "alias": ("(Tensor(a) self) -> Tensor(a)", _alias),
     "_to_copy": (
-        "(Tensor self, *, DType? dtype=None, Device? device=None, bool non_blocking=False) -> Tensor",
+        "(Tensor self, *, DType? dtype=None, int? layout=None, Device? device=None, bool? pin_memory=None, "
+        "bool non_blocking=False, str? memory_format=None) -> Tensor",
         _to_copy,
     ),
     "_pin_memory": ("(Tensor self, Device? device=None) -> Tensor", _pin_memory),
