@@ -500,6 +500,13 @@ def test_what_programs_hold_has_its_own_path_and_inputs_have_names_of_their_own(
     for each in (program, taeda.export.load(file), taeda.export.load(io.BytesIO(file.getvalue()))):
         assert each.module()([taeda.tensor([1.0, 2.0])], taeda.ones(2)).tolist() == [16.5, 19.5]
         assert each.graph_signature.lifted_tensor_constants == ("inner.fixed",)
+    read = [node for node in program.graph.nodes if node.op == "get_attr"]
+    assert [get_param(program, node) is net.inner.weight for node in read] == [
+        is_param(program, n) for n in read
+    ]
+    assert (
+        sum(is_buffer(program, node) for node in read) == sum(is_param(program, node) for node in read) == 1
+    )
     core = program.run_decompositions()
     held = {node.name: node for node in core.graph.nodes if node.op == "placeholder"}
     assert is_param(core, held["p_inner_weight"]) and not is_param(core, held["b_inner_loose"])

@@ -13,36 +13,43 @@ __all__ = [
 ]  # fmt: skip
 
 
+def _path(node: Any, paths: dict[str, str]) -> str | None:
+    """The path of what a node stands for: an input of that name, or one that reads it. None for another."""
+    if node.op == "get_attr":
+        return node.target if node.target in paths.values() else None
+    return paths.get(node.name)
+
+
 def is_param(program: ExportedProgram, node: Any) -> bool:
-    """Whether a node is an input that stands for a parameter."""
-    return node.name in program.graph_signature.inputs_to_parameters
+    """Whether a node stands for a parameter."""
+    return _path(node, program.graph_signature.inputs_to_parameters) is not None
 
 
 def get_param(program: ExportedProgram, node: Any) -> Any:
     """The parameter that a node stands for; None where it stands for none."""
-    path = program.graph_signature.inputs_to_parameters.get(node.name)
+    path = _path(node, program.graph_signature.inputs_to_parameters)
     return None if path is None else dict(program.named_parameters())[path]
 
 
 def is_buffer(program: ExportedProgram, node: Any) -> bool:
-    """Whether a node is an input that stands for a buffer."""
-    return node.name in program.graph_signature.inputs_to_buffers
+    """Whether a node stands for a buffer."""
+    return _path(node, program.graph_signature.inputs_to_buffers) is not None
 
 
 def get_buffer(program: ExportedProgram, node: Any) -> Any:
     """The buffer that a node stands for; None where it stands for none."""
-    path = program.graph_signature.inputs_to_buffers.get(node.name)
+    path = _path(node, program.graph_signature.inputs_to_buffers)
     return None if path is None else dict(program.named_buffers())[path]
 
 
 def is_lifted_tensor_constant(program: ExportedProgram, node: Any) -> bool:
-    """Whether a node is an input that stands for a tensor which the program holds besides."""
-    return node.name in program.graph_signature.inputs_to_lifted_tensor_constants
+    """Whether a node stands for a tensor which the program holds besides."""
+    return _path(node, program.graph_signature.inputs_to_lifted_tensor_constants) is not None
 
 
 def get_lifted_tensor_constant(program: ExportedProgram, node: Any) -> Any:
     """The constant that a node stands for; None where it stands for none."""
-    path = program.graph_signature.inputs_to_lifted_tensor_constants.get(node.name)
+    path = _path(node, program.graph_signature.inputs_to_lifted_tensor_constants)
     return None if path is None else program.constants[path]
 
 
