@@ -135,3 +135,23 @@ def test_linear_of_complex_operands_conjugates_the_other():
     a = taeda.tensor([[1 + 2j]], requires_grad=True)
     ops.linear(a, taeda.tensor([[3 + 1j]])).real.sum().backward()
     assert a.grad.tolist() == [[3 - 1j]]
+
+
+@pytest.mark.parametrize("reduce", ["amax", "amin"])
+def test_numbers_that_are_none_share_the_gradient_of_the_extremum_that_they_are(reduce):
+    index = taeda.tensor([0, 0, 0, 1])
+    self = taeda.tensor([3.0, NAN], requires_grad=True)
+    src = taeda.tensor([NAN, 1.0, NAN, 2.0], requires_grad=True)
+    found = taeda.scatter_reduce(self, 0, index, src, reduce)
+    (found * taeda.tensor([1.0, 4.0])).sum().backward()
+    assert src.grad.tolist() == [0.5, 0, 0.5, 0] and self.grad.tolist() == [0, 4]
+
+
+@pytest.mark.parametrize(("reduce", "sign"), [("max", 1.0), ("min", -1.0)])
+def test_segments_give_their_gradient_to_elements_alone(reduce, sign):
+    """Not to what an empty segment gives, nor away where numbers are none."""
+    data = (sign * taeda.tensor([-INF, -INF, NAN, 1.0, 5.0, 5.0])).requires_grad_()
+    found = taeda.segment_reduce(data, reduce, lengths=taeda.tensor([2, 2, 0, 2]))
+    (found * taeda.tensor([1.0, 2.0, 1.0, 3.0])).sum().backward()
+    assert data.grad.tolist() == [0.5, 0.5, 2, 0, 1.5, 1.5]
+    assert found[2].item() == -sign * INF

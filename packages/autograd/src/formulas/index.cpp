@@ -81,11 +81,16 @@ bool needs_recorded_others(const Tensor& self, const Tensor& src, bool include_s
   return recording() && ((include_self && any_zero(self)) || any_zero(src));
 }
 
+/// 1 where elements are the extremum of theirs, which of several with NaN is NaN; else 0.
+Tensor chosen(const Tensor& x, const Tensor& extremum, DType dtype) {
+  const Tensor same = ops::logical_or(ops::eq(x, extremum), ops::logical_and(ops::isnan(x), ops::isnan(extremum)));
+  return ops::to_dtype(same, dtype);
+}
 /// For amax/amin: gradient of one chosen element, ties share equally.
 Tensor shared(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
               bool include_self, const Tensor& result) {
-  const Tensor hits = ops::to_dtype(ops::eq(cut_to(src, index.sizes()), ops::gather(result, dim, index)), grad.dtype());
-  const Tensor start = include_self ? ops::to_dtype(ops::eq(self, result), grad.dtype()) : ops::zeros_like(self);
+  const Tensor hits = chosen(cut_to(src, index.sizes()), ops::gather(result, dim, index), grad.dtype());
+  const Tensor start = include_self ? chosen(self, result, grad.dtype()) : ops::zeros_like(self);
   return grad / ops::clamp_min(ops::scatter_add(start, dim, index, hits), 1);
 }
 
@@ -98,7 +103,7 @@ Tensor scatter_reduce_grad_self(const Tensor& grad, const Tensor& self, int64_t 
   if (reduce == "sum") g = grad;
   else if (reduce == "mean") g = grad / counts_at(self, dim, index, src, include_self);
   else if (reduce == "amax" || reduce == "amin")
-    g = shared(grad, self, dim, index, src, include_self, result) * ops::to_dtype(ops::eq(self, result), grad.dtype());
+    g = shared(grad, self, dim, index, src, include_self, result) * chosen(self, result, grad.dtype());
   else if (!include_self) g = grad;
   else {
     Tensor others = Factors(self, dim, index, src, true).others(self);
@@ -128,7 +133,7 @@ Tensor scatter_reduce_grad_src(const Tensor& grad, const Tensor& self, int64_t d
     }
     return widen(ops::gather(grad, dim, index) * others, src.sizes());
   }
-  const Tensor hits = ops::to_dtype(ops::eq(cut_to(src, index.sizes()), ops::gather(result, dim, index)), grad.dtype());
+  const Tensor hits = chosen(cut_to(src, index.sizes()), ops::gather(result, dim, index), grad.dtype());
   return widen(ops::gather(shared(grad, self, dim, index, src, include_self, result), dim, index) * hits, src.sizes());
 }
 

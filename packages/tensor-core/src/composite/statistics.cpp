@@ -491,7 +491,9 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor&
   }
   const Tensor base = ops::full(shape, start_of(reduce, initial), data.dtype(), data.device());
   const std::string_view how = reduce == "max" ? "amax" : reduce == "min" ? "amin" : reduce == "mean" ? "sum" : reduce;
-  const Tensor all = ops::scatter_reduce(base, d, ops::expand(numbers, data.sizes()), data, how, true);
+  // What stands for nothing takes no part of a gradient, though it may be as large as the elements.
+  const bool begun = initial || how == "sum";
+  const Tensor all = ops::scatter_reduce(base, d, ops::expand(numbers, data.sizes()), data, how, begun);
   const Tensor out = ops::narrow(all, d, 0, sizes.size(-1));
   if (reduce != "mean") return out;
   const Tensor none = ops::eq(weights, Tensor(0)),
