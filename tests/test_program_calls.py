@@ -57,3 +57,15 @@ def test_tensors_without_dimensions_stand_for_the_factors_of_older_calls():
     for wrong in (taeda.tensor([0.5]), taeda.tensor(0.5, requires_grad=True)):
         with pytest.raises(TypeError):
             x.add(wrong, y)
+
+
+@pytest.mark.parametrize("make", [taeda.Tensor, taeda.FloatTensor, lambda x: x.new(x)])
+def test_tensors_made_of_tensors_pass_gradients_on(make):
+    leaf = taeda.tensor([1.0, 2.0], requires_grad=True)
+    for source, factor in ((leaf, 1.0), (leaf * 3, 3.0)):
+        made = make(source)
+        assert made is not source and made.data_ptr() == source.data_ptr() and not made.is_leaf
+        made.sum().backward()
+        assert leaf.grad.tolist() == [factor, factor]
+        leaf.grad = None
+    assert make(leaf.detach()).is_leaf and not make(leaf.detach()).requires_grad

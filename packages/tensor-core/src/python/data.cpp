@@ -475,6 +475,12 @@ PyObject* to_nested_list(const Tensor& t) {
   return own(visit_dtype(t.dtype(), [&]<class T>() { return nested<T>(held, 0, held.bytes(), looks); })).release();
 }
 
+/// Another tensor over the same memory, through which gradients go.
+Tensor shown(const Tensor& t) {
+  if (t.requires_grad()) return ops::expand(t, t.sizes(), false);
+  return alias(t, t.sizes(), t.strides(), 0);
+}
+
 PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) noexcept {
   return guarded([&]() -> PyObject* {
     std::optional<Device> device;
@@ -487,10 +493,7 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) noexc
     }
     const Py_ssize_t n = PyTuple_GET_SIZE(args);
     PyObject* first = n ? PyTuple_GET_ITEM(args, 0) : nullptr;
-    if (n == 1 && is_tensor(first))
-      return wrap_fresh(converted(alias(tensor_of(first), tensor_of(first).sizes(), tensor_of(first).strides(), 0),
-                                  std::nullopt, device),
-                        type);
+    if (n == 1 && is_tensor(first)) return wrap_fresh(converted(shown(tensor_of(first)), std::nullopt, device), type);
     const bool is_size = n == 1 && PyType_IsSubtype(Py_TYPE(first), SizeType);
     if (n == 1 && !PyLong_Check(first) && !is_integer(first) && !is_size)
       return wrap_fresh(tensor_from_data(first, default_dtype(), device), type);

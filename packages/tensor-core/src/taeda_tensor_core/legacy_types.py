@@ -87,7 +87,7 @@ def make(name: str, dtype: Any, device: Any, *args: Any) -> Tensor:
     if isinstance(first, Tensor):
         if first.dtype is not dtype:
             raise TypeError(f"{name}: expected a tensor of {dtype}, found one of {first.dtype}")
-        return first.detach()
+        return _C.Tensor(first)
     number = isinstance(first, (float, bool, complex)) or getattr(first, "shape", None) == ()
     if number or first is None:
         raise TypeError(f"{name}: expected sizes, a sequence or a tensor, found {type(first).__name__}")
