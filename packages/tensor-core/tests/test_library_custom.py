@@ -392,9 +392,9 @@ def test_what_operators_do_in_blocks_of_autocast():
     assert taeda.ops.autocast_test.same(taeda.ones(2)).dtype is taeda.float32
     # Operators that autocast casts itself go on as they did: it is off for their parts.
     steps, state = taeda.ones(4, 2, 3), taeda.ones(1, 2, 5)
-    weights = [taeda.ones(15, 3), taeda.ones(15, 5)]
+    weights = [taeda.ones(5, 3), taeda.ones(5, 5)]
     with taeda.autocast("cpu", dtype=taeda.bfloat16):
-        made, _ = taeda.ops.taeda.gru(steps, state, weights, False, 1, 0.0, False, False, False)
+        made, _ = taeda.ops.taeda.rnn_tanh(steps, state, weights, False, 1, 0.0, False, False, False)
     assert made.dtype is taeda.bfloat16
     with pytest.raises(ValueError, match="Unknown device type"):
         taeda.library.register_autocast("autocast_test::same", "nothing", taeda.float32)
@@ -405,14 +405,14 @@ def test_rules_for_operators_that_autocast_casts_itself():
 import taeda_tensor_core as tc
 library = tc.library.Library("aten", "IMPL")
 library.impl("mm", lambda a, b: tc.mm(a, b) + 1, "AutocastCPU")
-library.impl("gru", lambda *arguments: None, "AutocastCUDA")
+library.impl("rnn_tanh", lambda *arguments: None, "AutocastCUDA")
 x, steps, state = tc.ones(2, 2), tc.ones(4, 2, 3), tc.ones(1, 2, 5)
-weights = [tc.ones(15, 3), tc.ones(15, 5)]
+weights = [tc.ones(5, 3), tc.ones(5, 5)]
 print(tc.mm(x, x).tolist())
 with tc.autocast("cpu", dtype=tc.bfloat16):
     made = tc.mm(x, x)
     print(made.tolist(), made.dtype, tc.addmm(x, x, x).dtype)
-    print(tc.ops.gru(steps, state, weights, False, 1, 0.0, False, False, False)[0].dtype)
+    print(tc.ops.rnn_tanh(steps, state, weights, False, 1, 0.0, False, False, False)[0].dtype)
 """
     # In a process of its own, since rules stay.
     made = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
