@@ -696,3 +696,14 @@ def test_factories_refuse_sparse_layouts_that_they_cannot_give():
     for call in (lambda: t.ones(2, layout=t.sparse_coo), lambda: t.full((2,), 1.0, layout=t.sparse_coo)):
         with pytest.raises(TypeError, match="layout"):
             call()
+
+
+def test_products_of_matrices_that_happen_to_be_dense():
+    a, b = t.arange(6.0).reshape(2, 3), t.arange(12.0).reshape(3, 4)
+    expected = [[20.0, 23.0, 26.0, 29.0], [56.0, 68.0, 80.0, 92.0]]
+    assert t.sparse.mm(a, b).tolist() == expected
+    assert t.sparse.addmm(t.ones(2, 4), a, b).tolist() == [[v + 1 for v in row] for row in expected]
+    with pytest.raises(NotImplementedError, match="reduce"):
+        t.sparse.mm(a, b, "mean")
+    with pytest.raises(NotImplementedError, match="softmax"):
+        t.sparse.softmax(a, 1)

@@ -450,7 +450,7 @@ def _sparse_sparse(a: Any, b: Any) -> Any:
 
 @sparse("mm", "spmm", "hspmm", "smm")
 def mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
-    """The product of two matrices, of which one or both are sparse; both give a sparse one.
+    """The product of two matrices, of which one or both are sparse; both give a sparse one, none a dense one.
 
     ``reduce`` says what becomes of the products that meet in an element where ``mat1`` is sparse and ``mat2`` is not:
     their 'sum', 'mean', 'amax' or 'amin' ('max' and 'min' are the same), zero where there are none.
@@ -467,6 +467,8 @@ def mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
         raise NotImplementedError(
             f"mm: argument 'reduce' is {reduce!r}, expected 'sum' unless only 'mat1' is sparse"
         )
+    if not isinstance(mat1, SparseTensor) and not isinstance(mat2, SparseTensor):
+        return core.mm(mat1, mat2)
     _fits("mm", mat1, mat2)
     if mat1.dim() != 2 or mat2.dim() != 2:
         raise RuntimeError(f"mm: found shapes {tuple(mat1.shape)} and {tuple(mat2.shape)}, expected matrices")
@@ -790,10 +792,13 @@ def _any(input: Any) -> Any:
 
 
 def _normalized(input: Any, dim: int, dtype: Any, logarithm: bool) -> Any:
+    name = "log_softmax" if logarithm else "softmax"
+    if not isinstance(input, SparseTensor):
+        raise NotImplementedError(f"sparse.{name}: argument 'input' is dense, expected a sparse tensor")
     x = coalesced(input)
     values = x._elements if dtype is None else x._elements.to(dtype)
     places, count = x._places[0], x._places[0].shape[0]
-    dim = _dim("log_softmax" if logarithm else "softmax", dim, x.dim())
+    dim = _dim(name, dim, x.dim())
     if dim >= count:
         change = core.log_softmax if logarithm else core.softmax
         return _with(x, change(values, dim - count + 1))
