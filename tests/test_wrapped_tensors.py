@@ -261,3 +261,31 @@ def test_a_wrapper_must_give_a_number():
     Silent.answer = "four"
     with pytest.raises(TypeError, match="__torch_dispatch__ of Silent gave str"):
         bool(Silent(taeda.ones(1)))
+
+
+class Quiet(taeda.Tensor):
+    """Changes nothing, but refuses plain tensors and the number 3."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if any(type(a) is taeda.Tensor or a == 3 for a in args if type(a) is not cls):
+            raise TypeError("refused")
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+@pytest.mark.parametrize("other", [None, "text", [1, 2], (1.0,), object()])
+def test_operators_of_classes_leave_strange_operands_to_python(other):
+    x = taeda.ones(2).as_subclass(Quiet)
+    assert (x == other) is False and (other == x) is False and (x != other) is True
+    assert x not in [other] and other not in [x]
+    for program in (lambda: x < other, lambda: x @ other, lambda: x | other):
+        with pytest.raises(TypeError):
+            program()
+
+
+def test_errors_of_classes_about_tensors_and_numbers_are_told():
+    x = taeda.ones(2).as_subclass(Quiet)
+    for program in (lambda: x + taeda.ones(2), lambda: x == taeda.ones(2), lambda: x == 3, lambda: 3 - x):
+        with pytest.raises(TypeError, match="refused"):
+            program()
+    assert (x == 1).tolist() == [True, True] and (2 * x).tolist() == [2, 2]

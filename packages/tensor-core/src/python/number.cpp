@@ -30,11 +30,32 @@ class Side {
 
 bool either_overrides(PyObject* a, PyObject* b) { return may_override(a) || may_override(b); }
 
+/// Whether an operand is nothing that tensors compute with.
+bool is_foreign(PyObject* o) {
+  return !is_tensor(o) && !may_override(o) && !as_number(o) && !optional_attribute(o, "__array_interface__");
+}
+
+/// What a class answered to an operator. A TypeError about an operand that is no partner of tensors leaves the operator
+/// to Python, so that `x == None` is False: classes that change nothing need not look for such operands.
+PyObject* or_left_to_python(PyObject* answer, PyObject* a, PyObject* b) noexcept {
+  if (answer || !PyErr_ExceptionMatches(PyExc_TypeError)) return answer;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyObject* left = guarded([&]() -> PyObject* { return PyBool_FromLong(is_foreign(a) || is_foreign(b)); });
+  const bool leave = left == Py_True;
+  Py_XDECREF(left);
+  PyErr_Clear();
+  PyErr_Restore(type, value, trace);
+  if (!leave) return nullptr;
+  PyErr_Clear();
+  Py_RETURN_NOTIMPLEMENTED;
+}
+
 /// An operator whose operand answers for itself: the method of the tensor, which is the right operand where the left is
 /// none.
 PyObject* override_binary(const char* name, const char* reflected, PyObject* a, PyObject* b) {
-  if (is_tensor(a) || !is_tensor(b)) return override_operator(name, {a, b});
-  return override_operator(reflected, {b, a});
+  if (is_tensor(a) || !is_tensor(b)) return or_left_to_python(override_operator(name, {a, b}), a, b);
+  return or_left_to_python(override_operator(reflected, {b, a}), a, b);
 }
 
 template <auto Op, auto Name>
@@ -59,7 +80,7 @@ PyObject* binary(PyObject* a, PyObject* b) noexcept {
 template <auto Op, auto Name>
 PyObject* inplace(PyObject* a, PyObject* b) noexcept {
   if (!is_plain(a) || !is_plain(b)) [[unlikely]]
-    if (either_overrides(a, b)) return override_operator(Name(), {a, b});
+    if (either_overrides(a, b)) return or_left_to_python(override_operator(Name(), {a, b}), a, b);
   return guarded([&]() -> PyObject* {
     const Side right(b);
     if (!right) Py_RETURN_NOTIMPLEMENTED;
@@ -114,7 +135,7 @@ PyObject* divmod(PyObject* a, PyObject* b) noexcept {
 PyObject* compare(PyObject* a, PyObject* b, int op) noexcept {
   if (!is_plain(a) || !is_plain(b)) [[unlikely]] {
     static constexpr const char* kNames[] = {"lt", "le", "eq", "ne", "gt", "ge"};
-    if (either_overrides(a, b)) return override_operator(kNames[op], {a, b});
+    if (either_overrides(a, b)) return or_left_to_python(override_operator(kNames[op], {a, b}), a, b);
   }
   return guarded([&]() -> PyObject* {
     const Side left(a), right(b);
