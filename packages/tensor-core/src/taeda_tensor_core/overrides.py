@@ -285,12 +285,19 @@ def misplaced(error: AttributeError, name: str, kind: type) -> Exception:
 
     It is the error itself unless a tensor lacks a part that `kind` declares.
     """
-    if isinstance(error.obj, Tensor) and error.name in kind.__annotations__:
-        return NotImplementedError(
-            f"{name}: not defined for a plain tensor with a {kind.__name__} as another argument; "
-            "give all of them as plain tensors"
-        )
-    return error
+    return (
+        plain_beside(name, kind)
+        if isinstance(error.obj, Tensor) and error.name in kind.__annotations__
+        else error
+    )
+
+
+def plain_beside(name: str, kind: type) -> NotImplementedError:
+    """The error of a function that has no form for a plain tensor in one place and one of a class in another."""
+    return NotImplementedError(
+        f"{name}: not defined for a plain tensor with a {kind.__name__} as another argument; "
+        "give all of them as plain tensors"
+    )
 
 
 def resolve_name(f: Callable) -> str | None:

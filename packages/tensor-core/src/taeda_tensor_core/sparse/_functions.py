@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 import taeda_tensor_core as core
+from taeda_tensor_core.overrides import plain_beside
 from taeda_tensor_core.sparse._blocks import BLOCKS
 from taeda_tensor_core.sparse._making import (
     _flat,
@@ -523,7 +524,13 @@ _table["__rmatmul__"] = _reversed_matmul
 
 @sparse("addmm", "sspaddmm")
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
-    """beta * input + alpha * (mat1 @ mat2), where ``mat1`` is sparse."""
+    """beta * input + alpha * (mat1 @ mat2), where ``mat1`` is sparse, or all three are dense."""
+    if (
+        isinstance(input, SparseTensor)
+        and not isinstance(mat1, SparseTensor)
+        and not isinstance(mat2, SparseTensor)
+    ):
+        raise plain_beside("addmm", SparseTensor)
     product = mm(mat1, mat2)
     if alpha != 1:
         product = product * alpha
