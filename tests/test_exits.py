@@ -137,6 +137,27 @@ SCENARIOS = {
         handle = x.register_hook(lambda g: g)
         y = x * 2
     """,
+    "a weak reference to a tensor whose graph goes first": """
+        import gc, types, weakref
+        gc.disable()
+        # Not this program's globals: those go in one piece with all that they hold.
+        module = types.ModuleType("late")
+        sys.modules["late"] = module
+        exec('class Looks:\\n'
+             '    def __init__(self, seen):\\n'
+             '        self.seen = seen\\n'
+             '    def __del__(self):\\n'
+             '        found = self.seen()\\n'
+             '        assert found is None or (found.shape == (2,) and found.tolist() == [1, 1] and found.tag == 3)\\n',
+             module.__dict__)
+        def make():
+            x = t.ones(2, requires_grad=True)
+            x.tag = 3
+            return weakref.ref(x), x * 2
+        seen, _graph = make()
+        looks = module.Looks(seen)
+        del seen, make, forever  # whose globals would hold each other
+    """,
     "contexts of Functions that go after their graph": """
         class Doubled(t.autograd.Function):
             @staticmethod

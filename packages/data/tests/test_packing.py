@@ -2,6 +2,7 @@
 
 import json
 import operator
+import os
 import pickle
 import random
 import subprocess
@@ -250,3 +251,25 @@ def test_lists_are_left_alone_where_the_environment_says_so(monkeypatch):
     assert [items for items, _ in packing.pack(names)] == [names]
     monkeypatch.setenv("TAEDA_PACK_LISTS", "0")
     assert packing.pack(names) == []
+
+
+def test_packed_lists_may_outlive_what_knows_them():
+    """Each list holds its class: whichever goes last as the interpreter ends, no freed class is asked."""
+    source = """
+        from taeda_data import packing
+        items = [[f"{number} of {n}" for number in range(packing.LEAST)] for n in range(9)]
+        packing.settle(packing.pack(items))
+        assert type(items[3]) is packing.PackedList and items[3][7] == "7 of 3"
+        kept = items.pop()
+        kept.append("more")
+        print(kept[-1], len(kept) - packing.LEAST)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(line.strip() for line in source.splitlines())],
+        env={**os.environ, "PYTHONMALLOC": "debug"},  # freed memory is overwritten
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "more 1\n", "")

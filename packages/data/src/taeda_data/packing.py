@@ -231,7 +231,7 @@ def _adopt(items: list[Any], column: Column) -> None:
     """Answer a list's indices from a column, from here on and in this process."""
     _columns[id(items)] = column
     _adopted.append(items)
-    _adopted.append(PackedList)  # an object holds its class
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(PackedList))  # an object holds its class, until it goes
     _type_of(items).value = id(PackedList)
 
 

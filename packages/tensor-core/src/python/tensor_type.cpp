@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <optional>
 
 #include "python/bindings.h"
 #include "python/internal.h"
@@ -110,18 +111,15 @@ void dealloc(PyObject* self) {
 }
 
 /// An impl dies that owns its wrapper. Somebody may have reached the wrapper through a weak reference or its finalizer
-/// may look at it: it takes all that the impl had along, into an impl of its own.
+/// may look at it: it takes all that the impl had along, into an impl of its own. While the interpreter ends its last
+/// collections and finalizers may still look at it, but it is no longer known who holds the lock: there it stays.
 void release_wrapper(void* owned) noexcept {
   PyTensor* wrapper = static_cast<PyTensor*>(owned);
-  if (!Py_IsInitialized()) {
-    // The interpreter ends, and its last collections still look at the wrapper: it stays, without the tensor.
-    (void)wrapper->tensor.ref().release();
-    return;
-  }
-  const Gil gil;
+  std::optional<Gil> gil;
+  if (Py_IsInitialized()) gil.emplace();
   TensorImpl* dying = wrapper->tensor.ref().release();
 #ifndef Py_GIL_DISABLED
-  if (Py_REFCNT(wrapper) == 1 && !Py_TYPE(wrapper)->tp_finalize) {  // nobody can look at it
+  if (gil && Py_REFCNT(wrapper) == 1 && !Py_TYPE(wrapper)->tp_finalize) {  // nobody can look at it
     dying->python = nullptr;
     dying->flags &= uint8_t(~kOwnsPython);
     Py_DECREF(reinterpret_cast<PyObject*>(wrapper));
@@ -140,7 +138,7 @@ void release_wrapper(void* owned) noexcept {
   if (heir.impl()->grad && autograd_api.moved_home) autograd_api.moved_home(heir.impl());
   heir.impl()->python = wrapper;
   wrapper->tensor = std::move(heir);
-  Py_DECREF(reinterpret_cast<PyObject*>(wrapper));
+  if (gil) Py_DECREF(reinterpret_cast<PyObject*>(wrapper));
 }
 
 int traverse(PyObject* self, visitproc visit, void* arg) {
