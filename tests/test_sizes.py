@@ -196,6 +196,11 @@ def test_hostile_array_interfaces(facts):
     assert sys.getrefcount(Hostile) == before
 
 
+def test_the_product_of_any_sizes():
+    assert t.Size([2, 3]).numel() == 6 and t.Size([]).numel() == 1
+    assert t.Size([2**70, 3]).numel() == 3 * 2**70 and t.Size([2**40, 2**40]).numel() == 2**80
+
+
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_extreme_calls_of_every_operator(device):
     """Random calls of every record with extreme numbers and shapes, each in a process of its own."""

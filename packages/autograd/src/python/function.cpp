@@ -398,7 +398,8 @@ void PyNode::apply(Tensor* grads, Tensor* result) {
   Gil gil;
   UserCode scope;
   const Object function = attribute(ctx, "_function"), backward = attribute(function.get(), "_run_backward");
-  const bool materialize = PyObject_IsTrue(attribute(ctx, "_materialize").get());
+  const int materialize = PyObject_IsTrue(attribute(ctx, "_materialize").get());
+  ensure(materialize >= 0);
   std::vector<Object> owned;
   std::vector<PyObject*> stack{ctx};
   for (size_t i = 0; i < output_count; ++i) {

@@ -629,9 +629,7 @@ double float_arg(const Signature& sig, int i, Slots& slots) {
 
 bool bool_slow(const Signature& sig, int i, PyObject* o) {
   if (!o || !is_bool(o)) wrong_type(sig, i, o);
-  const int v = PyObject_IsTrue(o);
-  if (v < 0) throw PythonError();
-  return v;
+  return is_true(o);
 }
 
 std::string_view str_arg(const Signature& sig, int i, Slots& slots) {

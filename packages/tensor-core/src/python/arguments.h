@@ -52,9 +52,7 @@ class Given {
   bool truth(int i, bool missing) const {
     if (!has(i)) return missing;
     if (!is_bool(values_[i])) wrong(i, "a bool");
-    const int v = PyObject_IsTrue(values_[i]);
-    ensure(v >= 0);
-    return v;
+    return is_true(values_[i]);
   }
   int64_t integer(int i, int64_t missing) const {
     if (!has(i)) return missing;

@@ -130,9 +130,7 @@ int set_requires_grad_attribute(PyObject* self, PyObject* value, void*) {
   try {
     if (!value || !is_bool(value))
       fail(ErrorKind::Type, "requires_grad: expected a bool, found ", value ? type_name(value) : "nothing");
-    const int wanted = PyObject_IsTrue(value);
-    ensure(wanted >= 0);
-    set_requires_grad(tensor_of(self), wanted);
+    set_requires_grad(tensor_of(self), is_true(value));
     return 0;
   } catch (...) {
     set_python_error();

@@ -197,7 +197,7 @@ std::optional<Tensor> from_array_interface(PyObject* o, const char* op) {
   }
   char* first = static_cast<char*>(PyLong_AsVoidPtr(PyTuple_GET_ITEM(data, 0)));
   ensure(first || !PyErr_Occurred());
-  return over_memory(keep(o), first, sizes, byte_steps, *dtype, PyObject_IsTrue(PyTuple_GET_ITEM(data, 1)), op);
+  return over_memory(keep(o), first, sizes, byte_steps, *dtype, is_true(PyTuple_GET_ITEM(data, 1)), op);
 }
 
 int tensor_get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {

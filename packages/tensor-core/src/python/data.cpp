@@ -360,8 +360,7 @@ PyObject* py_asarray(PyObject*, PyObject* const* args, Py_ssize_t count, PyObjec
     static Names known{"asarray", 1, {"obj", "dtype", "device", "copy", "requires_grad"}};
     const Given given(known, args, count, names);
     PyObject* copy = given[3];
-    const bool must_copy = copy && copy != Py_None && PyObject_IsTrue(copy),
-               must_share = copy && copy != Py_None && !PyObject_IsTrue(copy);
+    const bool says = copy && copy != Py_None, must_copy = says && is_true(copy), must_share = says && !must_copy;
     const std::optional<Tensor> raw = over_raw(given.need(0), given.dtype(1), given.device(2));
     Tensor made = raw ? *raw
                   : must_copy && !is_tensor(given[0])

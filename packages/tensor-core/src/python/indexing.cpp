@@ -153,7 +153,7 @@ Item classify(PyObject* o) {
   if (o == Py_None) return {Item::Kind::NewAxis};
   if (o == Py_Ellipsis) return {Item::Kind::Ellipsis};
   if (PySlice_Check(o)) return {Item::Kind::Slice, 0, {}, bounds_of(o)};
-  if (is_bool_like(o)) return {Item::Kind::Truth, PyObject_IsTrue(o)};
+  if (is_bool_like(o)) return {Item::Kind::Truth, is_true(o)};
   if (const int64_t v = int_of(o); v != kAbsent) return {Item::Kind::Int, v};
   const bool listed = PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o);
   if (!is_tensor(o) && !listed && !optional_attribute(o, "__array_interface__"))

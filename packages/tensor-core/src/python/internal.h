@@ -22,6 +22,12 @@ inline Object share(PyObject* o) { return Object(Py_NewRef(o)); }
 inline void ensure(bool ok) {
   if (!ok) throw PythonError();
 }
+/// Whether an object counts as true, which its class may refuse to say.
+inline bool is_true(PyObject* o) {
+  const int answer = PyObject_IsTrue(o);
+  ensure(answer >= 0);
+  return answer;
+}
 /// The items of a sequence. A class with nothing but `__getitem__` is read as far as its `__len__` says: it may never
 /// raise IndexError.
 Object items_of(PyObject* sequence);

@@ -40,9 +40,7 @@ void api_set_grad(const Tensor& self, const Tensor& grad) {
 }
 bool api_is_leaf(const Tensor& self) {
   const Gil gil;
-  const int truth = PyObject_IsTrue(ask("is_leaf", self).get());
-  ensure(truth >= 0);
-  return truth;
+  return is_true(ask("is_leaf", self).get());
 }
 void* api_grad_fn(const Tensor& self) {
   const Gil gil;

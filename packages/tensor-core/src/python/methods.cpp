@@ -124,10 +124,10 @@ PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* 
     }
     if (args + count - rest > 2)
       fail(ErrorKind::Type, "to: expected at most 2 arguments behind the dtype or device, found ", args + count - rest);
-    bool copy = false, non_blocking = rest < args + count && PyObject_IsTrue(rest[0]);
+    bool copy = false, non_blocking = rest < args + count && is_true(rest[0]);
     if (rest + 1 < args + count) {
       if (!is_bool(rest[1])) fail(ErrorKind::Type, "to: argument 'copy' must be a bool, found ", type_name(rest[1]));
-      copy = PyObject_IsTrue(rest[1]);
+      copy = is_true(rest[1]);
     }
     const Given given(known, args + count, 0, names);
     if (given.has(0) && !(other = packing(given[0]))) dtype = given.dtype(0);

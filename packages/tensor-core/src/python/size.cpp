@@ -50,10 +50,14 @@ PyObject* repr(PyObject* self) {
   const Object list = Object(PySequence_List(self));
   return list ? PyUnicode_FromFormat("%s(%R)", size_name(), list.get()) : nullptr;
 }
+/// The product as Python has it: what stands here need not be the sizes of a tensor.
 PyObject* numel(PyObject* self, PyObject*) {
-  int64_t total = 1;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) total *= PyLong_AsLongLong(PyTuple_GET_ITEM(self, i));
-  return PyLong_FromLongLong(total);
+  return guarded([&] {
+    Object total = own(PyLong_FromLong(1));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i)
+      total = own(PyNumber_Multiply(total.get(), PyTuple_GET_ITEM(self, i)));
+    return total.release();
+  });
 }
 PyObject* concat(PyObject* a, PyObject* b) { return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b)); }
 /// Also where a plain tuple stands first.

@@ -41,7 +41,7 @@ PyObject* shortest_texts(PyObject*, PyObject* const* args, Py_ssize_t count) {
     const Tensor& t = tensor_of(args[0]);
     if (t.dim() != 1 || !is_floating(t.dtype()) || t.device().backend != kCPU) [[unlikely]]
       fail(ErrorKind::Value, "_shortest: expected a 1-d floating tensor on cpu, found ", describe(t));
-    const bool scientific = PyObject_IsTrue(args[1]);
+    const bool scientific = is_true(args[1]);
     Object list = own(PyList_New(Py_ssize_t(t.numel())));
     visit_dtype(t.dtype(), [&]<class T>() {
       if constexpr (is_floating(dtype_of<T>)) {
