@@ -130,3 +130,28 @@ def test_arguments_that_are_no_tensors(name):
         getattr(F, name)(3j, tt.ones(2))
     with pytest.raises(TypeError, match=f"{name}: argument 'target' must be a Tensor, found list"):
         getattr(F, name)(tt.ones(2), [1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    "name, shapes",
+    [
+        ("margin_ranking_loss", [(4, 1), (4, 1), (4,)]),
+        ("margin_ranking_loss", [(4,), (4, 1), (4,)]),
+        ("cosine_embedding_loss", [(4, 3), (4, 3), (4, 1)]),
+        ("cosine_embedding_loss", [(4, 3), (3,), (4,)]),
+        ("triplet_margin_loss", [(4, 3), (4, 3), (3,)]),
+        ("triplet_margin_loss", [(4, 3), (1, 4, 3), (4, 3)]),
+    ],
+)
+def test_rows_are_not_paired_with_all_others(name, shapes):
+    with pytest.raises(RuntimeError) as caught:
+        getattr(F, name)(*(tt.ones(*shape) for shape in shapes))
+    assert str(caught.value).startswith(f"{name}: ")
+    assert all(str(shape) in str(caught.value) for shape in shapes)
+
+
+def test_cosine_embedding_loss_of_a_pair_and_of_one_label_for_all():
+    a, b = tt.tensor([3.0, 4.0]), tt.tensor([4.0, 3.0])
+    assert F.cosine_embedding_loss(a, b, tt.tensor(1.0)).item() == pytest.approx(0.04)
+    rows = F.cosine_embedding_loss(a.expand(2, 2), b.expand(2, 2), tt.tensor([-1.0]), reduction="none")
+    assert rows.tolist() == pytest.approx([0.96, 0.96])

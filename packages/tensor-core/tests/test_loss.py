@@ -250,3 +250,40 @@ def test_errors_name_what_is_wrong(call, kind, words):
         call(taeda)
     for word in words:
         assert word in str(caught.value)
+
+
+def huber(x, t):
+    d = np.abs(x - t)
+    return np.where(d <= 1, 0.5 * d * d, d - 0.5)
+
+
+FOLLOWING = {
+    "huber_loss": huber,
+    "hinge_embedding_loss": lambda x, t: np.where(t == 1, x, np.maximum(0, 1 - x)),
+    "soft_margin_loss": lambda x, t: np.log1p(np.exp(-t * x)),
+}
+
+
+@pytest.mark.parametrize("name", FOLLOWING)
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize(
+    "own, other", [("float16", "float32"), ("bfloat16", "float16"), ("float32", "float64")]
+)
+def test_losses_that_have_the_dtype_of_their_input(name, reduction, own, other):
+    dtype, x, t = getattr(taeda, own), np.array([0.5, -3.0, 1.25, 0.75]), np.array([1.0, -1.0, -1.0, 1.0])
+    got = getattr(ops, name)(
+        tensor(x).to(dtype), tensor(t).to(getattr(taeda, other)), reduction=REDUCTIONS[reduction]
+    )
+    assert got.dtype is dtype
+    step = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-22}[own]
+    expected = reduce(FOLLOWING[name](x, t), reduction)
+    np.testing.assert_allclose(got.to(taeda.float64).numpy(), expected, rtol=step)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "complex64"])
+def test_kl_div_is_of_floating_numbers(dtype):
+    floats, others = taeda.ones(3), taeda.ones(3, dtype=getattr(taeda, dtype))
+    with pytest.raises(RuntimeError, match=f"kl_div: argument 'target' has dtype {dtype}"):
+        ops.kl_div(floats, others)
+    with pytest.raises(RuntimeError, match=f"kl_div: argument 'self' has dtype {dtype}"):
+        ops.kl_div(others, floats)

@@ -190,3 +190,18 @@ def test_layer_norm_of_rows_without_elements(shape):
     assert tuple(result.shape) == shape and tuple(mean.shape) == tuple(rstd.shape) == (*shape[:-1], 1)
     grad_input, grad_weight, grad_bias = ops.layer_norm_backward(x, x, [0], mean, rstd, None)
     assert tuple(grad_input.shape) == shape and tuple(grad_weight.shape) == tuple(grad_bias.shape) == (0,)
+
+
+@pytest.mark.parametrize(
+    "own, other", [("float16", "float32"), ("bfloat16", "float64"), ("float32", "float64")]
+)
+def test_rms_norm_has_the_dtype_of_its_input(own, other):
+    values, weight = np.array([[300.0, -250.0, 30000.0], [1.0, 2.0, -4.0]]), np.array([1.0, 0.25, 3.0])
+    dtype = getattr(taeda, own)
+    x = tensor(values).to(dtype)
+    got = ops.rms_norm(x, [3], tensor(weight, other), 1e-6)
+    assert got.dtype is dtype
+    held = x.to(taeda.float64).numpy()
+    expected = held / np.sqrt((held**2).mean(-1, keepdims=True) + 1e-6) * weight
+    step = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-21}[own]
+    np.testing.assert_allclose(got.to(taeda.float64).numpy(), expected, rtol=step)

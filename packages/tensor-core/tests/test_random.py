@@ -236,3 +236,13 @@ def test_bernoulli_draws_into_a_target_of_any_dtype(dtype):
     target = taeda.zeros(2, dtype=getattr(taeda, dtype))
     assert taeda.bernoulli(taeda.tensor([1.0, 0.0]), out=target) is target
     assert target.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "own, other", [("float16", "float32"), ("float32", "float64"), ("complex64", "float64")]
+)
+def test_normal_has_the_dtype_of_its_mean(own, other):
+    mean, std = taeda.ones(3, dtype=getattr(taeda, own)), taeda.zeros(3, dtype=getattr(taeda, other))
+    drawn = taeda.normal(mean, std)
+    assert drawn.dtype is mean.dtype and drawn.equal(mean)
+    assert taeda.normal(1.0, std).dtype is taeda.normal(taeda.ones(3, dtype=taeda.int64), std).dtype is std.dtype

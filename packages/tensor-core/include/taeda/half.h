@@ -30,6 +30,9 @@ inline const Tensor& in_float32(const Tensor& t, Tensor& room) {
   return room = in_float32(t);
 }
 
+/// A result of several steps in the dtype of the operand that it follows, where that has numbers of this kind.
+TAEDA_API Tensor like_operand(const Tensor& result, const Tensor& operand);
+
 /// The dtype of results whose operands were halves at first: what the floating ones among them promote to.
 TAEDA_API DType joint_dtype(std::initializer_list<TensorList> operands);
 

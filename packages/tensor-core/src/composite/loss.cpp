@@ -98,15 +98,19 @@ Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target
 
 Tensor kl_div(const Tensor& self, const Tensor& target, int64_t reduction, bool log_target) {
   broadcast_shapes(self.sizes(), target.sizes(), "kl_div");
+  for (const Tensor* t : {&self, &target})
+    check(is_floating(t->dtype()), ErrorKind::Runtime, "kl_div: argument '", t == &self ? "self" : "target",
+          "' has dtype ", name(t->dtype()), ", expected a floating-point dtype");
   const Tensor loss = log_target ? ops::mul(ops::exp(target), ops::sub(target, self))
                                  : ops::sub(ops::xlogy(target, target), ops::mul(target, self));
   return reduced("kl_div", loss, reduction);
 }
 
 Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, double margin, int64_t reduction) {
-  const Tensor near = masked(input, ops::ne(target, Tensor(-1)));
-  const Tensor far = masked(ops::clamp_min(Tensor(margin) - input, Tensor(0)), ops::ne(target, Tensor(1)));
-  return reduced("hinge_embedding_loss", near + far, reduction);
+  const Tensor x = in_float32(input);
+  const Tensor near = masked(x, ops::ne(target, Tensor(-1)));
+  const Tensor far = masked(ops::clamp_min(Tensor(margin) - x, Tensor(0)), ops::ne(target, Tensor(1)));
+  return like_operand(reduced("hinge_embedding_loss", near + far, reduction), input);
 }
 
 Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin,
@@ -118,6 +122,11 @@ Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Ten
 Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin,
                              int64_t reduction) {
   const auto sum = [](const Tensor& t) { return ops::sum(t, Shape{-1}); };
+  // Labels of more dimensions would be spread over pairs of other rows.
+  check(input1.dim() == input2.dim() && target.dim() + 1 == input1.dim(), ErrorKind::Runtime,
+        "cosine_embedding_loss: arguments 'input1', 'input2' and 'target' have shapes ", shape_text(input1.sizes()),
+        ", ", shape_text(input2.sizes()), " and ", shape_text(target.sizes()),
+        ", expected vectors in as many dimensions, and a label for each");
   constexpr double kLeast = 1e-12;
   const Tensor squares = (sum(input1 * input1) + Tensor(kLeast)) * (sum(input2 * input2) + Tensor(kLeast));
   const Tensor cosine = sum(input1 * input2) / ops::sqrt(squares);
@@ -130,12 +139,16 @@ Tensor soft_margin_loss(const Tensor& input, const Tensor& target, int64_t reduc
   check(std::ranges::equal(input.sizes(), target.sizes()), ErrorKind::Runtime,
         "soft_margin_loss: argument 'target' has shape ", shape_text(target.sizes()), ", expected that of 'input', ",
         shape_text(input.sizes()));
-  return reduced("soft_margin_loss", ops::softplus(-target * input), reduction);
+  const Tensor loss = ops::softplus(-in_float32(target) * in_float32(input));
+  return like_operand(reduced("soft_margin_loss", loss, reduction), input);
 }
 
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin,
                            double p, double eps, bool swap, int64_t reduction) {
   check(margin > 0, ErrorKind::Value, "triplet_margin_loss: argument 'margin' must be positive, got ", margin);
+  check(anchor.dim() == positive.dim() && anchor.dim() == negative.dim(), ErrorKind::Runtime,
+        "triplet_margin_loss: arguments 'anchor', 'positive' and 'negative' have shapes ", shape_text(anchor.sizes()),
+        ", ", shape_text(positive.sizes()), " and ", shape_text(negative.sizes()), ", expected as many dimensions");
   const Tensor near = ops::pairwise_distance(anchor, positive, p, eps);
   Tensor far = ops::pairwise_distance(anchor, negative, p, eps);
   if (swap) far = ops::minimum(far, ops::pairwise_distance(positive, negative, p, eps));

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "taeda/arithmetic.h"
+#include "taeda/half.h"
 #include "taeda/ops.h"
 
 namespace taeda::impl {
@@ -74,10 +75,11 @@ Tensor rms_norm(const Tensor& input, IntSpan normalized_shape, const Tensor& wei
     check(std::ranges::equal(weight.sizes(), normalized_shape), ErrorKind::Runtime,
           "rms_norm: argument 'weight' has shape ", shape_text(weight.sizes()),
           ", expected that of 'normalized_shape', ", shape_text(normalized_shape));
-  const Tensor mean = ops::mean(ops::square(input), IntSpan(dims), true);
+  const Tensor x = in_float32(input);
+  const Tensor mean = ops::mean(ops::square(x), IntSpan(dims), true);
   const Tensor scaled =
-      ops::mul(input, ops::rsqrt(ops::add(mean, Tensor(eps.value_or(machine_epsilon(real_of(input.dtype())))))));
-  return weight.defined() ? ops::mul(scaled, weight) : scaled;
+      ops::mul(x, ops::rsqrt(ops::add(mean, Tensor(eps.value_or(machine_epsilon(real_of(input.dtype())))))));
+  return like_operand(weight.defined() ? ops::mul(scaled, in_float32(weight)) : scaled, input);
 }
 
 }  // namespace taeda::impl

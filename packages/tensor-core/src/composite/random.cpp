@@ -131,7 +131,7 @@ Tensor normal(double mean, double std, IntSpan size, const Generator& generator,
 }
 Tensor normal_Tensor(const Tensor& mean, const Tensor& std, const Generator& generator) {
   const Tensor both[] = {mean, std};
-  DType dtype = result_type(both);
+  DType dtype = is_integral(mean.dtype()) || mean.is_wrapped_number() ? result_type(both) : mean.dtype();
   if (is_integral(dtype)) dtype = default_dtype();
   check(!is_complex(std.dtype()), ErrorKind::Runtime, "normal: argument 'std' must not be complex, got ",
         name(std.dtype()));
@@ -142,7 +142,7 @@ Tensor normal_Tensor(const Tensor& mean, const Tensor& std, const Generator& gen
   const Tensor noise =
       taeda::empty(broadcast_shapes(mean.sizes(), std.sizes(), "normal"), dtype, (mean.dim() ? mean : std).device());
   ops::normal_(noise, 0, 1, generator);
-  return ops::add(ops::mul(noise, std), mean);
+  return ops::to_dtype(ops::add(ops::mul(noise, std), mean), dtype);
 }
 void log_normal_(const Tensor& self, double mean, double std, const Generator& generator) {
   infer::normal_spread("log_normal_", self, std);

@@ -13,6 +13,12 @@ std::vector<Tensor> in_float32(TensorList list) {
   return out;
 }
 
+Tensor like_operand(const Tensor& result, const Tensor& operand) {
+  const DType dtype = operand.dtype();
+  if (result.dtype() == dtype || !is_differentiable(dtype)) return result;
+  return ops::to_dtype(result, dtype);
+}
+
 DType joint_dtype(std::initializer_list<TensorList> operands) {
   std::vector<Tensor> floating;
   for (TensorList list : operands)

@@ -140,7 +140,9 @@ Spec smooth_l1_loss(const Tensor& input, const Tensor& target, int64_t reduction
 }
 Spec huber_loss(const Tensor& input, const Tensor& target, int64_t reduction, double delta) {
   check(delta > 0, ErrorKind::Runtime, "huber_loss: argument 'delta' must be positive, got ", delta);
-  return pair_loss("huber_loss", input, target, reduction);
+  Spec out = pair_loss("huber_loss", input, target, reduction);
+  if (is_floating(input.dtype())) out.dtype = input.dtype();
+  return out;
 }
 Spec bce_loss(const Tensor& input, const Tensor& target, int64_t reduction) {
   expect_same("binary_cross_entropy", input, target);

@@ -339,7 +339,16 @@ def margin_ranking_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """max(0, -target * (input1 - input2) + margin)."""
+    """max(0, -target * (input1 - input2) + margin), for tensors of as many dimensions."""
+    try:
+        same = input1.dim() == input2.dim() == target.dim()
+    except AttributeError:
+        raise not_tensors("margin_ranking_loss", input1=input1, input2=input2, target=target) from None
+    if not same:
+        raise RuntimeError(
+            f"margin_ranking_loss: arguments 'input1', 'input2' and 'target' have shapes {tuple(input1.shape)}, "
+            f"{tuple(input2.shape)} and {tuple(target.shape)}, expected as many dimensions"
+        )
     reduction = legacy_reduction(size_average, reduce, reduction)
     code = reduction_code("margin_ranking_loss", reduction)
     return _margin_ranking_loss(input1, input2, target, margin, code)
