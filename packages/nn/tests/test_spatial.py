@@ -57,6 +57,16 @@ def same(found, expected, tolerance=1e-12):
             "2 or 4 elements",
         ),
         (lambda: F.fractional_max_pool2d(wave(1, 4, 4), 2), ValueError, "output_size or an output_ratio"),
+        (
+            lambda: F.fractional_max_pool3d(wave(4), 2, output_ratio=0.5),
+            RuntimeError,
+            r"fractional_max_pool3d: argument 'input' has shape \(4,\), expected 4 or 5 dimensions",
+        ),
+        (
+            lambda: F.max_unpool1d(wave(4), wave(4).long(), 2),
+            RuntimeError,
+            r"max_unpool1d: argument 'input' has shape \(4,\), expected 2 or 3 dimensions",
+        ),
         (lambda: nn.FractionalMaxPool2d(2, output_ratio=1.5), ValueError, "between 0 and 1"),
         (lambda: nn.FractionalMaxPool3d(2, output_size=1, output_ratio=0.5), ValueError, "one of them"),
         (lambda: F.embedding_bag(tt.tensor([1]), wave(3, 2)), ValueError, "offsets"),

@@ -238,12 +238,21 @@ def adaptive_max_pool3d_with_indices(
     return adaptive_max_pool3d(input, output_size, True)
 
 
+def _check_places(name: str, input: Tensor, n: int) -> None:
+    """RuntimeError unless the input has ``n`` dimensions of places, and channels before them."""
+    if not isinstance(input, Tensor):
+        raise not_tensors(name, input=input)
+    if input.dim() not in (n + 1, n + 2):
+        raise RuntimeError(
+            f"{name}: argument 'input' has shape {tuple(input.shape)}, expected {n + 1} or {n + 2} dimensions"
+        )
+
+
 def _fractional(
     input: Tensor, kernel_size: Any, output_size: Any, output_ratio: Any, samples: Tensor | None, n: int
 ) -> tuple[Tensor, Tensor]:
     name = f"fractional_max_pool{n}d"
-    if not isinstance(input, Tensor):
-        raise not_tensors(name, input=input)
+    _check_places(name, input, n)
     if (output_size is None) == (output_ratio is None):
         raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
     if output_size is None:
@@ -350,8 +359,7 @@ def _unpooling(
     name: str, n: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any, output_size: Any
 ) -> tuple[list[int], tuple[int, ...], tuple[int, ...]]:
     """The sizes of the result, the strides and the paddings."""
-    if not isinstance(input, Tensor):
-        raise not_tensors(name, input=input)
+    _check_places(name, input, n)
     kernel = _ints(kernel_size, n)
     steps, around = kernel if stride is None else _ints(stride, n), _ints(padding, n)
     sizes = _unpooled_size(name, input, kernel, steps, around, output_size)
