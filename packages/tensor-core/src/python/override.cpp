@@ -384,6 +384,8 @@ PyObject* call_overridable(PyObject*, PyObject* const* args, Py_ssize_t count) {
 
 PyObject* push_mode(PyObject*, PyObject* mode) {
   return guarded([&] {
+    check(answers_of(Py_TYPE(mode)) != kNone, ErrorKind::Type,
+          "_push_function_mode: expected a mode, with a method __torch_function__, found ", type_name(mode));
     arm_once();
     modes.stack.push_back(Py_NewRef(mode));
     refresh();
@@ -409,8 +411,9 @@ PyObject* mode_stack(PyObject*, PyObject*) {
 PyObject* switch_overrides(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guarded([&] {
     check(count == 2, ErrorKind::Type, "_switch_overrides: expected 2 arguments");
-    int& level = args[0] == Py_True ? modes.all_off : modes.classes_off;
-    level += int(PyLong_AsLong(args[1]));
+    const long step = PyLong_AsLong(args[1]);
+    ensure(step != -1 || !PyErr_Occurred());
+    (args[0] == Py_True ? modes.all_off : modes.classes_off) += int(step);
     refresh();
     return Py_NewRef(Py_None);
   });
