@@ -575,6 +575,9 @@ def test_names_of_the_compiler_that_libraries_use():
     compiled = importlib.import_module("taeda._compile")
     assert taeda._disable_dynamo(len) is compiled._disable_dynamo(len) is len
     assert taeda._dynamo.nonstrict_trace(len) is len
+    from taeda._dynamo.polyfills import loader
+
+    assert loader is importlib.import_module("taeda._dynamo.polyfills.loader")
     with importlib.import_module("taeda._dynamo.utils").disable_cache_limit():
         pass
     assert (

@@ -369,6 +369,16 @@ def test_members_stand_in_the_dict_of_classes_with_others_in_front_of_the_module
     assert twin.bias is None and layer.bias is not None
 
 
+@pytest.mark.parametrize("kind", [nn.Linear, Mixture])
+def test_the_class_of_members_makes_dicts_of_their_own(kind):
+    layer = kind(2, 3)
+    made = type(layer._parameters)((name, value.detach()) for name, value in layer._parameters.items())
+    assert type(made) is dict and list(made) == ["weight", "bias"]
+    made["bias"] = None
+    assert layer.bias is not None
+    assert type(layer._buffers)() == {} and type(layer._modules)({"a": 1}, b=2) == {"a": 1, "b": 2}
+
+
 class Doubling:
     """Makes something of members, as mixtures of PyTorch's modules do, and is no module itself."""
 

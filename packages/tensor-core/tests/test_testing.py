@@ -141,6 +141,15 @@ def test_pairs_that_cannot_be_made(actual, expected, options, kind, text):
         _comparison.not_close_error_metas(actual, expected, pair_types=PAIRS, **options)
 
 
+def test_tolerances_that_are_given_or_go_by_dtypes():
+    found = _comparison.get_tolerances
+    assert found(tc.ones(1), rtol=0.5, atol=0.25) == (0.5, 0.25)
+    assert found(tc.float64, tc.ones(1), rtol=None, atol=None) == (1.3e-6, 1e-5)
+    assert found(tc.int64, rtol=None, atol=None, id=("a",)) == (0.0, 0.0)
+    with pytest.raises(ValueError, match="got no atol"):
+        found(tc.float64, rtol=0.5, atol=None)
+
+
 DTYPES = [tc.bool, tc.uint8, tc.int8, tc.int64, tc.float16, tc.bfloat16, tc.float32, tc.float64, tc.complex64]
 
 

@@ -37,6 +37,7 @@ NAMES = {
     "_dynamo.guards": "CheckFunctionManager GuardBuilder GuardManagerWrapper",
     "_dynamo.output_graph": "FakeRootModule GraphCompileReason OutputGraph SubgraphTracer",
     "_dynamo.polyfills": "",
+    "_dynamo.polyfills.loader": "",
     "_dynamo.repro": "",
     "_dynamo.repro.after_aot": "wrap_compiler_debug",
     "_dynamo.repro.after_dynamo": "wrap_backend_debug",

@@ -56,6 +56,10 @@ class Members(MutableMapping):
     __slots__ = ("_kind", "_module")
     stands_for_dict = True  # in trees of containers
 
+    def __new__(cls, module: Any = (), kind: str | None = None, **values: Any) -> Any:
+        # Programs rebuild what they find in a module, mappings by their class: these become dicts of their own.
+        return dict(module, **values) if kind is None else object.__new__(cls)
+
     def __init__(self, module: Module, kind: str) -> None:
         _know_as_tree(type(self))
         self._module, self._kind = module, kind
@@ -134,10 +138,6 @@ class KeptMembers(Members):
     """The view that stands in a module's ``__dict__``, where programs look for it; it does not keep the module."""
 
     __slots__ = ("_owner",)
-
-    def __new__(cls, module: Any, kind: str | None = None) -> Any:
-        # Programs rebuild what they find in a `__dict__`, mappings by their class: these become dicts of their own.
-        return dict(module) if kind is None else super().__new__(cls)
 
     def __init__(self, module: Module, kind: str) -> None:
         _know_as_tree(type(self))

@@ -30,6 +30,18 @@ def default_tolerances(
     return max(rtols), max(atols)
 
 
+def get_tolerances(
+    *inputs: Any, rtol: float | None, atol: float | None, id: tuple[Any, ...] = ()
+) -> tuple[float, float]:
+    """The given (rtol, atol), or where neither is given those of the dtypes of `inputs`; `id` is not read.
+
+    Raises:
+        ValueError: Only one of the two is given.
+    """
+    check_tolerances(rtol, atol)
+    return default_tolerances(*inputs) if rtol is None or atol is None else (rtol, atol)
+
+
 @dataclass(frozen=True)
 class _Rules:
     """What is asked of each pair."""
