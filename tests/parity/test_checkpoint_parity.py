@@ -508,3 +508,34 @@ def test_storages_by_themselves_go_both_ways(weights_only):
     typed, untyped = torch.load(file, weights_only=weights_only)
     assert (str(typed.dtype), typed.tolist()) == ("torch.int64", [0, 1, 2])
     assert bytes(untyped.tolist()) == np.arange(3).tobytes()
+
+
+def _with_buffers(t):
+    module = t.nn.Module()
+    module.kept = t.nn.Buffer(t.ones(2))
+    module.left = t.nn.Buffer(t.zeros(3), persistent=False)
+    return module
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+@pytest.mark.parametrize(("writes", "reads"), [(taeda, torch), (torch, taeda), (taeda, taeda)])
+def test_buffers_go_both_ways_as_tensors_that_are_known_as_buffers(writes, reads, weights_only):
+    module, file = _with_buffers(writes), io.BytesIO()
+    writes.save([dict(module.named_buffers()), module.state_dict(keep_vars=True)], file)
+    file.seek(0)
+    found, state = reads.load(file, weights_only=weights_only)
+    assert list(found) == ["kept", "left"] and list(state) == ["kept"]
+    assert type(found["left"]) is reads.Tensor and found["left"].tolist() == [0, 0, 0]
+    assert isinstance(found["left"], reads.nn.Buffer) and not isinstance(reads.ones(1), reads.nn.Buffer)
+    again = reads.nn.Module()
+    again.kept, again.left = state["kept"], found["left"]
+    assert list(again.state_dict()) == ["kept"]
+    assert [name for name, _ in again.named_buffers()] == ["kept", "left"]
+
+
+@pytest.mark.parametrize(("writes", "reads"), [(taeda, torch), (torch, taeda)])
+def test_ways_to_quantize_go_both_ways(writes, reads):
+    file = io.BytesIO()
+    writes.save([writes.per_tensor_affine, writes.per_channel_symmetric], file)
+    file.seek(0)
+    assert reads.load(file) == [reads.per_tensor_affine, reads.per_channel_symmetric]

@@ -70,6 +70,7 @@ def test_containers_and_values():
         "ordered": collections.OrderedDict(b=1, a=2), "counter": collections.Counter("aab"), "set": {1, "x"},
         "tuple": (1, 2.5, None, True, 1j, 2**70), 3: [float("inf"), b"\0\xff", bytearray(b"x")], (1, "k"): "é",
         "dtype": tc.bfloat16, "size": tc.Size([2, 3]), "device": tc.device("cpu"), "empty": [b"", (), {}, []],
+        "qscheme": [tc.per_tensor_affine, tc.per_channel_symmetric],
     }  # fmt: skip
     loaded = load(written(obj))
     assert loaded == obj

@@ -113,7 +113,16 @@ def _rebuild_buffer(cls: type, data: Tensor, persistent: bool) -> Tensor:
     return cls(data, persistent=persistent)
 
 
-class Buffer(Tensor):
+class _BufferMeta(type(Tensor)):
+    """Says of plain tensors whether they are buffers too: what files of PyTorch keep of them."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return super().__instancecheck__(instance) or (
+            cls is Buffer and isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)
+        )
+
+
+class Buffer(Tensor, metaclass=_BufferMeta):
     """A tensor that belongs to a module's state but is not learned, such as a running mean.
 
     Args:
@@ -125,6 +134,7 @@ class Buffer(Tensor):
     """
 
     persistent: bool
+    _is_buffer = True
     __torch_function__ = disabled_torch_function
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:

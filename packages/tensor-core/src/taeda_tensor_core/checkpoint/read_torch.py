@@ -171,7 +171,7 @@ def _is_safe(what: Any) -> bool:
     return any(what is item for item in safe.values())
 
 
-_VALUES = (tc.Tensor, tc.dtype, tc.device, tc.Size, TypedStorage, UntypedStorage)
+_VALUES = (tc.Tensor, tc.dtype, tc.device, tc.Size, type(tc.per_tensor_affine), TypedStorage, UntypedStorage)
 _TYPED = "torch._tensor._rebuild_from_type_v2"
 
 

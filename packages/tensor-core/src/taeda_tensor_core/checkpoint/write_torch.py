@@ -139,6 +139,8 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one written
             args = plain, tensor.requires_grad, OrderedDict(), *([state] if state else [])
             what = "_rebuild_parameter_with_state" if state else "_rebuild_parameter"
             return self.name("torch._utils", what), args
+        if "_is_buffer" in vars(cls):  # there a plain tensor, told by this attribute
+            cls, state = tc.Tensor, {**(state or {}), "_is_buffer": True}
         if cls is tc.Tensor and not state:
             return make, args
         state = {name: value for name, value in (state or {}).items() if name != "_wrapped_device"}
