@@ -196,6 +196,37 @@ def test_schedules(name, options, kind):
     both.walk(mine, theirs)
 
 
+FIRST = [
+    ("ConstantLR", {"factor": 0.5, "total_iters": 3}),
+    ("LinearLR", {"start_factor": 0.25, "total_iters": 5}),
+    ("StepLR", {"step_size": 2}),
+    ("ExponentialLR", {"gamma": 0.9}),
+    ("PolynomialLR", {"total_iters": 6}),
+    ("CosineAnnealingLR", {"T_max": 6, "eta_min": 0.01}),
+    ("CosineAnnealingWarmRestarts", {"T_0": 3}),
+    ("LambdaLR", {"lr_lambda": lambda k: 0.9**k}),
+    ("MultiplicativeLR", {"lr_lambda": lambda k: 0.95}),
+    ("OneCycleLR", {"max_lr": 2.0, "total_steps": 40}),
+    ("CyclicLR", {"base_lr": 0.01, "max_lr": 1.0, "step_size_up": 3}),
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("later", [FIRST[1], FIRST[5], FIRST[6], FIRST[9], FIRST[10]], ids=lambda x: x[0])
+@pytest.mark.parametrize("first", FIRST, ids=lambda x: x[0])
+def test_sequences_begin_at_the_rate_that_the_last_of_the_parts_left(first, later):
+    both = Schedules()
+
+    def build(space, optimizer):
+        parts = [getattr(space.lr_scheduler, name)(optimizer, **options) for name, options in (first, later)]
+        return space.lr_scheduler.SequentialLR(optimizer, parts, [4])
+
+    mine, theirs = build(optim, both.mine), build(torch.optim, both.theirs)
+    for a, b in zip(both.mine.param_groups, both.theirs.param_groups, strict=True):
+        np.testing.assert_allclose(a["initial_lr"], b["initial_lr"], rtol=1e-7)
+    both.walk(mine, theirs)
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("form", ["sequential", "chained", "side by side"])
 def test_composed_schedules(form):

@@ -197,6 +197,27 @@ def test_cycles_move_momentum(make):
     assert adam.param_groups[0]["betas"] == (0.95, 0.999)
 
 
+def test_sequences_begin_at_the_rate_that_the_last_of_the_parts_left(make):
+    optimizer = optimizer_of(make, [1.0])
+    parts = [lrs.LinearLR(optimizer, 0.5, 1.0, 2), lrs.OneCycleLR(optimizer, 2.0, total_steps=5)]
+    schedule = lrs.SequentialLR(optimizer, parts, [2])
+    assert optimizer.param_groups[0]["initial_lr"] == 2.0 / 25
+    found = []
+    for _ in range(3):
+        found.append(optimizer.param_groups[0]["lr"])
+        schedule.step()
+    np.testing.assert_allclose(found, [0.04, 0.06, 0.08])
+
+
+def test_cycles_keep_the_first_rate_of_another_schedule(make):
+    optimizer = optimizer_of(make, [1.0])
+    lrs.StepLR(optimizer, 1)
+    cycle = lrs.CyclicLR(optimizer, 0.1, 0.5, step_size_up=2)
+    assert optimizer.param_groups[0]["initial_lr"] == 1.0 and cycle.base_lrs == [0.1]
+    cycle.step()
+    np.testing.assert_allclose(optimizer.param_groups[0]["lr"], 0.3)
+
+
 def test_plateau(make):
     optimizer = optimizer_of(make)
     schedule = lrs.ReduceLROnPlateau(optimizer, factor=0.5, patience=1, cooldown=1, min_lr=[0.1, 0.0])

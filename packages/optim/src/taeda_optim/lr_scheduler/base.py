@@ -74,6 +74,12 @@ class LRScheduler:
         finally:
             self._is_initial = False
 
+    def _begin_again(self) -> None:
+        """The constructor's step once more, from the rates that the groups have now."""
+        self.last_epoch, self._step_count = -1, 0
+        self._pure = self._last_lr = list(self.base_lrs)
+        self._initial_step()
+
     def _rates_now(self, epoch: int | None = None) -> list[float]:
         """What `get_lr` gives a step; derived schedules may have another formula for steps to a given epoch."""
         closed = None if epoch is None else getattr(self, "_get_closed_form_lr", None)

@@ -100,8 +100,14 @@ class SequentialLR(_Composed):
         # The parts have set their own first rates when they were made; only the active one's counts.
         for group in optimizer.param_groups:
             set_rate(group, group["initial_lr"])
+        first = self._schedulers[0]
+        if last_epoch == -1 and type(first).step is LRScheduler.step and not first._sets_anew:
+            self.last_epoch = 0
+            first._begin_again()
+            self._last_lr = first.get_last_lr()
+            return
         self.step()
-        self._schedulers[0]._step_count = 1  # of the step that was its own, once more
+        first._step_count = 1  # of the step that was its own, once more
 
     def step(self, epoch: int | None = None) -> None:
         """Goes on to the next step; with ``epoch``, goes to that step."""

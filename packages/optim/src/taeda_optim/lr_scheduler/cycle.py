@@ -99,9 +99,9 @@ class CyclicLR(_Cycle):
             self.max_momentums = [group["max_momentum"] for group in optimizer.param_groups]
         for group, rate in zip(optimizer.param_groups, low, strict=True):
             if last_epoch == -1:
-                group["initial_lr"] = float(rate)
                 set_rate(group, float(rate))
         super().__init__(optimizer, last_epoch)
+        self.base_lrs = [float(rate) for rate in low]  # whatever rate another schedule found at first
 
     def _share(self, step: int) -> float:
         """How far from the low end, between 0 and 1 times the scale."""
