@@ -163,11 +163,8 @@ void store(const float* from, int64_t m, int64_t n, bool accumulate, float* c, i
   }
 }
 
-/// The same, rounded.
-void store(const float* from, int64_t m, int64_t n, bool, BFloat16* c, int64_t ldc) {
-  const bool whole = ldc == n;
-  for (int64_t i = 0; i < (whole ? 1 : m); ++i)
-    cpu::convert_row(DType::Float32, from + i * n, whole ? m * n : n, DType::BFloat16, c + i * ldc);
+void store(const BFloat16* from, int64_t m, int64_t n, bool, BFloat16* c, int64_t ldc) {
+  for (int64_t i = 0; i < m; ++i, from += n, c += ldc) std::memcpy(c, from, size_t(n) * sizeof(BFloat16));
 }
 
 /// c = a @ b, c += a @ b or c = row + a @ b by the plan of `key`, which is for a dense c.
@@ -177,7 +174,7 @@ bool execute(Key key, const memory::desc* layout, const void* a, const void* b, 
     // brgemm writes dense results only: a part of a larger matrix goes through a block of its own.
     const bool dense = ldc == key.n, accumulate = key.accumulate;
     key.accumulate = accumulate && dense;
-    key.rounded = dense && std::is_same_v<C, BFloat16>;
+    key.rounded = std::is_same_v<C, BFloat16>;
     const Plan& plan = plan_of(key, layout);
     if (plan.by_gemm && !key.halves) return false;
     std::optional<Quiet> quiet;
@@ -186,7 +183,7 @@ bool execute(Key key, const memory::desc* layout, const void* a, const void* b, 
     std::optional<Scratch> block;
     void* const to = dense ? static_cast<void*>(c) : block.emplace(plan.c).data();
     if (!plan.run(a, b, to, workspace.data(), row)) return false;
-    if (!dense) store(static_cast<const float*>(to), key.m, key.n, accumulate, c, ldc);
+    if (!dense) store(static_cast<const C*>(to), key.m, key.n, accumulate, c, ldc);
     return true;
   } catch (const dnnl::error&) {
     return false;  // the caller has another routine
@@ -227,27 +224,47 @@ struct Packed::State {
   int64_t rows, n, k;
   memory::desc layout;
   Scratch block;
+
+  /// The right operand as oneDNN wants it for `rows` rows; null where it cannot, or has no brgemm for it.
+  static std::unique_ptr<State> make(int64_t rows, int64_t n, int64_t k, const void* b, int64_t ldb, bool tb,
+                                     bool halves) {
+    try {
+      Key key{rows, n, k, k, 0, false, false, false, false, halves, rows};
+      key.rounded = halves;
+      const Plan& plan = plan_of(key);
+      if (plan.by_gemm) return nullptr;
+      auto made = std::unique_ptr<State>(new State{rows, n, k, plan.b, Scratch(plan.b)});
+      const auto type = halves ? memory::data_type::bf16 : memory::data_type::f32;
+      reorder(matrix(k, n, ldb, tb, type), b, made->layout, made->block.data());
+      return made;
+    } catch (const dnnl::error&) {
+      return nullptr;
+    }
+  }
+  template <class T, class C>
+  bool multiply(int64_t m, const T* a, int64_t lda, bool accumulate, const float* row, C* c, int64_t ldc) const {
+    constexpr bool halves = std::is_same_v<T, BFloat16>;
+    return execute({m, n, k, lda, 0, false, false, accumulate, row != nullptr, halves, rows}, &layout, a, block.data(),
+                   row, c, ldc);
+  }
 };
 
-Packed::Packed(int64_t rows, int64_t n, int64_t k, const float* b, int64_t ldb, bool tb) {
-  try {
-    const Plan& plan = plan_of({rows, n, k, k, 0, false, false, false, false, false, rows});
-    if (plan.by_gemm) return;
-    auto made = std::unique_ptr<State>(new State{rows, n, k, plan.b, Scratch(plan.b)});
-    reorder(matrix(k, n, ldb, tb), b, made->layout, made->block.data());
-    state_ = std::move(made);
-  } catch (const dnnl::error&) {
-    state_.reset();
-  }
-}
+Packed::Packed(int64_t rows, int64_t n, int64_t k, const float* b, int64_t ldb, bool tb)
+    : state_(State::make(rows, n, k, b, ldb, tb, false)) {}
+Packed::Packed(int64_t rows, int64_t n, int64_t k, const BFloat16* b, int64_t ldb, bool tb)
+    : state_(State::make(rows, n, k, b, ldb, tb, true)) {}
 Packed::Packed(Packed&&) noexcept = default;
 Packed::~Packed() = default;
 
 bool Packed::multiply(int64_t m, const float* a, int64_t lda, bool accumulate, const float* row, float* c,
                       int64_t ldc) const {
-  const State& s = *state_;
-  return execute({m, s.n, s.k, lda, 0, false, false, accumulate, row != nullptr, false, s.rows}, &s.layout, a,
-                 s.block.data(), row, c, ldc);
+  return state_->multiply(m, a, lda, accumulate, row, c, ldc);
+}
+bool Packed::multiply(int64_t m, const BFloat16* a, int64_t lda, bool accumulate, float* c, int64_t ldc) const {
+  return state_->multiply(m, a, lda, accumulate, nullptr, c, ldc);
+}
+bool Packed::multiply(int64_t m, const BFloat16* a, int64_t lda, const float* row, BFloat16* c, int64_t ldc) const {
+  return state_->multiply(m, a, lda, false, row, c, ldc);
 }
 
 Turned::Turned(int64_t m, int64_t k, const float* from, int64_t ld) {
@@ -278,9 +295,12 @@ bool has_bfloat16() {
 namespace taeda::onednn {
 struct Packed::State {};
 Packed::Packed(int64_t, int64_t, int64_t, const float*, int64_t, bool) {}
+Packed::Packed(int64_t, int64_t, int64_t, const BFloat16*, int64_t, bool) {}
 Packed::Packed(Packed&&) noexcept = default;
 Packed::~Packed() = default;
 bool Packed::multiply(int64_t, const float*, int64_t, bool, const float*, float*, int64_t) const { return false; }
+bool Packed::multiply(int64_t, const BFloat16*, int64_t, bool, float*, int64_t) const { return false; }
+bool Packed::multiply(int64_t, const BFloat16*, int64_t, const float*, BFloat16*, int64_t) const { return false; }
 bool matmul(int64_t, int64_t, int64_t, const BFloat16*, int64_t, bool, const BFloat16*, int64_t, bool, bool, float*,
             int64_t) {
   return false;

@@ -28,12 +28,15 @@ class Packed {
  public:
   /// b as of matmul(), for products of `rows` rows for preference.
   Packed(int64_t rows, int64_t n, int64_t k, const float* b, int64_t ldb, bool tb);
+  Packed(int64_t rows, int64_t n, int64_t k, const BFloat16* b, int64_t ldb, bool tb);
   Packed(Packed&&) noexcept;
   ~Packed();
   /// False when oneDNN is not built in or cannot do it: then there is nothing to multiply by.
   explicit operator bool() const { return bool(state_); }
-  /// As matmul(), with this right operand and a left one that is not transposed.
+  /// As matmul(), with this right operand and a left one of its dtype that is not transposed.
   bool multiply(int64_t m, const float* a, int64_t lda, bool accumulate, const float* row, float* c, int64_t ldc) const;
+  bool multiply(int64_t m, const BFloat16* a, int64_t lda, bool accumulate, float* c, int64_t ldc) const;
+  bool multiply(int64_t m, const BFloat16* a, int64_t lda, const float* row, BFloat16* c, int64_t ldc) const;
 
  private:
   struct State;
