@@ -78,15 +78,24 @@ def test_tensor(data, dtype, shape):
         ([[np.zeros(3), np.zeros(2)]], {}, ValueError, "ragged"),
         ([[np.zeros(3), 1.0]], {}, TypeError, r"ragged.* found \(\) at 1"),
         ([taeda.zeros(2), taeda.zeros(3)], {}, ValueError, "ragged"),
-        (["a"], {}, TypeError, "must hold numbers, found str"),
-        ("abc", {}, TypeError, "found str"),
-        (None, {}, TypeError, "found NoneType"),
-        ({"a": 1}, {}, TypeError, "found dict"),
+        *(
+            (data, {}, error, text)
+            for data, text in (
+                (["a"], "must hold numbers, found str"),
+                ("abc", "found str"),
+                (None, "found NoneType"),
+                ([1, None], "must hold numbers, found NoneType"),
+                ([[1], None], "ragged.*found NoneType"),
+                ({"a": 1}, "found dict"),
+            )
+            for error in (TypeError, ValueError, RuntimeError)
+        ),
         ([300], {"dtype": taeda.uint8}, OverflowError, "300, out of range for dtype uint8"),
         ([-256], {"dtype": taeda.uint8}, OverflowError, "-256"),
         ([2**63], {"dtype": taeda.int64}, OverflowError, "9223372036854775808"),
         (2**70, {}, OverflowError, "64 bits"),
         ([float("nan")], {"dtype": taeda.int32}, ValueError, "nan"),
+        ([float("nan")], {"dtype": taeda.int32}, RuntimeError, "nan"),
         ([1j], {"dtype": taeda.float32}, TypeError, "complex"),
         ([1], {"dtype": "float32"}, TypeError, "dtype"),
         ([1], {"device": 1.5}, TypeError, "device"),

@@ -5,6 +5,7 @@
 
 #include "python/args.h"
 #include "python/arguments.h"
+#include "python/errors.h"
 #include "python/internal.h"
 #include "python/override.h"
 #include "taeda/elementwise.h"
@@ -23,6 +24,13 @@ bool is_other_sequence(PyObject* o) {
          !PyDict_Check(o);
 }
 
+template <class... Parts>
+[[noreturn]] void refuse(const Parts&... parts) {
+  PyErr_SetString(data_error(), detail::concat(parts...).c_str());
+  throw PythonError();
+}
+[[noreturn]] void no_numbers(PyObject* o) { refuse("tensor: argument 'data' must hold numbers, found ", type_name(o)); }
+
 DType leaf_dtype(PyObject* o) {
   if (PyFloat_CheckExact(o)) return default_dtype();
   if (PyLong_CheckExact(o)) return DType::Int64;
@@ -32,19 +40,19 @@ DType leaf_dtype(PyObject* o) {
   if (Object kind = optional_attribute(o, "dtype"); kind)
     if (std::optional<DType> dtype = as_dtype(kind.get())) return *dtype;
   if (std::optional<Scalar> number = number_for(o, "tensor", "data")) return number->dtype();
-  fail(ErrorKind::Type, "tensor: argument 'data' must hold numbers, found ", type_name(o));
+  no_numbers(o);
 }
 
 template <class T>
 T checked_integer(PyObject* o) {
   if (PyFloat_Check(o)) {
     const double v = PyFloat_AS_DOUBLE(o);
-    check(std::isfinite(v), ErrorKind::Value, "tensor: argument 'data' holds ", v, ", which no integer dtype can hold");
+    if (!std::isfinite(v)) refuse("tensor: argument 'data' holds ", v, ", which no integer dtype can hold");
     return T(int64_t(v));
   }
   const std::optional<Scalar> number =
       is_tensor(o) ? scalar_of(tensor_of(o), "tensor") : number_for(o, "tensor", "data");
-  if (!number) fail(ErrorKind::Type, "tensor: argument 'data' must hold numbers, found ", type_name(o));
+  if (!number) no_numbers(o);
   if (!number->is_integral()) return T(int64_t(number->to_double()));
   // A negative number of an unsigned dtype counts down from the largest, as in fill_.
   constexpr bool wraps = std::is_unsigned_v<T> && !std::is_same_v<T, uint64_t>;
@@ -76,7 +84,7 @@ T leaf(PyObject* o) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) return checked_integer<T>(o);
   const std::optional<Scalar> number =
       is_tensor(o) ? scalar_of(tensor_of(o), "tensor") : number_for(o, "tensor", "data");
-  if (!number) fail(ErrorKind::Type, "tensor: argument 'data' must hold numbers, found ", type_name(o));
+  if (!number) no_numbers(o);
   check(!number->is_complex() || is_complex(dtype_of<T>) || dtype_of<T> == DType::Bool, ErrorKind::Type,
         "tensor: argument 'data' holds a complex number, which dtype ", name(dtype_of<T>), " cannot hold");
   return number->to<T>();
@@ -139,8 +147,8 @@ struct Scan {
       else if (is_nested(item)) visit(item, depth + 1);
       else if (is_other_sequence(item) || (is_tensor(item) && tensor_of(item).dim() > 0)) has_arrays = true;
       else
-        fail(ErrorKind::Type, "tensor: argument 'data' is ragged: expected a sequence of length ", sizes[depth + 1],
-             " at dimension ", depth + 1, ", found ", type_name(item));
+        refuse("tensor: argument 'data' is ragged: expected a sequence of length ", sizes[depth + 1], " at dimension ",
+               depth + 1, ", found ", type_name(item));
     }
   }
   void visit_leaf(PyObject* item, size_t depth) {
@@ -236,9 +244,8 @@ std::optional<Tensor> from_plain(PyObject* data, std::optional<DType> dtype) {
 Tensor from_other(PyObject* data, std::optional<DType> dtype) {
   if (!PySequence_Check(data) && as_number(data)) return from_number(data, dtype);
   if (is_other_sequence(data)) return from_sequence(items_of(data).get(), dtype);
-  fail(ErrorKind::Type,
-       "tensor: argument 'data' must be a number, a (nested) sequence of numbers, an array or a Tensor, found ",
-       type_name(data));
+  refuse("tensor: argument 'data' must be a number, a (nested) sequence of numbers, an array or a Tensor, found ",
+         type_name(data));
 }
 
 Tensor import_dlpack(PyObject* o) {

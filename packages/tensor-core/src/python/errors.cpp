@@ -16,6 +16,16 @@ PyObject* linalg_error() noexcept {
   return made;
 }
 
+PyObject* data_error() noexcept {
+  static PyObject* const made = [] {
+    const Object bases(PyTuple_Pack(3, PyExc_TypeError, PyExc_ValueError, PyExc_RuntimeError));
+    return bases ? PyErr_NewExceptionWithDoc("taeda_tensor_core.errors.DataError",
+                                             "What was given cannot become a tensor.", bases.get(), nullptr)
+                 : nullptr;
+  }();
+  return made;
+}
+
 namespace {
 
 PyObject* class_of(ErrorKind kind) {
@@ -124,6 +134,7 @@ std::string text_of_error(PyObject* exception) {
 }  // namespace
 
 bool add_errors(PyObject* module) {
+  if (!data_error() || PyModule_AddObjectRef(module, "_DataError", data_error()) < 0) return false;
   for (const ErrorKind kind : {ErrorKind::Index, ErrorKind::Memory, ErrorKind::Overflow, ErrorKind::ZeroDivision}) {
     PyObject* const type = raised_as(kind);
     const std::string name = std::string("_") + PyExceptionClass_Name(class_of(kind));

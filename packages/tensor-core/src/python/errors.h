@@ -6,6 +6,8 @@ namespace taeda::py {
 
 /// The class linalg.LinAlgError, borrowed.
 PyObject* linalg_error() noexcept;
+/// Of data that cannot become a tensor: of which of its bases depends in PyTorch on what was found and where.
+PyObject* data_error() noexcept;
 /// IndexError and its like that are RuntimeErrors too, for the Python module `errors`.
 bool add_errors(PyObject* module);
 

@@ -1,6 +1,8 @@
 """Classes of errors that are RuntimeErrors as well as Python's closer ones.
 
 Operators raise them where PyTorch raises either: a program catches `IndexError` or `RuntimeError`, as it likes.
+`DataError`, for what cannot become a tensor, is a TypeError, a ValueError and a RuntimeError: PyTorch raises each of
+them for some data.
 
 Example:
     >>> try:
@@ -15,6 +17,7 @@ from __future__ import annotations
 from taeda_tensor_core import _C
 
 __all__ = [
+    "DataError",
     "IndexError",
     "MemoryError",
     "OutOfMemoryError",
@@ -24,6 +27,7 @@ __all__ = [
     "ZeroDivisionError",
 ]
 
+DataError = _C._DataError
 IndexError = _C._IndexError
 MemoryError = OutOfMemoryError = _C._MemoryError
 OverflowError = _C._OverflowError
