@@ -290,3 +290,19 @@ def test_differences_of_bools_are_refused_in_the_words_that_programs_look_for(ot
         _ = -mask
     with pytest.raises(RuntimeError, match="with two bool tensors"):
         mask -= mask.clone()
+
+
+@pytest.mark.parametrize("other", ["float64", "float16", "int64", "complex64"])
+def test_lerp_is_of_one_dtype(other):
+    x, y = taeda.ones(3), taeda.ones(3, dtype=getattr(taeda, other))
+    for call in (lambda: x.lerp(y, 0.5), lambda: x.lerp_(y, 0.5), lambda: x.lerp(y[0], 0.5)):
+        with pytest.raises(RuntimeError, match=f"lerp.*'end' has dtype {other}, expected float32"):
+            call()
+    with pytest.raises(RuntimeError, match=f"lerp.*'weight' has dtype {other}, expected float32"):
+        x.lerp(x, y)
+
+
+def test_lerp_takes_a_weight_without_dimensions_of_another_dtype():
+    x, y = taeda.tensor([1.0, 2.0]), taeda.tensor([3.0, 6.0])
+    got = x.lerp(y, taeda.tensor(0.25, dtype=taeda.float64))
+    assert got.dtype is taeda.float32 and got.tolist() == [1.5, 3.0]

@@ -205,3 +205,26 @@ def test_rms_norm_has_the_dtype_of_its_input(own, other):
     expected = held / np.sqrt((held**2).mean(-1, keepdims=True) + 1e-6) * weight
     step = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-21}[own]
     np.testing.assert_allclose(got.to(taeda.float64).numpy(), expected, rtol=step)
+
+
+PARAMETERS = {
+    "layer_norm": lambda x, w, b: ops.layer_norm(x, [3], w, b),
+    "group_norm": lambda x, w, b: ops.group_norm(x, 3, w, b),
+    "batch_norm": lambda x, w, b: ops.batch_norm(x, w, b, None, None, True, 0.1, EPS),
+    "instance_norm": lambda x, w, b: ops.instance_norm(
+        x[..., None].expand(2, 3, 4), w, b, None, None, True, 0.1, EPS
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_parameters_have_the_dtype_of_the_input_or_float32_beside_halves(name):
+    norm, x = PARAMETERS[name], taeda.ones(2, 3)
+    for own, other in [("float32", "float64"), ("float64", "float32"), ("float32", "float16"), ("float32", "int64"),
+                       ("float32", "complex64"), ("float16", "bfloat16"), ("bfloat16", "float64")]:  # fmt: skip
+        values, parameter = x.to(getattr(taeda, own)), taeda.ones(3, dtype=getattr(taeda, other))
+        for place, pair in (("weight", (parameter, None)), ("bias", (None, parameter))):
+            with pytest.raises(RuntimeError, match=f"'{place}' has dtype {other}, expected {own}"):
+                norm(values, *pair)
+    for half in (taeda.float16, taeda.bfloat16):
+        assert norm(x.to(half), taeda.ones(3), taeda.ones(3)).dtype is half

@@ -10,6 +10,7 @@ TAEDA_API Spec binary_exact(const char* op, const Tensor& a, const Tensor& b);
 TAEDA_API Spec binary_int_exact(const char* op, const Tensor& a, const Tensor& b);
 /// binary_float; complex is refused.
 TAEDA_API Spec binary_float_ordered(const char* op, const Tensor& a, const Tensor& b);
+Spec lerp(const Tensor& self, const Tensor& end, const Tensor& weight);
 Spec addcmul(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value);
 Spec addcdiv(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value);
 

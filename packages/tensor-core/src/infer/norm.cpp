@@ -5,6 +5,7 @@
 
 #include "infer/dtypes.h"
 #include "infer/gradients.h"
+#include "taeda/half.h"
 #include "taeda/ops/norm.h"
 
 namespace taeda::infer {
@@ -13,9 +14,17 @@ namespace {
 void expect_floating(const char* op, const Tensor& input) {
   check(is_floating(input.dtype()), ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(input.dtype()));
 }
+/// A parameter is of the dtype of the input, or float32 beside halves, which are computed with in float32.
+void expect_parameter(const char* op, const char* argument, const Tensor& t, const Tensor& input) {
+  if (!t.defined() || t.dtype() == input.dtype()) return;
+  const bool wide = is_half(input.dtype()) && t.dtype() == DType::Float32;
+  check(wide, ErrorKind::Runtime, op, ": argument '", argument, "' has dtype ", name(t.dtype()), ", expected ",
+        name(input.dtype()), ", the dtype of 'input'", is_half(input.dtype()) ? ", or float32" : "");
+}
 /// One number for each channel.
 void expect_channels(const char* op, const char* argument, const Tensor& t, const Tensor& input) {
   if (!t.defined()) return;
+  expect_parameter(op, argument, t, input);
   check(t.dim() == 1 && t.size(0) == input.size(1), ErrorKind::Runtime, op, ": argument '", argument, "' has shape ",
         shape_text(t.sizes()), ", expected (", input.size(1), ",), the channels of 'input' ",
         shape_text(input.sizes()));
@@ -50,7 +59,9 @@ void expect_trailing(const char* op, const Tensor& input, IntSpan normalized_sha
         ": argument 'input' has shape ", shape_text(input.sizes()),
         ", expected the trailing dimensions 'normalized_shape' ", shape_text(normalized_shape));
 }
-void expect_normalized(const char* op, const char* argument, const Tensor& t, IntSpan normalized_shape) {
+void expect_normalized(const char* op, const char* argument, const Tensor& t, const Tensor& input,
+                       IntSpan normalized_shape) {
+  expect_parameter(op, argument, t, input);
   check(!t.defined() || std::ranges::equal(t.sizes(), normalized_shape), ErrorKind::Runtime, op, ": argument '",
         argument, "' has shape ", shape_text(t.defined() ? t.sizes() : IntSpan()), ", expected 'normalized_shape' ",
         shape_text(normalized_shape));
@@ -77,7 +88,7 @@ void layer_norm_backward(const Tensor& grad, const Tensor& input, IntSpan normal
   const char* const op = "layer_norm_backward";
   expect_trailing(op, input, normalized_shape);
   expect_gradient(op, input, grad, weight, row_shape(input, normalized_shape.size()), {"mean", mean}, {"rstd", rstd});
-  expect_normalized(op, "weight", weight, normalized_shape);
+  expect_normalized(op, "weight", weight, input, normalized_shape);
 }
 void group_norm_backward(const Tensor& grad, const Tensor& input, int64_t num_groups, const Tensor& mean,
                          const Tensor& rstd, const Tensor& weight) {
@@ -114,8 +125,8 @@ std::array<Spec, 3> native_layer_norm(const Tensor& input, IntSpan normalized_sh
                                       const Tensor& bias, double) {
   expect_floating("layer_norm", input);
   expect_trailing("layer_norm", input, normalized_shape);
-  expect_normalized("layer_norm", "weight", weight, normalized_shape);
-  expect_normalized("layer_norm", "bias", bias, normalized_shape);
+  expect_normalized("layer_norm", "weight", weight, input, normalized_shape);
+  expect_normalized("layer_norm", "bias", bias, input, normalized_shape);
   const Shape rows = row_shape(input, normalized_shape.size());
   const DType statistics = statistics_dtype(input.dtype());
   return {spec(input.sizes(), input.dtype()), spec(rows, statistics), spec(rows, statistics)};
