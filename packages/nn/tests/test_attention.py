@@ -106,6 +106,25 @@ def test_wrong_shapes_are_named(text, change):
         layer(**{name: tt.zeros(shape) for name, shape in args.items()})
 
 
+@pytest.mark.parametrize("mask", [tt.int64, tt.uint8, tt.float64, tt.bfloat16])
+def test_masks_that_would_be_added_by_mistake_are_refused(mask):
+    q = tt.rand(1, 2, 4, 8)
+    with pytest.raises(RuntimeError, match=f"'attn_mask' has dtype {str(mask).split('.')[1]}, expected bool"):
+        nn.functional.scaled_dot_product_attention(q, q, q, attn_mask=tt.ones(4, 4).to(mask))
+
+
+def test_dtypes_of_attention_are_one():
+    q = tt.rand(1, 2, 4, 8)
+    for k, v in ((q.bfloat16(), q), (q, q.half()), (q.double(), q.double())):
+        with pytest.raises(RuntimeError, match="expected one"):
+            nn.functional.scaled_dot_product_attention(q, k, v)
+        with tt.autocast("cpu"):  # which makes them so
+            assert nn.functional.scaled_dot_product_attention(q, k.float(), v.bfloat16()).dtype == tt.bfloat16
+    half = q.bfloat16()
+    mask = tt.zeros(4, 4)
+    assert nn.functional.scaled_dot_product_attention(half, half, half, attn_mask=mask).dtype == tt.bfloat16
+
+
 def test_causal_biases_are_their_masks(rng, to_tensor, close):
     q, k, v = (to_tensor(rng.standard_normal((2, n, 3))) for n in (2, 4, 4))
     for bias, diagonal in ((causal_upper_left(2, 4), 0), (causal_lower_right(2, 4), 2)):

@@ -18,6 +18,17 @@ void expect_attention(const char* argument, const Tensor& t) {
   check(is_differentiable(t.dtype()), ErrorKind::Runtime, "scaled_dot_product_attention: argument '", argument,
         "' has dtype ", name(t.dtype()), ", expected a floating-point dtype");
 }
+/// A mask of whole numbers would be added to the scores, whatever its writer thought; several dtypes are a mistake.
+void expect_dtypes(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask) {
+  check(key.dtype() == query.dtype() && value.dtype() == query.dtype(), ErrorKind::Runtime,
+        "scaled_dot_product_attention: arguments 'query', 'key' and 'value' have dtypes ", name(query.dtype()), ", ",
+        name(key.dtype()), " and ", name(value.dtype()), ", expected one");
+  check(
+      !mask.defined() || mask.dtype() == DType::Bool || mask.dtype() == DType::Float32 || mask.dtype() == query.dtype(),
+      ErrorKind::Runtime, "scaled_dot_product_attention: argument 'attn_mask' has dtype ",
+      mask.defined() ? name(mask.dtype()) : "", ", expected bool, float32 or ", name(query.dtype()),
+      ", the dtype of 'query'");
+}
 void expect_sizes(const char* argument, const Tensor& t, int64_t dim, int64_t size, const char* of) {
   check(t.size(dim) == size, ErrorKind::Runtime, "scaled_dot_product_attention: argument '", argument, "' has shape ",
         shape_text(t.sizes()), ", expected ", size, " in dimension ", dim, " to fit ", of);
@@ -103,8 +114,7 @@ Tensor through_float32(const Tensor& query, const Tensor& key, const Tensor& val
                        double dropout_p, bool is_causal, std::optional<double> scale, bool enable_gqa) {
   const Tensor result = scaled_dot_product_attention(in_float32(query), in_float32(key), in_float32(value),
                                                      in_float32(mask), dropout_p, is_causal, scale, enable_gqa);
-  return from_float32(
-      result, joint_dtype({TensorList(&query, 1), TensorList(&key, 1), TensorList(&value, 1), TensorList(&mask, 1)}));
+  return from_float32(result, query.dtype());
 }
 
 }  // namespace
@@ -119,6 +129,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   expect_attention("query", query);
   expect_attention("key", key);
   expect_attention("value", value);
+  expect_dtypes(query, key, value, attn_mask);
   expect_sizes("key", key, -1, query.size(-1), "the features of 'query'");
   expect_sizes("value", value, -2, key.size(-2), "the places of 'key'");
   if (is_causal && attn_mask.defined()) {
