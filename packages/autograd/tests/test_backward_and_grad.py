@@ -125,7 +125,7 @@ def test_inputs_limits_the_accumulation(x):
         (lambda x: x.detach().sum().backward(), RuntimeError, "does not require grad"),
         (lambda x: (x * 2).backward(taeda.ones(4)), RuntimeError, r"shape \(4,\), expected \(3,\)"),
         (lambda x: (x * 2).backward("one"), TypeError, "str"),
-        (lambda x: backward([x.sum()], [None, None]), RuntimeError, "1.*2"),
+        (lambda x: backward([x.sum(), x.sum()], [None]), RuntimeError, "1.*2"),
         (lambda x: backward(x.sum(), inputs=[]), RuntimeError, "inputs"),
         (lambda x: (x.sum() * 1j).backward(), RuntimeError, "complex|real"),
         (lambda x: grad(x.sum(), []), RuntimeError, "inputs"),
@@ -311,6 +311,13 @@ def test_gradients_by_name(x):
     assert filled["unused"].tolist() == [0, 0]
     with pytest.raises(RuntimeError, match="empty"):
         grad((x * x).sum(), {})
+
+
+def test_weights_behind_those_of_the_roots_are_left(x):
+    weights = (taeda.full_like(x, 2.0), taeda.ones(7))
+    assert (grad([x * 3], x, weights)[0] == 6).all()
+    backward([x * 3], (weights[0], None))
+    assert (x.grad == 6).all()
 
 
 def test_weights_are_as_many_as_the_roots(x):

@@ -27,8 +27,8 @@ def _zeros(place: Tensor | GradientEdge) -> Tensor:
 
 
 def _weights(name: str, roots: tuple[Any, ...], given: Any) -> tuple[Any, ...]:
-    """The weights of the roots; whole numbers are taken in the dtype of a real root."""
-    weights = _as_tuple(given)
+    """The weights of the roots, without those behind them; whole numbers are taken in the dtype of a real root."""
+    weights = _as_tuple(given)[: len(roots)]
     if given is not None and len(weights) < len(roots):
         raise RuntimeError(
             f"{name}: found {len(weights)} weights of {len(roots)} roots, expected one for each"
