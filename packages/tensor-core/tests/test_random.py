@@ -245,4 +245,6 @@ def test_normal_has_the_dtype_of_its_mean(own, other):
     mean, std = taeda.ones(3, dtype=getattr(taeda, own)), taeda.zeros(3, dtype=getattr(taeda, other))
     drawn = taeda.normal(mean, std)
     assert drawn.dtype is mean.dtype and drawn.equal(mean)
-    assert taeda.normal(1.0, std).dtype is taeda.normal(taeda.ones(3, dtype=taeda.int64), std).dtype is std.dtype
+    assert (
+        taeda.normal(1.0, std).dtype is taeda.normal(taeda.ones(3, dtype=taeda.int64), std).dtype is std.dtype
+    )
