@@ -199,6 +199,21 @@ def test_programs_know_that_they_are_traced():
     assert not jit.is_tracing()
 
 
+def test_what_was_traced_takes_the_branches_of_its_trace():
+    class Net(nn.Module):
+        def forward(self, x):
+            return x + 1 if jit.is_tracing() else x.tolist()
+
+    x = taeda.zeros(1)
+    for made in (jit.trace(Net(), x), jit.trace(Net().forward, x), jit.trace_module(Net(), {"forward": x})):
+        assert taeda.equal(made(x), taeda.ones(1)) and not jit.is_tracing()
+    assert jit.script(Net())(x) == [0.0]
+    fails = jit.trace(lambda x: x.view(2), taeda.zeros(2))
+    with pytest.raises(RuntimeError):
+        fails(taeda.zeros(3))
+    assert not jit.is_tracing()
+
+
 def test_frozen_modules_need_no_gradients():
     made = jit.freeze(jit.script(nn.Linear(2, 2).eval()))
     assert not any(p.requires_grad for p in made.parameters())

@@ -28,6 +28,7 @@ from taeda.jit._modules import (
     trace,
     trace_module,
 )
+from taeda.jit._state import following
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -85,9 +86,11 @@ def is_scripting() -> bool:
 
 
 def is_tracing() -> bool:
-    """Whether this code is being run by `trace`, or for the graph of it."""
+    """Whether this code is being run by `trace`, for the graph of it, or by what `trace` made."""
     from sys import modules
 
+    if following:
+        return True
     recorder, graphs = modules.get("taeda.fx._record"), modules.get("taeda.jit._graphs")
     return (recorder is not None and recorder.is_recording()) or (graphs is not None and graphs.is_tracing())
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import sys
 import textwrap
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from taeda.jit._state import _enabled
+from taeda.jit._state import _enabled, following
 from taeda_registry.slots import nn, tensor
 
 if TYPE_CHECKING:
@@ -182,6 +183,11 @@ class RecursiveScriptModule(ScriptModule):
 class TracedModule(RecursiveScriptModule):
     """What `trace` makes of a module."""
 
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module did when it was traced."""
+        with following:
+            return super().forward(*args, **kwargs)
+
 
 class TopLevelTracedModule(TracedModule):
     """What `trace` makes of the module that it was given."""
@@ -193,10 +199,13 @@ class ScriptFunction:
     Args:
         function: The function.
         recorded: The graph module of its trace.
+        traced: Whether it is what `trace` made, with a graph or without.
     """
 
-    def __init__(self, function: Callable[..., Any], recorded: GraphModule | None = None) -> None:
-        self._function, self._recorded = function, recorded
+    def __init__(
+        self, function: Callable[..., Any], recorded: GraphModule | None = None, traced: bool = False
+    ) -> None:
+        self._function, self._recorded, self._traced = function, recorded, traced
         self.__name__ = self.name = getattr(function, "__name__", "function")
         self.__qualname__ = getattr(function, "__qualname__", self.__name__)
         self.__module__ = getattr(function, "__module__", __name__)
@@ -205,7 +214,8 @@ class ScriptFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            return self._function(*args, **kwargs)
+            with following if self._traced else contextlib.nullcontext():
+                return self._function(*args, **kwargs)
         except Exception as error:
             _tell(error)
             raise
@@ -407,7 +417,7 @@ def trace(
     recorded = _recorded(func, args, kwargs, check_tolerance if check_trace else None)
     if isinstance(func, nn.Module):
         return TopLevelTracedModule(func, recorded)
-    return ScriptFunction(func, recorded)
+    return ScriptFunction(func, recorded, traced=True)
 
 
 def trace_module(

@@ -1,8 +1,10 @@
-"""Whether functions and modules are scripted and traced: PYTORCH_JIT=0 in the environment leaves them as they are."""
+"""Whether functions and modules are scripted and traced, where PYTORCH_JIT=0 in the environment leaves them as they are,
+and whether what was traced is running."""
 
 from __future__ import annotations
 
 import os
+import threading
 from weakref import WeakKeyDictionary
 
 
@@ -30,6 +32,24 @@ class EnabledProxy:
 _enabled = EnabledProxy()
 _script_classes: dict[type, object] = {}  # classes are scripted by nobody: they run as they are
 _jit_caching_layer: WeakKeyDictionary[object, object] = WeakKeyDictionary()  # and functions every time
+
+
+class Following(threading.local):
+    """A scope in which the Python of what was traced runs; true within, so that it takes the branches of its trace."""
+
+    depth = 0
+
+    def __enter__(self) -> None:
+        self.depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.depth -= 1
+
+    def __bool__(self) -> bool:
+        return self.depth > 0
+
+
+following = Following()
 
 
 def _clear_class_state() -> None:
