@@ -1,5 +1,7 @@
-"""Whether functions and modules are scripted and traced, where PYTORCH_JIT=0 in the environment leaves them as they are,
-and whether what was traced is running."""
+"""Whether functions and modules are scripted and traced, and whether what was traced is running.
+
+PYTORCH_JIT=0 in the environment leaves functions and modules as they are.
+"""
 
 from __future__ import annotations
 
