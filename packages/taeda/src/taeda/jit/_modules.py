@@ -384,8 +384,7 @@ def trace(
     """A module or function that can be saved without its source, made by running it once.
 
     Called, it runs the Python it was made of, so it follows other branches and sizes as that does; `is_tracing` is
-    true there, as it was in the trace. Saved, it is the
-    graph of what this one run did.
+    true there, as it was in the trace. Saved, it is the graph of what this one run did.
 
     Args:
         func: A module or function.
