@@ -640,3 +640,32 @@ def test_truth_of_any_bytes_counts_and_chooses_as_true(n):
     assert np.array_equal(
         taeda.zeros(n).masked_fill(mask, 2).numpy(), np.where(truth, 2, 0).astype(np.float32)
     )
+
+
+@pytest.mark.parametrize(
+    "own, other", [("float32", "float64"), ("int64", "float32"), ("float32", "complex64")]
+)
+def test_what_is_put_has_the_dtype_of_its_place(own, other):
+    x, places = taeda.zeros(3, dtype=getattr(taeda, own)), taeda.tensor([0, 2])
+    values = taeda.ones(2, dtype=getattr(taeda, other))
+    for call in (
+        lambda: x.index_put_((places,), values),
+        lambda: x.index_put((places,), values[0]),
+        lambda: x.__setitem__(places, values),
+        lambda: x.__setitem__(taeda.tensor([True, False, True]), values),
+    ):
+        with pytest.raises(RuntimeError, match=f"'values' has dtype {other}, expected {own}"):
+            call()
+    assert x.tolist() == [0, 0, 0]
+
+
+def test_numbers_and_arrays_are_put_in_any_dtype():
+    x, places, mask = taeda.zeros(3), taeda.tensor([0, 2]), taeda.tensor([False, True, False])
+    x[places] = 2
+    x[mask] = taeda.tensor([7])
+    assert x.tolist() == [2.0, 7.0, 2.0]
+    x[places] = np.array([3.0, 4.0])
+    x[mask] = taeda.tensor(0.5, dtype=taeda.float64)
+    assert x.tolist() == [3.0, 0.5, 4.0]
+    with pytest.raises(RuntimeError, match="complex64"):
+        x[mask] = taeda.tensor(1j)

@@ -130,6 +130,21 @@ Shape index_shapes(IntSpan a, IntSpan b, const char* op) {
   }
 }
 
+void index_values_dtype(const char* op, const Tensor& self, TensorList indices, const Tensor& values) {
+  if (values.dtype() == self.dtype() || values.is_wrapped_number()) return;
+  int64_t given = 0;
+  bool masks = true;
+  for (const Tensor& index : indices) {
+    if (!index.defined()) continue;
+    ++given;
+    masks = masks && index.dtype() == DType::Bool;
+  }
+  const bool filled = values.numel() == 1 && given == 1 && masks;
+  check(filled && (!is_complex(values.dtype()) || is_complex(self.dtype())), ErrorKind::Runtime, op,
+        ": argument 'values' has dtype ", name(values.dtype()), ", expected ", name(self.dtype()),
+        ", the dtype of the tensor that is written to");
+}
+
 void index_values(const char* op, IntSpan indexed, const Tensor& values) {
   const Shape fitted = broadcast_shapes(indexed, values.sizes(), op);
   check(std::ranges::equal(fitted, indexed), ErrorKind::Runtime, op, ": argument 'values' has shape ",

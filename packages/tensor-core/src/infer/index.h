@@ -18,6 +18,8 @@ Spec scatter_number(const Tensor& self, int64_t dim, const Tensor& index, const 
 void index_tensors(const char* op, const Tensor& self, TensorList indices);
 /// The common shape of index tensors; an IndexError where there is none: the mistake is in the index, not in operands.
 Shape index_shapes(IntSpan a, IntSpan b, const char* op);
+/// index_put_: values are of the dtype of `self`. Numbers are given it, and so is what one mask gets a single one of.
+void index_values_dtype(const char* op, const Tensor& self, TensorList indices, const Tensor& values);
 /// index_put_: values that can be broadcast to the shape of self[indices].
 void index_values(const char* op, IntSpan indexed, const Tensor& values);
 

@@ -341,7 +341,10 @@ void assign_selection(const Selection& chosen, PyObject* given, const Tensor& se
   if (chosen.indices.empty()) return assign(chosen.view, given, self);
   const Tensor value = value_of(given, self);
   infer::check_number("index assignment", "value", value, infer::computing(self.dtype()));
-  ops::index_put_(chosen.view, chosen.indices, without_leading_ones(value, dims_of(chosen)), false);
+  const Tensor placed = without_leading_ones(value, dims_of(chosen));
+  // What is no tensor has no dtype that its writer chose.
+  ops::index_put_(chosen.view, chosen.indices,
+                  is_tensor(given) || placed.is_wrapped_number() ? placed : ops::to_dtype(placed, self.dtype()), false);
 }
 
 }  // namespace
