@@ -69,23 +69,52 @@ def test_summary_counts_what_a_call_does():
     assert attention.multiply_adds == 3 * (3 * 4 * 4) + 2 * 3 * 3 * 4 + 3 * 4 * 4
 
 
-def test_classes_look_attributes_up_themselves():
-    class Wrapper(nn.Module):
-        def __init__(self, inner):
-            super().__init__()
-            self.inner = inner
+class Wrapper(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
 
-        def __getattr__(self, name):
-            try:
-                return super().__getattr__(name)
-            except AttributeError:
-                return getattr(self.inner, name)
+    def __getattr__(self, name):
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(self.inner, name)
 
-    wrapped = Wrapper(nn.Linear(3, 2))
+
+class NamingWrapper(Wrapper):
+    def __getattr__(self, name):
+        try:
+            return nn.Module.__getattr__(self, name)
+        except AttributeError:
+            return getattr(nn.Module.__getattr__(self, "inner"), name)
+
+
+@pytest.mark.parametrize("kind", [Wrapper, NamingWrapper])
+def test_classes_look_attributes_up_themselves(kind):
+    wrapped = kind(nn.Linear(3, 2))
     assert wrapped.in_features == 3 and copy.deepcopy(wrapped).out_features == 2
     with pytest.raises(AttributeError, match="nothing"):
         _ = wrapped.nothing
-    assert "__getattr__" not in vars(nn.Module), "every attribute of every module would become slower"
+
+
+def test_the_lookup_of_modules_is_at_hand_and_not_asked():
+    class Plain(nn.Linear):
+        pass
+
+    class Scaled(Plain):
+        @property
+        def scale(self):
+            raise AttributeError("no scale")
+
+    for layer in (nn.Module(), nn.Linear(2, 2), Plain(2, 2)):
+        with pytest.raises(AttributeError, match="object has no attribute 'nothing'") as caught:
+            _ = layer.nothing
+        assert len(caught.traceback) == 1, "every attribute of every module would be read more slowly"
+        with pytest.raises(AttributeError, match="object has no attribute 'training'"):
+            nn.Module.__getattr__(layer, "training")
+    layer = Scaled(2, 2)
+    layer.register_parameter("scale", nn.Parameter(tt.ones(1)))
+    assert layer.scale is layer.__getattr__("scale") is nn.Module.__getattr__(layer, "scale")
 
 
 def test_hooks_of_all_modules_at_registration():

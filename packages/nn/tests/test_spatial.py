@@ -253,6 +253,15 @@ def test_a_layer_of_volumes():
     assert repr(nn.Conv3d(2, 3, 2)) == "Conv3d(2, 3, kernel_size=(2, 2, 2), stride=(1, 1, 1))"
     back = nn.ConvTranspose3d(3, 2, 2, stride=2, dtype=tt.float64)
     assert back(wave(1, 3, 2, 2, 2), output_size=(5, 4, 4)).shape == (1, 2, 5, 4, 4)
+    planes = wave(1, 3, 2, 2, 2), (5, 4)  # as layers ask that are given other settings than their own
+    settings = {
+        "stride": (3, 2),
+        "padding": (0, 1),
+        "kernel_size": (2, 3),
+        "dilation": (1, 1),
+        "num_spatial_dims": 2,
+    }
+    assert tuple(back._output_padding(*planes, **settings)) == (0, 1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert nn.LPPool3d(2, 2)(wave(1, 1, 2, 2, 2)).shape == (1, 1, 1, 1, 1)

@@ -6,7 +6,7 @@ import gc
 import sys
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from taeda_nn._bind import Tensor
@@ -151,13 +151,13 @@ class KeptMembers(Members):
         return found
 
 
-def member(module: Module | None, name: str) -> Any:
-    """The member of that name.
+def member(module: Module, name: str) -> Any:
+    """The member of that name: `Module.__getattr__`.
 
     Raises:
         AttributeError: There is none.
     """
-    values = {} if module is None else attributes(module)
+    values = attributes(module)
     if any(name in values.get(book, ()) for book in _BOOKS.values()):
         return values[name]
     raise AttributeError(f"{type(module).__name__!r} object has no attribute {name!r}")
@@ -167,21 +167,22 @@ def _nobody() -> None:
     """No module."""
 
 
-class Lookup:
-    """What ``module.__getattr__(name)`` calls where the class has no such method; it does not keep the module."""
+def have_lookup(base: type, owner: type) -> None:
+    """Lets ``base.__getattr__`` be `member`, while ``owner``, which is ``base`` or below it, does not ask it.
 
-    __slots__ = ("_owner",)
-
-    def __init__(self, module: Module | None) -> None:
-        self._owner: Callable[[], Module | None] = _nobody if module is None else weakref.ref(module)
-
-    def __call__(self, name: str) -> Any:
-        """The member of that name."""
-        return member(self._owner(), name)
-
-    def __reduce__(self) -> Any:
-        # Classes that say of themselves what is pickled often give their whole `__dict__`.
-        return Lookup, (self._owner(),)
+    Every attribute is read more slowly from instances of a class with a ``__getattr__`` to be asked, and a class learns
+    of one when it is made or when one is set or deleted. So the name is written into ``base`` where no statement writes
+    it, and is absent while ``owner`` learns that it has none: in statements without a call, between which no other
+    thread runs.
+    """
+    (names,) = gc.get_referents(vars(base))
+    names["__getattr__"] = member
+    try:
+        del names["__getattr__"]
+        owner.__getattr__ = member  # type: ignore[attr-defined]
+        del owner.__getattr__  # type: ignore[attr-defined]
+    finally:
+        names["__getattr__"] = member
 
 
 def shown_attributes(module: Module) -> dict[str, Any]:
@@ -192,7 +193,6 @@ def shown_attributes(module: Module) -> dict[str, Any]:
     if type(values.get("_parameters")) is not KeptMembers:
         for book, kind in zip(_BOOKS, _KINDS, strict=True):
             values[book] = KeptMembers(module, kind)
-        values["__getattr__"] = Lookup(module)
     return values
 
 
@@ -318,19 +318,6 @@ class ClassAttribute:
         del attributes(module)[self._name]
 
 
-class WithLookup:
-    """Stands behind a module class that defines ``__getattr__``, and answers its ``super().__getattr__(name)``.
-
-    Behind a class with a property named as a member too: the member is found where the property raises AttributeError.
-    `Module` itself has none: the interpreter would ask it before every attribute of every module.
-    """
-
-    __slots__ = ()
-
-    def __getattr__(self, name: str) -> Any:
-        return member(self, name)
-
-
 class AskedMember:
     """Stands in a class for members of its instances: the class's own ``__getattr__`` is asked for them.
 
@@ -360,8 +347,7 @@ class AskedMember:
 
 def has_own_lookup(owner: type) -> bool:
     """Whether a class of modules, or one of those it is made of, defines ``__getattr__``."""
-    found = getattr(owner, "__getattr__", None)  # that of a class of classes is bound to it
-    return found not in (None, WithLookup.__getattr__) and getattr(found, "__self__", None) is None
+    return getattr(owner, "__getattr__", member) is not member
 
 
 def ask_own_lookup(owner: type, name: str) -> None:
@@ -372,8 +358,8 @@ def ask_own_lookup(owner: type, name: str) -> None:
 
 def look_behind_property(owner: type, name: str) -> None:
     """Lets a member be found where ``owner``'s property of its name raises AttributeError."""
-    if isinstance(getattr(owner, name, None), property) and not issubclass(owner, WithLookup):
-        owner.__bases__ = (*owner.__bases__, WithLookup)
+    if isinstance(getattr(owner, name, None), property) and not has_own_lookup(owner):
+        owner.__getattr__ = member  # type: ignore[attr-defined]
 
 
 def keep_class_attribute(owner: type, name: str) -> None:
@@ -465,7 +451,7 @@ def pickled_state(module: Module) -> dict[str, Any]:
     if "_parameter_names" not in values:
         return dict(values)
     members = {name for book in _BOOKS.values() for name in values[book]}
-    members |= {*_BOOKS, *_BOOKS.values(), "_hook_set", "__getattr__"}
+    members |= {*_BOOKS, *_BOOKS.values(), "_hook_set"}
     own = {k: v for k, v in values.items() if k not in members}
     books = {kind: {name: values[name] for name in values[book]} for kind, book in _BOOKS.items()}
     transient = {name for name, persistent in values["_buffer_names"].items() if not persistent}
@@ -484,7 +470,7 @@ def as_pickled(state: dict[str, Any]) -> dict[str, Any]:
     A member has its place among those of its kind alone: classes ask whether its name is in their state.
     """
     books = {kind: dict(state[kind]) for kind in _BOOKS}
-    shown = {*_BOOKS.values(), "_hook_set", "__getattr__"}
+    shown = {*_BOOKS.values(), "_hook_set"}
     own = {
         name: value
         for name, value in state.items()
@@ -514,8 +500,7 @@ def take_pickled_state(module: Module, state: dict[str, Any]) -> None:
         for name in state[kind]:
             ask_own_lookup(type(module), name)
         values.update(state[kind])
-    values["__getattr__"] = Lookup(module)
-    elsewhere = {*_BOOKS, *_FOREIGN_HOOKS, "_hook_set", "_non_persistent_buffers_set", "__getattr__"}
+    elsewhere = {*_BOOKS, *_FOREIGN_HOOKS, "_hook_set", "_non_persistent_buffers_set"}
     for name, value in state.items():
         if name not in elsewhere and not isinstance(getattr(type(module), name, None), property):
             values[name] = value

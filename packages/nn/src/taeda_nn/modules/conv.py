@@ -378,19 +378,31 @@ class _ConvTransposeNd(_ConvNd):
         super().__init__(in_channels, out_channels, kernel_size, *settings)
         self.output_padding = output_padding
 
-    def _output_padding(self, input: Tensor, output_size: Any) -> tuple[int, ...]:
+    def _output_padding(
+        self,
+        input: Tensor,
+        output_size: Any,
+        stride: Sequence[int] | None = None,
+        padding: Sequence[int] | None = None,
+        kernel_size: Sequence[int] | None = None,
+        num_spatial_dims: int | None = None,
+        dilation: Sequence[int] | None = None,
+    ) -> tuple[int, ...]:
+        """What is to be added to the least output for it to have ``output_size``; other settings are the layer's."""
         if output_size is None:
             return self.output_padding
-        rank = len(self.kernel_size)
+        stride, padding = stride or self.stride, padding or self.padding
+        kernel_size, dilation = kernel_size or self.kernel_size, dilation or self.dilation
+        rank = num_spatial_dims or len(kernel_size)
         wanted = tuple(output_size)[-rank:]
         extra = []
         for i, size in enumerate(wanted):
-            reach = self.dilation[i] * (self.kernel_size[i] - 1) + 1
-            least = (input.shape[i - rank] - 1) * self.stride[i] - 2 * self.padding[i] + reach
-            if not least <= size < least + self.stride[i]:
+            reach = dilation[i] * (kernel_size[i] - 1) + 1
+            least = (input.shape[i - rank] - 1) * stride[i] - 2 * padding[i] + reach
+            if not least <= size < least + stride[i]:
                 raise ValueError(
                     f"{type(self).__name__}: output_size {wanted} is out of reach: dimension {i - rank} can be "
-                    f"{least} to {least + self.stride[i] - 1}"
+                    f"{least} to {least + stride[i] - 1}"
                 )
             extra.append(size - least)
         return tuple(extra)

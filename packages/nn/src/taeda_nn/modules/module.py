@@ -32,12 +32,11 @@ from taeda_nn._hooks import (
 from taeda_nn.modules._convert import Converting
 from taeda_nn.modules._members import (
     REGISTRATION_HOOKS,
-    Lookup,
     Members,
-    WithLookup,
     as_pickled,
     ask_own_lookup,
     has_own_lookup,
+    have_lookup,
     is_shown,
     look_behind_property,
     pickled_state,
@@ -137,14 +136,13 @@ class Module(Converting, Stateful):
         setter(self, "_parameter_names", {})
         setter(self, "_buffer_names", {})
         setter(self, "_module_names", {})
-        setter(self, "__getattr__", Lookup(self))
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if has_own_lookup(cls) and not issubclass(cls, WithLookup):
-            cls.__bases__ = (*cls.__bases__, WithLookup)
+        if not has_own_lookup(cls):
+            have_lookup(Module, cls)
         show_members(cls, vars(Module)["__dict__"])
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -590,6 +588,7 @@ class Module(Converting, Stateful):
         return "\n  ".join([f"{self._get_name()}(", *lines, *children]) + "\n)"
 
 
+have_lookup(Module, Module)
 _plain_call: Any = Module.__call__
 
 
