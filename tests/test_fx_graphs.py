@@ -8,6 +8,7 @@ import pytest
 
 import taeda
 from taeda import fx, nn
+from taeda.fx.passes.infra.pass_manager import PassManager, pass_result_wrapper
 
 F = nn.functional
 
@@ -229,6 +230,48 @@ def test_interpreters_see_each_step_and_transformers_change_them():
     assert taeda.allclose(Softer(traced).transform()(x).exp(), traced(x), atol=1e-6)
     with pytest.raises(RuntimeError, match="parameter x"):
         fx.Interpreter(traced).run()
+
+
+class Outputs(dict):
+    """What a layer gives: a dictionary with attributes."""
+
+    __getattr__ = dict.__getitem__
+
+
+class Layer(nn.Module):
+    def forward(self, x):
+        return Outputs(out=x * 2, seen=[x])
+
+
+def test_interpreters_hand_values_on_as_they_are():
+    class Leaves(fx.Tracer):
+        def is_leaf_module(self, m, module_qualified_name):
+            return isinstance(m, Layer) or super().is_leaf_module(m, module_qualified_name)
+
+    class Whole(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = Layer()
+
+        def forward(self, x):
+            outputs = self.layer(x)
+            outputs.seen.append(x)
+            return outputs.out.reshape(x.shape[:2].numel()), outputs.seen
+
+    net = Whole()
+    traced = fx.GraphModule(net, Leaves().trace(net))
+    flat, seen = fx.Interpreter(traced).run(taeda.ones(2, 3))
+    assert flat.tolist() == [2.0] * 6 and len(seen) == 2
+
+
+def test_managers_of_passes_write_the_code_anew():
+    def multiply(gm):
+        for node in gm.graph.find_nodes(op="call_function", target=taeda.add):
+            node.target = taeda.mul
+
+    manager = PassManager(passes=[pass_result_wrapper(multiply)])
+    made = manager(fx.symbolic_trace(lambda a, b: taeda.add(a, b))).graph_module
+    assert made(taeda.tensor(3.0), taeda.tensor(4.0)).item() == 12.0
 
 
 def test_shapes_are_noted():

@@ -109,6 +109,33 @@ def test_programs_are_read_from_files(net, tmp_path):
     assert len(jit.script(net).save_to_buffer()) > 1000
 
 
+class Counting(nn.Module):
+    """A module that counts its calls, in a buffer and in an attribute, and draws a number in each."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+        self.register_buffer("count", taeda.zeros(1))
+
+    def forward(self, x):
+        self.calls += 1
+        self.count += 1
+        return x * self.count + taeda.rand(1)
+
+
+def test_a_script_is_written_without_being_run(tmp_path):
+    net = Counting()
+    program = jit.script(net)
+    taeda.manual_seed(0)
+    expected = taeda.rand(1)
+    taeda.manual_seed(0)
+    program.save(str(tmp_path / "net.pt"))
+    assert program.graph is not None and taeda.export.export(net, (taeda.ones(1),)) is not None
+    assert net.calls == 0 and net.count.tolist() == [0.0]
+    assert taeda.equal(taeda.rand(1), expected)
+    assert jit.load(tmp_path / "net.pt").count.tolist() == [0.0]
+
+
 def test_tensors_are_written_once(tmp_path):
     layer = nn.Linear(300, 300)
     jit.trace(layer, taeda.ones(1, 300)).save(tmp_path / "net.pt")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from taeda.export._guards import Guards
 from taeda.export._shapes import described
 from taeda.export.graph_signature import ExportGraphSignature, signature_of
+from taeda.fx._keeping import left_alone
 from taeda.utils import _pytree
 from taeda_registry.slots import nn, tensor
 
@@ -51,7 +51,6 @@ class ExportedProgram:
     @property
     def graph_signature(self) -> ExportGraphSignature:
         """What inputs and outputs are."""
-        from taeda.utils import _pytree
 
         if self._signature is not None:
             return self._signature
@@ -246,7 +245,7 @@ def _exported(
         raise TypeError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
     said = described(dynamic_shapes, mod, args, kwargs)
     guards = guards_of(_names(mod.forward, args, {}), args, kwargs, said)
-    with _left_alone(mod, (args, kwargs)), _exporting():
+    with left_alone(mod, (args, kwargs)), _exporting():
         done = record(
             mod, args, kwargs, root=mod, name=type(mod).__name__, keep_class=True, data_dependent=not strict
         )
@@ -272,27 +271,6 @@ def _take_unused(program: nn.Module, mod: nn.Module) -> None:
         for name, buffer in part._buffers.items():
             if name not in home._buffers:
                 home.register_buffer(name, buffer, persistent=name not in part._non_persistent_buffers_set)
-
-
-@contextmanager
-def _left_alone(mod: nn.Module, inputs: Any) -> Iterator[None]:
-    """Context after which a module's buffers, and the tensors that it is given, are what they were."""
-    places = [(part, name, value) for part in mod.modules() for name, value in part._buffers.items()]
-    held = [value for _, _, value in places] + _pytree.tree_leaves(inputs)
-    before = [
-        (value, value._version, value.detach().clone())
-        for value in held
-        if isinstance(value, tensor.Tensor) and value.layout is tensor.strided
-    ]
-    try:
-        yield
-    finally:
-        for part, name, value in places:
-            part._buffers[name] = value
-        with tensor.no_grad():
-            for value, version, elements in before:
-                if value._version != version:
-                    value.copy_(elements)
 
 
 def save(

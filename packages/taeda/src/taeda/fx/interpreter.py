@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from taeda.fx._symbolic_trace import Tracer
 from taeda.fx.graph import Graph
 from taeda.fx.graph_module import GraphModule
-from taeda.fx.node import Node, map_aggregate, map_arg
+from taeda.fx.node import Node, map_aggregate
 from taeda.fx.proxy import Proxy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = ["Interpreter", "Transformer"]
 
@@ -158,18 +158,22 @@ class Interpreter:
                 )
             return self.env[used]
 
-        return _thaw(map_arg(args, load))
+        return _filled(args, load)
 
 
-def _thaw(a: Any) -> Any:
-    """Plain lists and dicts, as functions expect them."""
+def _filled(a: Any, load: Callable[[Node], Any]) -> Any:
+    """Values, as they are, in the place of nodes, among plain lists and dicts, as functions expect them."""
+    if isinstance(a, Node):
+        return load(a)
     if isinstance(a, tuple):
-        items = [_thaw(item) for item in a]
+        items = [_filled(item, load) for item in a]
         return type(a)(*items) if hasattr(a, "_fields") else tuple(items)
     if isinstance(a, list):
-        return [_thaw(item) for item in a]
+        return [_filled(item, load) for item in a]
     if isinstance(a, dict):
-        return {key: _thaw(value) for key, value in a.items()}
+        return {key: _filled(value, load) for key, value in a.items()}
+    if isinstance(a, slice):
+        return slice(*(_filled(item, load) for item in (a.start, a.stop, a.step)))
     return a
 
 

@@ -270,10 +270,12 @@ def _graph_module(obj: Any) -> Any:
     if recorded is not None:
         return recorded
     from taeda import fx
+    from taeda.fx._keeping import left_alone
 
     program = getattr(obj, "_original", None) or getattr(obj, "_function", None) or obj
     try:
-        return fx.symbolic_trace(program)
+        with left_alone(program):
+            return fx.symbolic_trace(program)
     except Exception as error:
         kind = "module" if isinstance(program, nn.Module) else "function"
         raise NotImplementedError(_MISSING_GRAPH.format(kind, error)) from error

@@ -6,6 +6,7 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from taeda.fx.graph_module import GraphModule
 from taeda.fx.passes.infra.pass_base import PassResult
 from taeda_registry.slots import nn
 
@@ -140,6 +141,8 @@ class PassManager:
                     )
                 module = result.graph_module
                 again = again or result.modified
+                if isinstance(module, GraphModule):
+                    module.recompile()
                 if self.run_checks_after_each_pass:
                     self.check(module)
             changed = changed or again
