@@ -315,6 +315,9 @@ def test_reshaping_layers(rng, to_tensor, close):
     close(nn.PixelUnshuffle(2)(wide), x)
     with pytest.raises(TypeError):
         nn.Unflatten("a", (1,))
+    for dim in (2, -3):
+        with pytest.raises(IndexError, match="Dimension out of range"):
+            nn.Unflatten(dim, (1, 2))(tt.ones(2, 2))
 
 
 @pytest.mark.parametrize(

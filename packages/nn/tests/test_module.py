@@ -63,13 +63,22 @@ def test_assignment_registers_and_replaces():
     assert "note" in net._parameters
     net.other = nn.Buffer(tt.ones(2), persistent=False)
     assert "other" in net._buffers and "other" not in net.state_dict()
-    net.scale = nn.Linear(1, 1)
-    assert "scale" not in net._parameters and "scale" in net._modules
+    net.mean = nn.Linear(1, 1)
+    assert "mean" not in net._buffers and "mean" in net._modules
 
 
 def test_assignment_of_another_type_is_refused():
     net = Net()
-    for name, value in [("scale", tt.zeros(3)), ("scale", 3), ("head", 3), ("mean", 3)]:
+    layer, buffer = nn.Linear(1, 1), nn.Buffer(tt.ones(2))
+    wrong = [
+        ("scale", tt.zeros(3)),
+        ("scale", 3),
+        ("scale", layer),
+        ("scale", buffer),
+        ("head", 3),
+        ("mean", 3),
+    ]
+    for name, value in wrong:
         before = getattr(net, name)
         with pytest.raises(TypeError, match=name):
             setattr(net, name, value)

@@ -89,6 +89,18 @@ def test_not_strict_loads_what_fits_by_name():
         module.load_state_dict([1])
 
 
+@pytest.mark.parametrize("assign", [False, True])
+def test_numbers_may_come_as_vectors_of_one(assign):
+    """Checkpoints from before there were tensors without dimensions have them so."""
+    module = nn.BatchNorm1d(2)
+    module.load_state_dict({**module.state_dict(), "num_batches_tracked": tt.tensor([3])}, assign=assign)
+    assert module.num_batches_tracked.shape == () and module.num_batches_tracked.item() == 3
+    with pytest.raises(RuntimeError, match="size mismatch for num_batches_tracked"):
+        module.load_state_dict(
+            {**module.state_dict(), "num_batches_tracked": tt.tensor([3, 4])}, assign=assign
+        )
+
+
 def test_values_are_converted_and_identity_kept():
     module = nn.Linear(2, 2)
     weight = module.weight

@@ -82,6 +82,14 @@ def test_weight_norm_keeps_lengths_apart(put, close):
             nn.utils.remove_weight_norm(layer)
 
 
+@pytest.mark.parametrize("put", [nn.utils.weight_norm, parametrizations.weight_norm])
+@pytest.mark.parametrize("dim", [2, -3])
+@pytest.mark.filterwarnings("ignore:.*weight_norm:FutureWarning")
+def test_weight_norm_has_a_length_for_dimensions_of_the_weight_alone(put, dim):
+    with pytest.raises(IndexError, match=f"argument 'dim' is {dim}, expected -2 to 1"):
+        put(nn.Linear(2, 2), dim=dim)
+
+
 def test_layers_whose_weight_norm_was_removed_can_be_written():
     layer = parametrizations.weight_norm(nn.Linear(3, 2))
     nn.utils.parametrize.remove_parametrizations(layer, "weight")

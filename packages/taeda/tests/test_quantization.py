@@ -110,6 +110,8 @@ def test_observers_say_the_scale_of_what_they_saw() -> None:
     channels = tq.PerChannelMinMaxObserver(dtype=taeda.qint8, qscheme=taeda.per_channel_symmetric)
     channels(x)
     assert channels.calculate_qparams()[0].shape == (2,)
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        tq.PerChannelMinMaxObserver(ch_axis=2)(x)
     moving = tq.MovingAverageMinMaxObserver(averaging_constant=0.5)
     moving(x)
     moving(3 * x)

@@ -8,6 +8,7 @@ from typing import Any
 
 import taeda
 from taeda import Tensor
+from taeda._prims_common import canonicalize_dim
 
 
 def broadcast_in_dim(a: Tensor, shape: Sequence[int], broadcast_dimensions: Sequence[int]) -> Tensor:
@@ -74,7 +75,7 @@ def slice(
 def slice_in_dim(a: Tensor, start_index: int, limit_index: int, stride: int = 1, axis: int = 0) -> Tensor:
     """From a first to before a last place of one dimension."""
     return a[
-        (builtins.slice(None, None, None),) * (axis % a.dim())
+        (builtins.slice(None, None, None),) * canonicalize_dim(a.dim(), axis)
         + (builtins.slice(start_index, limit_index, stride),)
     ]
 

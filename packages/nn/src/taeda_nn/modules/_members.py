@@ -407,6 +407,9 @@ def set_member(module: Module, name: str, value: Any) -> None:
         if name not in parameters:
             values.pop(name, None)
         module.register_parameter(name, value)
+    elif name in parameters:
+        _must_be(module, name, value, None, "parameter", "Parameter")
+        module.register_parameter(name, None)
     elif kind == "module":
         _claim(module, name, kind)
         if hasattr(type(module), name):
@@ -415,9 +418,6 @@ def set_member(module: Module, name: str, value: Any) -> None:
         ask_own_lookup(type(module), name)
         values["_module_names"].setdefault(name)
         values[name] = registered(kind, module, name, value)
-    elif name in parameters:
-        _must_be(module, name, value, None, "parameter", "Parameter")
-        module.register_parameter(name, None)
     elif name in values["_module_names"]:
         _must_be(module, name, value, None, "module", "Module")
         values[name] = None

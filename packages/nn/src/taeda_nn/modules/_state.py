@@ -183,14 +183,15 @@ class Stateful:
                 if strict:
                     missing_keys.append(key)
                 continue
-            problem = _mismatch(key, target, state_dict[key], assign)
+            source = _as_number(target, state_dict[key])
+            problem = _mismatch(key, target, source, assign)
             if problem:
                 error_msgs.append(problem)
             elif assign:
-                actions.append(_assigning(module, name, target, state_dict[key]))
+                actions.append(_assigning(module, name, target, source))
             else:
-                _warn_of_meta(key, target, state_dict[key])
-                actions.append(_copying(target, state_dict[key]))
+                _warn_of_meta(key, target, source)
+                actions.append(_copying(target, source))
         if type(self).set_extra_state is not Stateful.set_extra_state:
             key = prefix + _EXTRA_STATE_KEY_SUFFIX
             if key in state_dict:
@@ -280,6 +281,17 @@ def _plan_below(
             below = f"{prefix}{name}."
             part = OrderedDict((key, value) for key, value in state.items() if key.startswith(below))
             _plan_below(child, part, below, metadata, strict, assign, report)
+
+
+def _as_number(target: Tensor, source: Any) -> Any:
+    """What a state has for ``target``: for a number also a vector of one, as old checkpoints keep numbers."""
+    old = (
+        isinstance(source, Tensor)
+        and tuple(source.shape) == (1,)
+        and not is_lazy(target)
+        and target.dim() == 0
+    )
+    return source[0] if old else source
 
 
 def _mismatch(key: str, target: Tensor, source: Any, assign: bool) -> str | None:

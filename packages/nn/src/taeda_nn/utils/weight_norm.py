@@ -17,6 +17,8 @@ def norm_except_dim(v: Tensor, dim: int) -> Tensor:
     """The norms over all dimensions but ``dim``, which keep their places; over all of them for -1."""
     if dim == -1:
         return _vector_norm(v)
+    if v.dim() and not -v.dim() <= dim < v.dim():
+        raise IndexError(f"weight_norm: argument 'dim' is {dim}, expected {-v.dim()} to {v.dim() - 1}")
     others = tuple(d for d in range(v.dim()) if d != dim % v.dim())
     return _vector_norm(v, 2, others, True) if others else v.abs()
 

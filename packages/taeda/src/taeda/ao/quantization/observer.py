@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import Any
 
 import taeda
+from taeda._prims_common import canonicalize_dim
 from taeda.ao.quantization.granularity import *  # noqa: F403  (programs import them from here as well)
 from taeda.ao.quantization.granularity import Granularity, MappingType, ZeroPointDomain
 from taeda_registry.slots import nn, tensor
@@ -298,7 +299,8 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
 
     def _limits(self, x: Any) -> tuple[Any, Any]:
         x = x.detach().to(self.min_val.dtype)
-        dims = [d for d in range(x.dim()) if d != self.ch_axis % x.dim()]
+        axis = canonicalize_dim(x.dim(), self.ch_axis)
+        dims = [d for d in range(x.dim()) if d != axis]
         return (x.amin(dims), x.amax(dims)) if dims else (x, x)
 
     def _blend(self, kept: Any, new: Any, larger: bool) -> Any:
