@@ -131,6 +131,7 @@ def test_complex_parameters(make):
         (ValueError, "more than once", lambda p: optim.SGD([{"params": [p]}, {"params": [p]}])),
         (ValueError, "leaf", lambda p: optim.SGD([p * 2])),
         (ValueError, "'lr' must be at least 0", lambda p: optim.SGD([p], lr=-1)),
+        (TypeError, "'lr' must be a number, found '0.1'", lambda p: optim.SGD([p], lr="0.1")),
         (ValueError, "'nesterov' needs", lambda p: optim.SGD([p], nesterov=True)),
         (ValueError, r"'betas\[1\]'", lambda p: optim.Adam([p], betas=(0.9, 1.0))),
         (TypeError, "beta", lambda p: optim.Adam([p], beta=1)),

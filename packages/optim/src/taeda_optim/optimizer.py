@@ -485,7 +485,9 @@ Optimizer.step = _with_hooks(Optimizer.step)  # type: ignore[method-assign]
 
 
 def check_range(kind: str, name: str, value: float, low: float, high: float = float("inf")) -> None:
-    """ValueError unless low <= value < high."""
+    """ValueError unless low <= value < high, TypeError for what is no number."""
+    if isinstance(value, (str, bytes)):
+        raise TypeError(f"{kind}: argument '{name}' must be a number, found {value!r}")
     if not low <= float(value) < high:
         raise ValueError(
             f"{kind}: argument '{name}' must be at least {low} and below {high}, found {value} "
