@@ -1,9 +1,12 @@
 """The loader: batches, orders, going on in the middle of an epoch, errors."""
 
 import io
+import itertools
 import pickle
 import sys
+import time
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -588,3 +591,20 @@ def test_what_workers_gave_is_handed_on_until_the_end():
     given.put((2, []))
     thread.join(timeout=20)
     assert not thread.is_alive()
+
+
+class _Slow(data.Dataset):
+    def __len__(self):
+        return 40
+
+    def __getitem__(self, i):
+        time.sleep(0.001)  # lets other threads in
+        return i
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_threads_that_share_a_pass_get_each_batch_once(workers):
+    batches = iter(data.DataLoader(_Slow(), batch_size=2, num_workers=workers))
+    with ThreadPoolExecutor(4) as pool:
+        taken = list(pool.map(lambda _: [b.tolist() for b in batches], range(4)))
+    assert sorted(itertools.chain(*taken)) == [[i, i + 1] for i in range(0, 40, 2)]

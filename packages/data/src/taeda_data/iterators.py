@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -37,7 +38,7 @@ _OF_LOADER = {
 
 
 class BaseDataLoaderIter(Iterator[Any]):
-    """The batches of one pass over a `DataLoader`.
+    """The batches of one pass over a `DataLoader`. Threads may share it: each batch goes to one of them.
 
     Args:
         loader: A `DataLoader`, or an object that has its attributes: ``dataset``, ``_dataset_kind``,
@@ -49,6 +50,7 @@ class BaseDataLoaderIter(Iterator[Any]):
     """
 
     def __init__(self, loader: Any) -> None:
+        self._turn = threading.RLock()
         if type(self)._next_data is not BaseDataLoaderIter._next_data:
             self._begin_own(loader)
             return
@@ -97,9 +99,10 @@ class BaseDataLoaderIter(Iterator[Any]):
         return self
 
     def __next__(self) -> Any:
-        batch = self._next_data()
-        self._num_yielded += 1
-        return batch
+        with self._turn:
+            batch = self._next_data()
+            self._num_yielded += 1
+            return batch
 
     def __len__(self) -> int:
         """Number of batches of the whole pass."""
