@@ -7,7 +7,7 @@ import pickle
 import subprocess
 import sys
 import warnings
-from collections import OrderedDict
+from collections import OrderedDict, namedtuple
 
 import pytest
 
@@ -198,6 +198,42 @@ def test_functions_are_traced():
     assert [node.op for node in made.graph.nodes][:2] == ["placeholder", "placeholder"]
     with pytest.raises(RuntimeError, match="give either"):
         jit.trace(lambda x: x)
+
+
+class Scaled(namedtuple("Scaled", ["value", "scale"])):
+    """A value and its scale, which stand for their product in every function; numbers become tensors."""
+
+    def __new__(cls, value, scale):
+        return super().__new__(cls, value, scale if taeda.is_tensor(scale) else taeda.tensor(scale))
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func is taeda.sub:
+            return NotImplemented
+        return func(
+            *[item.value * item.scale if isinstance(item, cls) else item for item in args], **kwargs or {}
+        )
+
+
+def test_a_trace_keeps_what_classes_make_of_functions():
+    def double(x):
+        return nn.functional.linear(Scaled(x, 2.0), taeda.eye(2))
+
+    again = read_again(jit.trace(double, taeda.ones(1, 2)))
+    assert again(taeda.tensor([[3.0, 5.0]])).tolist() == [[6, 10]]
+    with pytest.raises(TypeError, match="sub"):
+        jit.trace(lambda x: taeda.sub(Scaled(x, 2.0), x), taeda.ones(1))
+
+
+class Pair(namedtuple("Pair", ["first", "second"])):
+    def __new__(cls, first, second):
+        assert taeda.is_tensor(first) and taeda.is_tensor(second)
+        return super().__new__(cls, first, second)
+
+
+def test_a_trace_takes_tuples_of_classes_that_ask_for_tensors():
+    again = read_again(jit.trace(lambda x: taeda.stack(Pair(x + 1, x)), taeda.ones(1)))
+    assert again(taeda.tensor([3.0])).tolist() == [[4], [3]]
 
 
 def test_traces_by_name_and_of_methods(net):

@@ -98,6 +98,14 @@ for _name in ("add", "sub", "mul", "floordiv", "mod"):
     setattr(_Int, f"__r{_name}__", _followed(_name, True))
 
 
+def _named(items: list[Any], kind: Any) -> tuple[Any, ...]:
+    """A named tuple of nodes; a plain one where the class asks its arguments for what nodes are not."""
+    try:
+        return kind(*items)
+    except Exception:
+        return tuple(items)
+
+
 def is_recording() -> bool:
     """Whether a program is being recorded."""
     return bool(_active)
@@ -143,7 +151,7 @@ class _Recording(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name
         if isinstance(value, _Int):
             return value.node if value.recording is self else int(value)
         if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return type(value)(*[self.arg(item) for item in value])
+            return _named([self.arg(item) for item in value], type(value))
         if isinstance(value, (tuple, list)):
             kind = list if isinstance(value, list) else tuple
             return kind(self.arg(item) for item in value)
@@ -191,6 +199,14 @@ class _Recording(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name
             self._refuse_branch(func, args)
         if self.failure is not None:
             return func(*args, **kwargs)
+        for kind in types:
+            if not issubclass(
+                kind, tensor.Tensor
+            ):  # what it makes of the call is recorded, which knows no such class
+                with self:
+                    result = kind.__torch_function__(func, types, args, kwargs)
+                if result is not NotImplemented:
+                    return result
         ready = self._prepared(func, args, kwargs)
         result = func(*args, **kwargs)
         try:
