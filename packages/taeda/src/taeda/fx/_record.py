@@ -200,13 +200,12 @@ class _Recording(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name
         if self.failure is not None:
             return func(*args, **kwargs)
         for kind in types:
-            if not issubclass(
-                kind, tensor.Tensor
-            ):  # what it makes of the call is recorded, which knows no such class
-                with self:
-                    result = kind.__torch_function__(func, types, args, kwargs)
-                if result is not NotImplemented:
-                    return result
+            if issubclass(kind, tensor.Tensor):
+                continue
+            with self:  # what the class makes of the call is recorded: a graph knows no such class
+                result = kind.__torch_function__(func, types, args, kwargs)
+            if result is not NotImplemented:
+                return result
         ready = self._prepared(func, args, kwargs)
         result = func(*args, **kwargs)
         try:
