@@ -10,6 +10,8 @@ import itertools
 import os
 import sys
 
+import pytest
+
 import taeda as torch
 import taeda.distributed as dist
 import taeda.distributed.checkpoint as dcp
@@ -39,7 +41,12 @@ from taeda.distributed.tensor import (
     distribute_module,
     distribute_tensor,
 )
-from taeda.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from taeda.distributed.tensor.parallel import (
+    ColwiseParallel,
+    RowwiseParallel,
+    loss_parallel,
+    parallelize_module,
+)
 from taeda.distributed.tensor.placement_types import _StridedShard
 
 RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -470,6 +477,24 @@ def made_anew() -> None:
     for parameter in net.parameters():
         nn.init.constant_(parameter, 0.5)
     assert net(torch.ones(1, 4)).tolist() == [[8 * 2.5 * 0.5 + 0.5] * 4]
+
+
+def losses() -> None:
+    """Scores that are cut by classes, with plain labels and weights."""
+    mesh = init_device_mesh("cpu", (SIZE,))
+    alone = numbers(1, 3, 4).requires_grad_()
+    scores = distribute_tensor(alone.detach(), mesh, [Shard(1)]).requires_grad_()
+    labels, weights = torch.tensor([0, 1, 3]), numbers(2, 4).exp()
+    expected = F.cross_entropy(alone, labels, weights)
+    expected.backward()
+    with loss_parallel():
+        loss = F.cross_entropy(scores, labels, weights)
+        loss.backward()
+    same(loss.full_tensor(), expected)
+    same(scores.grad.full_tensor(), alone.grad)
+    assert scores.grad.placements == (Shard(1),)
+    with pytest.raises(RuntimeError, match="mixed"):
+        F.cross_entropy(scores, labels)
 
 
 def composed() -> None:

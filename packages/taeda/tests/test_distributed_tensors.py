@@ -15,7 +15,7 @@ PROGRAM = Path(__file__).with_name("distributed_tensor_program.py")
 PARTS = (
     "meshes", "layouts", "grids", "parallel_layers", "fully_sharded", "flattened", "checkpoints", "shared_states",
     "different_lengths", "recomputed", "exchanges", "made_anew",
-    "composed",
+    "composed", "losses",
 )  # fmt: skip
 
 
