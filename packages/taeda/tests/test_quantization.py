@@ -69,7 +69,7 @@ def test_a_model_is_trained_while_it_foresees_quantization() -> None:
         optimizer.step()
         losses.append(loss.item())
     assert losses[-1] < losses[0]
-    assert prepared.conv.conv.weight.grad is not None
+    assert prepared.conv.weight.grad is not None
     prepared.eval()
     made = tq.convert(prepared)
     assert type(made.conv).__name__ == "ConvReLU2d"
@@ -274,3 +274,34 @@ def test_a_linear_layer_is_trained_with_its_normalization() -> None:
     made = tq.convert(prepared)
     assert type(made[1]).__name__ == "Linear" and made[1].weight().is_quantized
     assert (made(x) - prepared(x)).abs().max().item() < 0.1
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_convolutions_trained_with_their_normalization_are_convolutions(dims: int) -> None:
+    """They have a convolution's parameters and settings under its names, and the normalization's behind `bn`."""
+    conv, bn = getattr(nn, f"Conv{dims}d"), getattr(nn, f"BatchNorm{dims}d")
+    model = nn.Sequential(
+        tq.QuantStub(), conv(2, 4, 3, padding=1), bn(4), nn.ReLU(), tq.DeQuantStub()
+    ).train()
+    model = tq.fuse_modules_qat(model, [["1", "2", "3"]])
+    model.qconfig = tq.get_default_qat_qconfig("x86")
+    plain = model[1][0]
+    prepared = tq.prepare_qat(model)
+    layer = prepared[1]
+    assert type(layer).__name__ == f"ConvBnReLU{dims}d" and isinstance(layer, conv)
+    assert taeda.equal(layer.weight, plain.weight) and layer.padding == (1,) * dims
+    names = list(layer.state_dict())
+    assert names[:4] == ["weight", "bias", "bn.weight", "bn.bias"] and "weight_fake_quant.scale" in names
+    assert list(plain.state_dict()) == ["weight", "bias"]
+    x = taeda.sin(taeda.arange(2.0 * 2 * 4**dims)).reshape(2, 2, *[4] * dims)
+    for _ in range(3):
+        prepared(x).square().sum().backward()
+    assert all(p.grad is not None for p in prepared.parameters())
+    prepared.eval()
+    made = tq.convert(prepared)
+    assert made[1].weight().is_quantized and "bn" not in dict(made[1].named_children())
+    assert (made(x) - prepared(x)).abs().max().item() < 0.1
+    alone = type(layer)(2, 4, 3, padding=1, freeze_bn=True, qconfig=tq.get_default_qat_qconfig("x86"))
+    assert alone.bias is None and not alone.train().bn.training
+    with pytest.raises(AssertionError, match="qconfig"):
+        type(layer)(2, 4, 3)

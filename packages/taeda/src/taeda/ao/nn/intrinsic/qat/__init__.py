@@ -6,6 +6,7 @@ from typing import Any
 
 import taeda
 from taeda.ao.nn import qat as nnqat
+from taeda.ao.nn._copies import own_copy
 from taeda_registry.slots import nn
 
 __all__ = [
@@ -30,7 +31,7 @@ ConvReLU1d, ConvReLU2d, ConvReLU3d = (_with_relu(f"Conv{n}d") for n in (1, 2, 3)
 
 
 class _LayerBn(nn.Module):
-    """A layer and its normalization, quantized as the one layer that they are when trained.
+    """A layer with its normalization as a part of it, quantized as the one layer that they are when trained.
 
     The weight is quantized after it is multiplied by the factors of the normalization; what comes out is divided by
     them, and normalized. Source: R. Krishnamoorthi, "Quantizing deep convolutional networks for efficient inference",
@@ -38,39 +39,34 @@ class _LayerBn(nn.Module):
     """
 
     _relu = False
+    _layer_class: Any = None  #: the layer's own class
+    weight: Any
+    bias: Any
 
-    def __init__(self, layer: Any, bn: Any, qconfig: Any) -> None:
-        super().__init__()
-        self._layer_name = "linear" if isinstance(layer, nn.Linear) else "conv"
-        setattr(self, self._layer_name, layer)
-        self.bn = bn
+    def _join(self, bn: Any, qconfig: Any, freeze_bn: bool = False) -> None:
+        if not qconfig:
+            raise AssertionError("qconfig must be provided for QAT module")
         self.qconfig = qconfig
+        self.bn = bn
         self.weight_fake_quant = qconfig.weight()
-        self.freeze_bn = False
-
-    def _get_name(self) -> str:
-        return type(self).__name__
-
-    def _layer(self) -> Any:
-        return getattr(self, self._layer_name)
-
-    def _factor(self) -> Any:
-        return self.bn.weight / taeda.sqrt(self.bn.running_var + self.bn.eps)
+        self.freeze_bn = freeze_bn
+        if freeze_bn:
+            self.freeze_bn_stats()
 
     def forward(self, input: Any) -> Any:
-        factor, layer = self._factor(), self._layer()
-        shape = [1] * layer.weight.dim()
+        factor = self.bn.weight / taeda.sqrt(self.bn.running_var + self.bn.eps)
+        shape = [1] * self.weight.dim()
         along = [*shape]
         along[0], shape[1] = -1, -1
-        weight = self.weight_fake_quant(layer.weight * factor.reshape(along))
+        weight = self.weight_fake_quant(self.weight * factor.reshape(along))
         made = self._applied(input, weight) / factor.reshape(shape)
-        if layer.bias is not None:
-            made = made + layer.bias.reshape(shape)
+        if self.bias is not None:
+            made = made + self.bias.reshape(shape)
         made = self.bn(made)
         return nn.functional.relu(made) if self._relu else made
 
     def _applied(self, input: Any, weight: Any) -> Any:
-        return self._layer()._conv_forward(input, weight, None)
+        return self._conv_forward(input, weight, None)
 
     def train(self, mode: bool = True) -> Any:
         super().train(mode)
@@ -93,13 +89,17 @@ class _LayerBn(nn.Module):
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> _LayerBn:
         """The layer in place of fused ones with a configuration."""
-        made = cls(mod[0], mod[1], mod.qconfig)
+        made = own_copy(cls, mod[0])
+        made._join(mod[1], mod.qconfig)
         made.train(mod.training)
         return made
 
     def folded(self) -> Any:
         """The one layer that they are, with what was said and seen of the two."""
-        made = self._fused(self._layer().eval(), self.bn.eval())
+        layer = own_copy(self._layer_class, self)
+        for part in ("bn", "weight_fake_quant"):
+            layer._modules.pop(part)
+        made = self._fused(layer.eval(), self.bn.eval())
         made.qconfig, made.weight_fake_quant = self.qconfig, self.weight_fake_quant
         if hasattr(self, "activation_post_process"):
             made.activation_post_process = self.activation_post_process
@@ -109,8 +109,23 @@ class _LayerBn(nn.Module):
         return nn.utils.fuse_conv_bn_eval(layer, bn)
 
 
-class LinearBn1d(_LayerBn):
-    """`Linear` and `BatchNorm1d`."""
+class LinearBn1d(_LayerBn, nn.Linear):
+    """`Linear` and `BatchNorm1d`.
+
+    Args:
+        in_features: Of `Linear`; so is what follows but for `eps` and `momentum`, which are of `BatchNorm1d`.
+        freeze_bn: The normalization uses what it has seen, and sees no more.
+        qconfig: How the weight is quantized.
+    """
+
+    _layer_class = nn.Linear
+
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, eps: float = 1e-05, momentum: float = 0.1,
+        freeze_bn: bool = False, qconfig: Any = None,
+    ) -> None:  # fmt: skip
+        nn.Linear.__init__(self, in_features, out_features, bias)
+        self._join(nn.BatchNorm1d(out_features, eps, momentum), qconfig, freeze_bn)
 
     def _applied(self, input: Any, weight: Any) -> Any:
         return nn.functional.linear(input, weight)
@@ -120,9 +135,27 @@ class LinearBn1d(_LayerBn):
 
 
 def _conv_bn(dims: int, relu: bool) -> type:
-    name = f"ConvBn{'ReLU' if relu else ''}{dims}d"
-    text = f"`Conv{dims}d` and `BatchNorm{dims}d`{', and numbers below 0 become 0' if relu else ''}."
-    return type(name, (_LayerBn,), {"_relu": relu, "__module__": __name__, "__doc__": text})
+    conv, normalization = getattr(nn, f"Conv{dims}d"), getattr(nn, f"BatchNorm{dims}d")
+
+    class Normalized(_LayerBn, conv):
+        _layer_class, _relu = conv, relu
+
+        def __init__(
+            self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
+            dilation: Any = 1, groups: int = 1, bias: bool | None = None, padding_mode: str = "zeros",
+            eps: float = 1e-05, momentum: float = 0.1, freeze_bn: bool = False, qconfig: Any = None,
+        ) -> None:  # fmt: skip
+            conv.__init__(
+                self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bool(bias),
+                padding_mode,
+            )  # fmt: skip
+            self._join(normalization(out_channels, eps, momentum), qconfig, freeze_bn)
+
+    Normalized.__name__ = Normalized.__qualname__ = f"ConvBn{'ReLU' if relu else ''}{dims}d"
+    Normalized.__module__ = __name__
+    text = f"`Conv{dims}d` and `BatchNorm{dims}d`{', and numbers below 0 become 0' if relu else ''}"
+    Normalized.__doc__ = f"{text}; `qconfig` says how the weight is quantized."
+    return Normalized
 
 
 ConvBn1d, ConvBn2d, ConvBn3d = (_conv_bn(n, False) for n in (1, 2, 3))
