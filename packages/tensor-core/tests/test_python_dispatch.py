@@ -247,7 +247,9 @@ def test_data_of_a_wrapper_is_its_classs_to_tell():
     assert isinstance(wrapped.data, Scaled) and wrapped.data.elem.tolist() == [1.0, 1.0, 1.0]
     assert wrapped.data is not wrapped and not wrapped.data.requires_grad
     wrapped.data = wrapped.data.to(taeda.float64)
-    assert wrapped.dtype == taeda.float64 and wrapped.elem.dtype == taeda.float32  # as in PyTorch
+    assert (
+        wrapped.dtype == wrapped.elem.dtype == taeda.float64
+    )  # in PyTorch the attributes stay, and with them the values
 
 
 def test_questions_about_modes_and_classes():

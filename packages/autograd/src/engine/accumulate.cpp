@@ -79,7 +79,9 @@ class Adding {
   void set(Tensor grad) { held_ = std::move(grad); }
   const Tensor& held() const { return held_; }
   void add(const Tensor& grad, bool record) {
-    if (record || is_wrapper(held_)) held_ = held_ + grad;
+    // A sum of the library's wrapping tensors may be of another kind (sparse and dense).
+    const bool fixed = held_.keys().has(Layer::PreDispatch);
+    if (record || fixed) held_ = held_ + grad;
     else ops::add_(held_, grad);
   }
   /// In a child of fork, which does not have the thread that was adding.
@@ -166,14 +168,14 @@ DType AccumulateGrad::dtype_for(const Tensor& variable) {
 }
 
 bool AccumulateGrad::fits(const Tensor& variable) const {
-  return outputs[0].dtype == dtype_for(variable) && outputs[0].device == variable.device();
+  return outputs[0].dtype == dtype_for(variable) && outputs[0].device == stated_device(variable);
 }
 
 void AccumulateGrad::describe_output(const Tensor& variable) {
   OutputInfo& info = outputs[0];
   info.sizes.assign(variable.sizes());
   info.dtype = dtype_for(variable);
-  info.device = variable.device();
+  info.device = stated_device(variable);
   info.known = true;
   if (on_device(info.device)) [[unlikely]]
     note_stream(this, info.device);
@@ -219,8 +221,9 @@ Ref<Node> accumulator_of(const Tensor& leaf) {
 namespace {
 
 Tensor first_gradient(const Tensor& leaf, Tensor& grad) {
+  if (thread_state.grad_enabled) return ops::clone(grad);
   // What has no memory of its own (a sparse gradient) keeps its kind.
-  if (thread_state.grad_enabled || (is_wrapper(grad) && grad.device() != leaf.device())) return ops::clone(grad);
+  if (is_wrapper(grad)) return grad.impl()->use_count() == 1 && !grad.is_view() ? std::move(grad) : ops::clone(grad);
   const bool fits = own_alone(grad) && grad.dense() && (same_layout(grad, leaf) || !leaf.dense());
   return fits ? std::move(grad) : copy_like(leaf, grad);
 }

@@ -416,7 +416,7 @@ void Run::let_go() noexcept {
 /// What is known of the tensor at a place.
 OutputInfo info_of(const Place& place) {
   if (!place.tensor.defined()) return place.edge.node->outputs[place.edge.output];
-  return {Shape(place.tensor.sizes()), place.tensor.dtype(), place.tensor.device(), true};
+  return {Shape(place.tensor.sizes()), place.tensor.dtype(), stated_device(place.tensor), true};
 }
 std::string describe(const Place& place) {
   if (place.tensor.defined()) return taeda::describe(place.tensor);

@@ -30,12 +30,12 @@ Tensor fit_slow(Tensor grad, const OutputInfo& info, const char* who, size_t ind
     grad = formulas::sum_to(grad, info.sizes);
   }
   // The instance of a dispatching class says itself where it is; its memory is nowhere.
-  if (grad.device() != info.device && is_wrapper(grad) && grad.dtype() == info.dtype) return grad;
-  if (grad.device() != info.device && grad.dim() != 0) [[unlikely]]
+  const bool elsewhere = grad.device() != info.device && !is_wrapper(grad);
+  if (elsewhere && grad.dim() != 0) [[unlikely]]
     fail(ErrorKind::Runtime, who, " returned an invalid gradient for input ", index, ": it is ", describe(grad),
          ", expected a tensor on ", to_string(info.device));
   // Of a number on the cpu that was combined with tensors elsewhere.
-  if (grad.device() != info.device) grad = ops::to_device(grad, info.device);
+  if (elsewhere) grad = ops::to_device(grad, info.device);
   if (grad.dtype() == info.dtype) return grad;
   if (!is_differentiable(grad.dtype()) && is_complex(info.dtype)) [[unlikely]]
     fail(ErrorKind::Runtime, who, " returned an invalid gradient for input ", index, ": it is ", describe(grad),

@@ -4,6 +4,7 @@
 #include "taeda/autograd/layer.h"
 #include "taeda/autograd/streams.h"
 #include "taeda/autograd/views.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::autograd {
 
@@ -14,6 +15,10 @@ namespace {
 void mark(TensorImpl* impl) noexcept {
   impl->flags |= kRequiresGrad;
   impl->keys = impl->keys | KeySet::of(Layer::Autograd);
+}
+
+Device place_of(TensorImpl* impl) {
+  return (impl->keys & kClassBits).bits() ? stated_device(Tensor(Ref<TensorImpl>::share(impl))) : impl->device;
 }
 
 void attach(TensorImpl* impl, Node* node, uint32_t nr) {
@@ -29,7 +34,7 @@ void attach(TensorImpl* impl, Node* node, uint32_t nr) {
   OutputInfo& info = node->outputs[nr];
   info.sizes.assign({impl->dims, impl->ndim});
   info.dtype = impl->dtype;
-  info.device = impl->device;
+  info.device = place_of(impl);
   info.known = true;
   AutogradMeta& meta = ensure_meta(impl);
   if (meta.grad_fn) [[unlikely]] {
@@ -57,6 +62,8 @@ void set_view_history(const Tensor& result, const Tensor& self, Node* node, uint
   TensorImpl* impl = result.impl();
   const TensorImpl* root = self.is_view() ? self.impl()->base.get() : self.impl();
   if (impl->base && impl->base.get() != root) impl->base.reset();
+  // What the class gave for a view of its instance stands alone; only the graph knows of what.
+  if (!impl->base && is_wrapper(result)) impl->base = Ref<TensorImpl>::share(const_cast<TensorImpl*>(root));
   attach(impl, node, nr);
   meta_of(impl)->attr_version = result.version();
 }
@@ -78,6 +85,10 @@ void check_inplace_grad(const OpEntry& op, const Tensor& self) {
          "clone() it first");
   if (!impl->base) return;
   const TensorImpl* base = impl->base.get();
+  if (is_wrapper(self)) [[unlikely]]
+    fail(ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),
+         ") is a view of an instance of a class with __torch_dispatch__; a write through it cannot be recorded: write "
+         "into the whole, or use the form of the operation without '_'");
   // The base of a leaf that is a view itself need not require grad: its views do.
   if (((base->flags | impl->flags) & kRequiresGrad) && (!meta_of(base) || !meta_of(base)->grad_fn)) [[unlikely]]
     fail(ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),
@@ -125,7 +136,7 @@ void rebase_history(const Tensor& self, Node* node, uint32_t nr) {
   slices->base = Geometry::of(base, base);
   slices->view = Geometry::of(self, base);
   slices->view_dtype = self.dtype();
-  node->outputs[nr] = OutputInfo{Shape(self.sizes()), self.dtype(), self.device(), true};
+  node->outputs[nr] = OutputInfo{Shape(self.sizes()), self.dtype(), stated_device(self), true};
   if (!node->sequence) node->sequence = Node::next_sequence();
   slices->wrap(node);
   // The view's own grad_fn is now out of date and is made from the base's when asked for.

@@ -7,6 +7,7 @@
 #include "taeda/autograd/hooks.h"
 #include "taeda/autograd/views.h"
 #include "taeda/parallel.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::autograd {
 namespace {
@@ -35,7 +36,7 @@ void refresh_view(const Tensor& view) {
   node->base = Geometry::of(base, base);
   node->view = Geometry::of(view, base);
   node->base_dtype = base.dtype();
-  node->outputs[0] = OutputInfo{Shape(view.sizes()), view.dtype(), view.device(), true};
+  node->outputs[0] = OutputInfo{Shape(view.sizes()), view.dtype(), stated_device(view), true};
   node->sequence = Node::next_sequence();
   move_retained(meta, node.get(), 0);
   meta.grad_fn = Ref<Node>::adopt(node.release());

@@ -7,6 +7,7 @@
 #include "taeda/autograd/hooks.h"
 #include "taeda/autograd/saved.h"
 #include "taeda/ops.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::autograd {
 namespace {
@@ -76,7 +77,7 @@ Tensor embed(const Tensor& grad, const Geometry& base, const Geometry& view) {
   }
   if (!may_overlap(base)) return show(buffer, base, low);
   // Several indices of the base share an element: its gradient is divided among them.
-  const Tensor ones = ops::ones(base.sizes, grad.dtype(), grad.device());
+  const Tensor ones = ops::ones(base.sizes, grad.dtype(), stated_device(grad));
   return show(buffer / scatter_sum(ones, base, low, count), base, low);
 }
 

@@ -1,5 +1,6 @@
 // Helpers that formulas of all families share.
 #include "taeda/autograd/formulas.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::formulas {
 
@@ -47,6 +48,7 @@ Tensor with_history(const Tensor& saved, const Tensor& computed) {
 }
 
 bool truth_of(const Tensor& t) {
+  if (is_wrapper(t) && wrapper_api.item) return wrapper_api.item(t).to<bool>();
   const Tensor host = t.device().backend == kCPU ? t : ops::to_device(t, Device{});
   return *host.data<bool>();
 }

@@ -1,5 +1,6 @@
 // Gradients of Fourier transforms between real and complex numbers.
 #include "taeda/autograd/formulas.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::formulas {
 
@@ -9,7 +10,7 @@ namespace {
 Tensor doubles_times(double factor, const Tensor& spectrum, int64_t axis, int64_t n) {
   Shape sizes(size_t(spectrum.dim()), 1);
   sizes[size_t(axis)] = spectrum.size(axis);
-  const Tensor weights = ops::ones(sizes, real_of(spectrum.dtype()), spectrum.device());
+  const Tensor weights = ops::ones(sizes, real_of(spectrum.dtype()), stated_device(spectrum));
   ops::fill_(ops::narrow(weights, axis, 1, (n - 1) / 2), Tensor(factor));
   return spectrum * weights;
 }

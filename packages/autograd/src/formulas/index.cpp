@@ -3,6 +3,7 @@
 
 #include "taeda/autograd/engine.h"
 #include "taeda/autograd/formulas.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::formulas {
 namespace {
@@ -52,7 +53,7 @@ bool any_zero(const Tensor& x) { return truth_of(ops::any(ops::eq(x, 0))); }
 /// First those of `self` (none without `include_self`), then those of `src`, in one row.
 Tensor recorded_others(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, bool include_self) {
   const Tensor ids = ops::reshape(
-      ops::arange(Scalar(int64_t(0)), Scalar(self.numel()), Scalar(int64_t(1)), DType::Int64, self.device()),
+      ops::arange(Scalar(int64_t(0)), Scalar(self.numel()), Scalar(int64_t(1)), DType::Int64, stated_device(self)),
       self.sizes());
   const Shape row{-1};
   std::vector<Tensor> factors{ops::reshape(cut_to(src, index.sizes()), row)};
@@ -66,7 +67,7 @@ Tensor recorded_others(const Tensor& self, int64_t dim, const Tensor& index, con
   check(x.numel() <= kMost, ErrorKind::NotImplemented, "scatter_reduce: the second derivative with reduce='prod' of ",
         x.numel(), " factors, some of them zero, is not implemented; at most ", kMost, " can be");
   const Tensor numbers =
-      ops::arange(Scalar(int64_t(0)), Scalar(x.numel()), Scalar(int64_t(1)), DType::Int64, x.device());
+      ops::arange(Scalar(int64_t(0)), Scalar(x.numel()), Scalar(int64_t(1)), DType::Int64, stated_device(x));
   const Tensor met = ops::logical_and(ops::eq(ops::unsqueeze(at, 1), ops::unsqueeze(at, 0)),
                                       ops::ne(ops::unsqueeze(numbers, 1), ops::unsqueeze(numbers, 0)));
   return conj_of(ops::prod(ops::where(met, ops::unsqueeze(x, 0), Tensor(1)), Shape{1}));

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "taeda/autograd/formulas.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::formulas {
 namespace {
@@ -29,7 +30,7 @@ Tensor of_factors(const Tensor& given, const Computed& computed) {
 }
 /// A^-H by the LU factors of A.
 Tensor inverse_adjoint(const Tensor& A, const Tensor& LU, const Tensor& pivots) {
-  const Tensor identity = ops::expand(ops::eye(A.size(-1), std::nullopt, A.dtype(), A.device()), A.sizes());
+  const Tensor identity = ops::expand(ops::eye(A.size(-1), std::nullopt, A.dtype(), stated_device(A)), A.sizes());
   return of_factors(ops::linalg_lu_solve(LU, pivots, identity, true, true),
                     [&] { return h(std::get<0>(ops::linalg_inv_ex(A, false))); });
 }
@@ -115,7 +116,8 @@ Tensor det_grad(const Tensor& grad, const Tensor& A, const Tensor& det, const Te
   const auto scale = [&](const Tensor& inverse) { return column(column(grad * conj_of(det))) * inverse; };
   if (!truth_of(ops::any(singular))) return scale(inverse_adjoint(A, LU, pivots));
   // The adjugate by singular values, of which products without one of them are wanted. Others have an inverse.
-  const Tensor mask = column(column(singular)), identity = ops::eye(A.size(-1), std::nullopt, A.dtype(), A.device());
+  const Tensor mask = column(column(singular)),
+               identity = ops::eye(A.size(-1), std::nullopt, A.dtype(), stated_device(A));
   const Tensor regular = scale(h(ops::linalg_inv(ops::where(mask, identity, A))));
   const auto [U, S, Vh] = ops::linalg_svd(A, false);
   const Tensor unit = column(grad * conj_of(ops::linalg_det(U) * ops::linalg_det(Vh)));

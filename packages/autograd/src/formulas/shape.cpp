@@ -5,6 +5,7 @@
 
 #include "taeda/autograd/engine.h"
 #include "taeda/autograd/views.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::formulas {
 
@@ -70,7 +71,7 @@ Tensor unfold_backward(const Tensor& grad, IntSpan sizes, int64_t dimension, int
   if (sizes.empty()) return ops::sum(grad, Shape{0}, false);  // of one window or of none
   const int64_t d = wrap_dim(dimension, int64_t(sizes.size()), "unfold");
   const Tensor numbers = ops::reshape(
-      ops::unfold(ops::arange(0, sizes[size_t(d)], 1, DType::Int64, grad.device()), 0, size, step), Shape{-1});
+      ops::unfold(ops::arange(0, sizes[size_t(d)], 1, DType::Int64, stated_device(grad)), 0, size, step), Shape{-1});
   // (..., windows, ..., size) -> (..., windows * size, ...)
   const Tensor windows = ops::flatten(ops::movedim(grad, Shape{-1}, Shape{d + 1}), d, d + 1);
   return ops::index_add(ops::new_zeros(grad, sizes), d, numbers, windows);

@@ -249,7 +249,7 @@ void Call::attach_outputs() {
     if (!is_tensor(outputs[i])) continue;
     Tensor t = tensor_of(outputs[i]);
     OutputInfo& info = node->outputs[i];
-    info = OutputInfo{Shape(t.sizes()), t.dtype(), t.device(), true};
+    info = OutputInfo{Shape(t.sizes()), t.dtype(), stated_device(t), true};
     if (among(constant, outputs[i])) continue;
     if (among(dirty, outputs[i])) {
       check(!t.is_view() || outputs.size() == 1, ErrorKind::Runtime, node->name(),

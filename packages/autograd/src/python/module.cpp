@@ -230,8 +230,8 @@ void set_grad(const Tensor& self, const Tensor& grad) {
   check(grad.dtype() == wanted || (meta && meta->any_grad_dtype), ErrorKind::Runtime,
         "grad: expected a tensor of dtype ", name(wanted), ", found ", name(grad.dtype()));
   // The instance of a dispatching class, as a sparse gradient is, says itself where it is; its memory is nowhere.
-  if (grad.device() != self.device() && !is_wrapper(grad)) [[unlikely]]
-    fail(ErrorKind::Runtime, "grad: expected a tensor on ", to_string(self.device()), ", found ",
+  if (grad.device() != stated_device(self) && !is_wrapper(grad)) [[unlikely]]
+    fail(ErrorKind::Runtime, "grad: expected a tensor on ", to_string(stated_device(self)), ", found ",
          to_string(grad.device()));
   replace_grad(self, grad);
 }

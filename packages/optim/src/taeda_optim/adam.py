@@ -88,7 +88,7 @@ class Adam(Optimizer):
         steps = next_counts(states)
         recorded = group["differentiable"]
         beta1, beta2 = group["betas"] if recorded else map(float, group["betas"])
-        call = (not self._complex and not recorded and fused("_fused_adam_")) or update_adam
+        call = (not self._singly and not recorded and fused("_fused_adam_")) or update_adam
         call(
             params, grads, [s["exp_avg"] for s in states], [s["exp_avg_sq"] for s in states],
             [s["max_exp_avg_sq"] for s in states] if amsgrad else [], steps, number(group), beta1, beta2,

@@ -109,7 +109,7 @@ class Optimizer:
         self.defaults = defaults
         self.state: dict[Any, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
-        self._complex = False  # whether any parameter is; they take the way of single operations
+        self._know_kinds([])
         self._init_hooks()
         groups = list(params)
         if not groups:
@@ -152,8 +152,14 @@ class Optimizer:
             if value is required and name not in group:
                 raise ValueError(f"{kind}: parameter group without the required option {name!r}")
             group.setdefault(name, value)
-        self._complex = self._complex or any(param.is_complex() for param in group["params"])
         self.param_groups.append(group)
+        self._know_kinds(self.param_groups)
+
+    def _know_kinds(self, groups: list[dict[str, Any]]) -> None:
+        """Whether any parameter is complex, and whether they take the way of single operations."""
+        params = [param for group in groups for param in group["params"]]
+        self._complex = any(param.is_complex() for param in params)
+        self._singly = self._complex or any(answers(param) for param in params)
 
     def _listed(self, given: Any) -> tuple[list[str] | None, list[Any]]:
         """Names (if given) and parameters of a group."""
@@ -386,7 +392,8 @@ class Optimizer:
 
     def __getstate__(self) -> dict[str, Any]:
         # Hooks stay with the instance; what follows from the groups is found again.
-        kept = {k: v for k, v in self.__dict__.items() if k != "_complex" and not k.startswith("_optimizer_")}
+        found = ("_complex", "_singly")
+        kept = {k: v for k, v in self.__dict__.items() if k not in found and not k.startswith("_optimizer_")}
         return {**kept, "state": dict(self.state)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -394,7 +401,7 @@ class Optimizer:
         self.state = defaultdict(dict, self.state)
         if self._counts:
             counting.as_tensors(self.state.values())
-        self._complex = any(p.is_complex() for group in self.param_groups for p in group["params"])
+        self._know_kinds(self.param_groups)
         if "_optimizer_step_pre_hooks" not in self.__dict__:
             self._init_hooks()
         self.defaults.setdefault("differentiable", False)
@@ -553,6 +560,12 @@ def add_quotient(param: Any, a: Any, b: Any, factor: Any) -> None:
         param.addcdiv_(a, b, value=factor)
     else:
         param.add_(a / b * factor)
+
+
+def answers(x: Any) -> bool:
+    """Whether the class of a tensor computes for it (``__torch_dispatch__``), operation by operation."""
+    plain = getattr(tensor.Tensor, "__torch_dispatch__", None)
+    return getattr(type(x), "__torch_dispatch__", plain) is not plain
 
 
 def real_view(x: Any) -> Any:

@@ -90,8 +90,11 @@ class SGD(Optimizer):
             some = [i for i, new in enumerate(fresh) if new is first]
             if some:
                 chosen = [params[i] for i in some]
-                buffers = [tensor.zeros_like(p) for p in chosen] if first else _buffers(states, some)
-                self._apply(group, chosen, [grads[i] for i in some], buffers, first)
+                steps = [grads[i] for i in some]
+                # Of parameters whose class computes for them the gradient's class is the momentum's.
+                like = steps if self._singly else chosen
+                buffers = [tensor.zeros_like(p) for p in like] if first else _buffers(states, some)
+                self._apply(group, chosen, steps, buffers, first)
                 for i, buffer in zip(some, buffers, strict=True):
                     states[i]["momentum_buffer"] = buffer
 
@@ -99,7 +102,7 @@ class SGD(Optimizer):
         self, group: dict[str, Any], params: list[Any], grads: list[Any], buffers: list[Any], first_step: bool
     ) -> None:
         recorded = group["differentiable"]
-        call = (not self._complex and not recorded and fused_call("_fused_sgd_")) or update_sgd
+        call = (not self._singly and not recorded and fused_call("_fused_sgd_")) or update_sgd
         try:
             call(
                 params, grads, buffers, number(group), group["momentum"], group["dampening"],

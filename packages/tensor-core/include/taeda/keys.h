@@ -14,9 +14,9 @@ namespace taeda {
 enum class Layer : int8_t {
   Kernels = -3,        // kernels of composites and views, where the backend has some
   Float8 = -2,         // what operators do with float8 (taeda/float8.h)
-  BelowAutograd = -1,  // TorchDispatchMode: what is left when gradients have been recorded
+  BelowAutograd = -1,  // TorchDispatchMode and __torch_dispatch__ of classes: what is left when gradients are recorded
   Autograd = 0,
-  PreDispatch = 1,  // __torch_dispatch__ of classes, and modes above autograd
+  PreDispatch = 1,  // modes above autograd, and __torch_dispatch__ of the library's own classes
   Transform = 4,    // levels (taeda/levels.h)
   Autocast = 8,
   Tracing = 10,

@@ -130,8 +130,11 @@ TAEDA_API Tensor empty(IntSpan sizes, DType dtype, Device device = {});
 TAEDA_API Tensor empty_strided(IntSpan sizes, IntSpan strides, DType dtype, Device device = {});
 /// A view of `self`'s storage; `offset` in elements from `self`'s first element; records the root as base.
 TAEDA_API Tensor alias(const Tensor& self, IntSpan sizes, IntSpan strides, int64_t offset);
-/// Same bytes without base and history (`detach`).
+/// Same bytes without base and history (`detach`); of a tensor whose class answers for operators an instance that knows
+/// the same (taeda/wrappers.h).
 TAEDA_API Tensor detached_alias(const Tensor& self);
+/// The same, never an instance of a class: for what reads the bytes.
+TAEDA_API Tensor bare_alias(const Tensor& self);
 /// Sizes, dtype and device without any memory: for tensors that are nothing but their payload.
 TAEDA_API Tensor shape_only(IntSpan sizes, DType dtype, Device device);
 /// A tensor over a storage from elsewhere (NumPy, DLPack).

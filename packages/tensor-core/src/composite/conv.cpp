@@ -5,6 +5,7 @@
 #include "infer/windows.h"
 #include "taeda/checked.h"
 #include "taeda/ops.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::impl {
 namespace {
@@ -146,7 +147,7 @@ Tensor transposed(const char* op, const Tensor& input, const Tensor& weight, con
     wider = wider || extra[i] >= s[i];
   }
   // Only its sizes are read.
-  const Tensor shape_of_input = empty(sizes, input.dtype(), input.device());
+  const Tensor shape_of_input = empty(sizes, input.dtype(), stated_device(input));
   const Tensor wide = wider ? ops::constant_pad_nd(input, more, Scalar(int64_t(0))) : input;
   const auto back = N == 2 ? ops::conv2d_backward : ops::conv3d_backward;
   const Tensor y = std::get<0>(back(wide, shape_of_input, weight, s, p, d, groups, 1));

@@ -10,6 +10,7 @@
 #include "taeda/checked.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/shape.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::impl {
 namespace {
@@ -45,7 +46,7 @@ Tensor fill_with(Tensor made, const Scalar& value) {
 /// The layout of `self`, without gaps.
 Tensor empty_as(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device) {
   const DType type = dtype.value_or(self.dtype());
-  const Device place = device.value_or(self.device());
+  const Device place = device.value_or(stated_device(self));
   if (self.contiguous()) return empty(self.sizes(), type, place);
   if (self.dense()) return empty_strided(self.sizes(), self.strides(), type, place);
   const Tensor* const only[] = {&self};
@@ -117,13 +118,13 @@ Tensor ones_like(const Tensor& self, std::optional<DType> dtype, std::optional<D
 }
 Tensor new_empty(const Tensor& self, IntSpan size, std::optional<DType> dtype, std::optional<Device> device,
                  bool requires_grad) {
-  return empty(size, dtype.value_or(self.dtype()), device.value_or(self.device()), requires_grad);
+  return empty(size, dtype.value_or(self.dtype()), device.value_or(stated_device(self)), requires_grad);
 }
 Tensor new_full(const Tensor& self, IntSpan size, const Scalar& fill_value, std::optional<DType> dtype,
                 std::optional<Device> device, bool requires_grad) {
   check_sizes("new_full", size);
   infer::check_number("new_full", "fill_value", fill_value, dtype.value_or(self.dtype()));
-  return full(size, fill_value, dtype.value_or(self.dtype()), device.value_or(self.device()), requires_grad);
+  return full(size, fill_value, dtype.value_or(self.dtype()), device.value_or(stated_device(self)), requires_grad);
 }
 Tensor new_zeros(const Tensor& self, IntSpan size, std::optional<DType> dtype, std::optional<Device> device,
                  bool requires_grad) {
@@ -267,17 +268,20 @@ Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset
   const Count places = Count(row) * col;
   check(places.fits() && places.of(op) < int64_t(1) << 40, ErrorKind::Memory, op,
         ": the indices of a matrix of shape (", row, ", ", col, ") do not fit in memory");
+  if (places.of(op) == 0) row = col = 0;  // a side without the other may be of any length
   // Of row i the columns [begin, end).
   const int64_t shift = std::clamp<int64_t>(offset, -row - 1, col + 1) + int64_t(lower);
   const auto part = [=](int64_t i) {
     const int64_t edge = std::clamp<int64_t>(i + shift, 0, col);
     return std::pair<int64_t, int64_t>(lower ? 0 : edge, lower ? edge : col);
   };
-  int64_t count = 0;
-  for (int64_t i = 0; i < row; ++i) count += part(i).second - part(i).first;
+  // Below the diagonal rows are empty before `first`, grow by one until `full`, and then have all columns.
+  const int64_t first = std::clamp<int64_t>(-shift, 0, row), full = std::clamp<int64_t>(col - shift, first, row);
+  const int64_t below = (full - first) * (first + full - 1 + 2 * shift) / 2 + (row - full) * col;
+  const int64_t count = lower ? below : row * col - below;
   const Tensor both = taeda::empty(Shape{2, count}, DType::Int64, Device{});
   int64_t *rows = both.data<int64_t>(), *columns = rows + count;
-  for (int64_t i = 0; i < row; ++i) {
+  for (int64_t i = lower ? first : 0; i < (lower ? row : full); ++i) {
     const auto [begin, end] = part(i);
     rows = std::fill_n(rows, end - begin, i);
     for (int64_t j = begin; j < end; ++j) columns[j - begin] = j;

@@ -4,6 +4,7 @@
 #include "composite/host.h"
 #include "taeda/arithmetic.h"
 #include "taeda/ops.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::impl {
 namespace {
@@ -48,7 +49,7 @@ Tensor in_rows(const Tensor& targets, const Tensor& lengths) {
   for (int64_t n = 0, first = 0; n < count; first += each[n++])
     for (int64_t s = 0; s < longest; ++s)
       places.data<int64_t>()[n * longest + s] = std::min(first + s, targets.numel() - 1);
-  const Tensor at = ops::to_device(ops::reshape(places, Shape{-1}), targets.device());
+  const Tensor at = ops::to_device(ops::reshape(places, Shape{-1}), stated_device(targets));
   return ops::reshape(ops::index_select(targets, 0, at), places.sizes());
 }
 
@@ -68,7 +69,7 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& in
                lengths = lengths_of("target_lengths", target_lengths, probs.size(1));
   const Tensor classes = known_classes(targets);
   const Tensor rows = classes.dim() == 2 ? classes : in_rows(classes, lengths);
-  const auto there = [&](const Tensor& t) { return ops::to_device(t, probs.device()); };
+  const auto there = [&](const Tensor& t) { return ops::to_device(t, stated_device(probs)); };
   Tensor losses = std::get<0>(ops::ctc_loss_forward(probs, rows, there(inputs), there(lengths), blank, zero_infinity));
   if (zero_infinity) losses = ops::where(ops::isinf(losses), Tensor(0), losses);
   if (reduction == 1)

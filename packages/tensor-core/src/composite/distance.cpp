@@ -5,6 +5,7 @@
 
 #include "taeda/arithmetic.h"
 #include "taeda/ops.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::impl {
 namespace {
@@ -72,11 +73,11 @@ Tensor pdist_backward(const Tensor& grad, const Tensor& input, double p, const T
     check(t.dim() == 1 && t.size(0) == n * (n - 1) / 2, ErrorKind::Runtime, "pdist_backward: argument '", argument,
           "' has shape ", shape_text(t.sizes()), ", expected (", n * (n - 1) / 2,
           ",), one for each two rows of 'input' ", shape_text(input.sizes()));
-  const Tensor places = ops::triu_indices(n, n, 1, DType::Int64, input.device());
+  const Tensor places = ops::triu_indices(n, n, 1, DType::Int64, stated_device(input));
   const Tensor at = ops::select(places, 0, 0) * Tensor(n) + ops::select(places, 0, 1);
   const auto spread = [&](const Tensor& t) {
     const Tensor half =
-        ops::reshape(ops::index_copy(ops::zeros(Shape{n * n}, t.dtype(), t.device()), 0, at, t), Shape{n, n});
+        ops::reshape(ops::index_copy(ops::zeros(Shape{n * n}, t.dtype(), stated_device(t)), 0, at, t), Shape{n, n});
     return ops::unsqueeze(half + ops::transpose(half, 0, 1), 0);
   };
   const Tensor batch = ops::unsqueeze(input, 0);

@@ -8,6 +8,7 @@
 #include "taeda/ops/creation.h"
 #include "taeda/ops/random.h"
 #include "taeda/ops/shape.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::impl {
 namespace {
@@ -35,7 +36,7 @@ Tensor drawn(const Tensor& mask, double p) {
   return mask;
 }
 Tensor drawn_by_feature(const char* op, const Tensor& input, double p) {
-  return drawn(taeda::empty(by_feature(op, input), input.dtype(), input.device()), p);
+  return drawn(taeda::empty(by_feature(op, input), input.dtype(), stated_device(input)), p);
 }
 /// `mask_of` draws for the input.
 template <class Mask>

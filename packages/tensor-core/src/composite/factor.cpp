@@ -4,6 +4,7 @@
 #include "infer/matrices.h"
 #include "taeda/arithmetic.h"
 #include "taeda/ops.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::impl {
 
@@ -33,7 +34,7 @@ std::tuple<Tensor, Tensor, Tensor> lu_unpack(const Tensor& LU_data, const Tensor
   const char* const op = "lu_unpack";
   infer::expect_matrices(op, "LU_data", LU_data);
   const int64_t m = LU_data.size(-2), n = LU_data.size(-1), k = std::min(m, n);
-  const auto none = [&] { return ops::empty(Shape{0}, LU_data.dtype(), LU_data.device()); };
+  const auto none = [&] { return ops::empty(Shape{0}, LU_data.dtype(), stated_device(LU_data)); };
   Tensor P = none(), L = none(), U = none();
   if (unpack_pivots) {
     check(LU_pivots.dtype() == DType::Int32, ErrorKind::Runtime, op, ": argument 'LU_pivots' has dtype ",
@@ -46,11 +47,11 @@ std::tuple<Tensor, Tensor, Tensor> lu_unpack(const Tensor& LU_data, const Tensor
     // Row i of the factors is row rows[i] of the matrix.
     P = ops::to_dtype(
         ops::eq(ops::unsqueeze(rows, -2),
-                ops::unsqueeze(ops::arange(Scalar(0), Scalar(m), Scalar(1), DType::Int64, LU_data.device()), -1)),
+                ops::unsqueeze(ops::arange(Scalar(0), Scalar(m), Scalar(1), DType::Int64, stated_device(LU_data)), -1)),
         LU_data.dtype());
   }
   if (unpack_data) {
-    const Tensor ones = ops::eye(k, std::nullopt, LU_data.dtype(), LU_data.device());
+    const Tensor ones = ops::eye(k, std::nullopt, LU_data.dtype(), stated_device(LU_data));
     const Tensor lower = m > n ? LU_data : ops::narrow(LU_data, -1, 0, k),
                  upper = m < n ? LU_data : ops::narrow(LU_data, -2, 0, k);
     const Tensor diagonal = m > k ? ops::constant_pad_nd(ones, Shape{0, 0, 0, m - k}, Scalar(0)) : ones;
@@ -86,9 +87,9 @@ struct Reflectors {
   Tensor V, T;
   Reflectors(const Tensor& given, const Tensor& tau) {
     const int64_t m = given.size(-2), k = tau.size(-1);
-    const Tensor ones = ops::eye(m, k, given.dtype(), given.device());
+    const Tensor ones = ops::eye(m, k, given.dtype(), stated_device(given));
     V = ops::tril(ops::narrow(given, -1, 0, k), -1) + ones;
-    const Tensor square = ops::eye(k, std::nullopt, given.dtype(), given.device());
+    const Tensor square = ops::eye(k, std::nullopt, given.dtype(), stated_device(given));
     const Tensor inner = square + ops::triu(ops::matmul(ops::adjoint(V), V), 1) * ops::unsqueeze(tau, -2);
     const Tensor inverse = ops::linalg_solve_triangular(inner, ops::expand(square, inner.sizes()), true, true, true);
     T = ops::unsqueeze(tau, -1) * inverse;
@@ -99,7 +100,7 @@ struct Reflectors {
 
 Tensor linalg_householder_product(const Tensor& input, const Tensor& tau) {
   expect_reflectors("linalg_householder_product", "input", input, "tau", tau);
-  const Tensor identity = ops::eye(input.size(-2), input.size(-1), input.dtype(), input.device());
+  const Tensor identity = ops::eye(input.size(-2), input.size(-1), input.dtype(), stated_device(input));
   const Reflectors q(input, tau);
   const Tensor first = ops::adjoint(ops::narrow(q.V, -2, 0, input.size(-1)));
   return identity - ops::matmul(q.V, ops::matmul(q.T, first));

@@ -3,6 +3,7 @@
 #include "taeda/levels.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/shape.h"
+#include "taeda/wrappers.h"
 
 namespace taeda {
 
@@ -19,6 +20,7 @@ inline bool at_hand(const Tensor& tensor) {
 }
 /// The value of a tensor of one real element.
 inline double number_of(const Tensor& tensor) {
+  if (is_wrapper(tensor) && wrapper_api.item) return wrapper_api.item(tensor).to_double();
   return *on_host(ops::to_dtype(ops::detach(tensor), DType::Float64)).data<double>();
 }
 

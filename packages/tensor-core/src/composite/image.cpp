@@ -7,15 +7,16 @@
 #include "taeda/arithmetic.h"
 #include "taeda/checked.h"
 #include "taeda/ops.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::impl {
 namespace {
 
 /// The coordinates of the centres of `size` pixels between -1 and 1.
 Tensor centres(int64_t size, bool align_corners, const Tensor& like) {
-  if (size <= 1) return ops::zeros(Shape{size}, like.dtype(), like.device());
+  if (size <= 1) return ops::zeros(Shape{size}, like.dtype(), stated_device(like));
   const double reach = align_corners ? 1 : double(size - 1) / double(size);
-  return ops::linspace(Scalar(-reach), Scalar(reach), size, like.dtype(), like.device());
+  return ops::linspace(Scalar(-reach), Scalar(reach), size, like.dtype(), stated_device(like));
 }
 /// `rank` dimensions behind batch and channels, or behind channels alone.
 void expect_images(const char* op, const char* argument, const Tensor& t, int64_t rank) {
@@ -51,7 +52,7 @@ Tensor affine_grid_generator(const Tensor& theta, IntSpan size, bool align_corne
     along[size_t(d)] = space[size_t(d)];
     columns.push_back(ops::expand(ops::reshape(centres(space[size_t(d)], align_corners, theta), along), space));
   }
-  columns.push_back(ops::ones(space, theta.dtype(), theta.device()));
+  columns.push_back(ops::ones(space, theta.dtype(), stated_device(theta)));
   const Tensor points = ops::reshape(ops::stack(columns, -1), Shape{1, -1, rank + 1});
   const Tensor mapped = ops::matmul(ops::expand(points, Shape{size[0], -1, -1}), ops::transpose(theta, 1, 2));
   Shape sizes{size[0]};
@@ -90,7 +91,7 @@ Tensor unpooled(const char* op, const Tensor& self, const Tensor& indices, IntSp
     check(size >= 0, ErrorKind::Runtime, op, ": argument 'output_size' must not be negative, got ",
           shape_text(output_size));
   const Shape sizes = with_sizes(self, output_size);
-  const Tensor zeros = ops::zeros(sizes, self.dtype(), self.device());
+  const Tensor zeros = ops::zeros(sizes, self.dtype(), stated_device(self));
   return ops::reshape(ops::scatter(flat_planes(zeros, rank), -1, flat_planes(indices, rank), flat_planes(self, rank)),
                       sizes);
 }
@@ -114,11 +115,11 @@ namespace {
 /// The first elements of `out` windows of `kernel` elements in `size`, for each channel: (N, C, out), int64.
 Tensor window_starts(const Tensor& samples, int64_t size, int64_t out, int64_t kernel) {
   const Tensor draws = ops::unsqueeze(samples, -1);
-  const Tensor last = ops::full(draws.sizes(), Scalar(size - kernel), DType::Int64, draws.device());
+  const Tensor last = ops::full(draws.sizes(), Scalar(size - kernel), DType::Int64, stated_device(draws));
   if (out <= 1) return last;
   const Tensor step = Tensor(double(size - kernel) / double(out - 1));
   const Tensor places =
-      ops::arange(Scalar(int64_t(0)), Scalar(out - 1), Scalar(int64_t(1)), samples.dtype(), samples.device());
+      ops::arange(Scalar(int64_t(0)), Scalar(out - 1), Scalar(int64_t(1)), samples.dtype(), stated_device(samples));
   const Tensor starts =
       ops::to_dtype((places + draws) * step, DType::Int64) - ops::to_dtype(draws * step, DType::Int64);
   const Tensor both[] = {starts, last};
@@ -154,7 +155,7 @@ std::tuple<Tensor, Tensor> fractional(const char* op, const Tensor& input, IntSp
     Shape of_starts(2 * N + 2, 1), of_window(2 * N + 2, 1);
     of_starts[0] = n, of_starts[1] = c, of_starts[2 + N + d] = out[d], of_window[2 + d] = kernel[d];
     const Tensor inside =
-        ops::arange(Scalar(int64_t(0)), Scalar(kernel[d]), Scalar(int64_t(1)), DType::Int64, input.device());
+        ops::arange(Scalar(int64_t(0)), Scalar(kernel[d]), Scalar(int64_t(1)), DType::Int64, stated_device(input));
     const Tensor own = ops::reshape(starts, of_starts) + ops::reshape(inside, of_window);
     at = at.defined() ? at * Tensor(size) + own : own;
   }

@@ -15,6 +15,7 @@
 #include "taeda/ops/creation.h"
 #include "taeda/ops/reduce.h"
 #include "taeda/ops/shape.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::impl {
 
@@ -76,7 +77,7 @@ Tensor one_hot(const Tensor& tensor, int64_t num_classes) {
   check(tensor.dtype() == DType::Int64, ErrorKind::Runtime, "one_hot: argument 'tensor' must be int64, got ",
         name(tensor.dtype()));
   if (num_classes > 0 && !readable(tensor)) {
-    const Tensor all = ops::arange(Scalar(0), Scalar(num_classes), Scalar(1), DType::Int64, tensor.device());
+    const Tensor all = ops::arange(Scalar(0), Scalar(num_classes), Scalar(1), DType::Int64, stated_device(tensor));
     return ops::to_dtype(ops::eq(ops::unsqueeze(tensor, -1), all), DType::Int64);
   }
   const Tensor flat = on_host(tensor);
@@ -88,7 +89,7 @@ Tensor one_hot(const Tensor& tensor, int64_t num_classes) {
     for (int64_t i = begin; i < end; ++i) out.data<int64_t>()[i * classes + flat.data<int64_t>()[i]] = 1;
   };
   in_blocks(flat.numel(), mark, (int64_t(1) << 18) / std::min<int64_t>(classes, 1 << 10));
-  return ops::to_device(out, tensor.device());
+  return ops::to_device(out, stated_device(tensor));
 }
 
 namespace {
@@ -137,7 +138,7 @@ Tensor scatter_combined(const Tensor& self, int64_t dim, const Tensor& index, co
 Tensor scatter_value_combined(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value,
                               std::string_view reduce) {
   infer::check_number("scatter", "value", value, self.dtype());
-  const Tensor same = ops::full(Shape{}, value, self.dtype(), self.device());
+  const Tensor same = ops::full(Shape{}, value, self.dtype(), stated_device(self));
   return scatter_combined(self, dim, index, ops::expand(same, index.sizes()), reduce);
 }
 
@@ -156,7 +157,7 @@ Tensor repeat_interleave_counts(const Tensor& repeats, std::optional<int64_t> ou
     fail(ErrorKind::Runtime, "repeat_interleave: argument 'repeats' alone must be 1-dimensional integers, got ",
          describe(repeats));
   if (repeats.device().backend == kMeta && output_size)
-    return taeda::empty(Shape{*output_size}, DType::Int64, repeats.device());
+    return taeda::empty(Shape{*output_size}, DType::Int64, stated_device(repeats));
   const Tensor counts = on_host(ops::to_dtype(repeats, DType::Int64));
   Count sum = 0;
   for (int64_t i = 0; i < counts.numel(); ++i) {
@@ -169,7 +170,7 @@ Tensor repeat_interleave_counts(const Tensor& repeats, std::optional<int64_t> ou
   const Tensor index = empty(Shape{total}, DType::Int64);
   int64_t* place = index.data<int64_t>();
   for (int64_t i = 0; i < counts.numel(); ++i) place = std::fill_n(place, counts.data<int64_t>()[i], i);
-  return ops::to_device(index, repeats.device());
+  return ops::to_device(index, stated_device(repeats));
 }
 
 Tensor repeat_interleave_Tensor(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim,
@@ -181,7 +182,8 @@ Tensor repeat_interleave_Tensor(const Tensor& self, const Tensor& repeats, std::
     fail(ErrorKind::Runtime, "repeat_interleave: argument 'repeats' must be integers, one or one for each of the ",
          size, " elements, got ", describe(repeats));
   const Tensor each = ops::expand(ops::reshape(repeats, Shape{-1}), Shape{size});
-  return ops::index_select(from, d, ops::to_device(ops::repeat_interleave_counts(each, output_size), self.device()));
+  return ops::index_select(from, d,
+                           ops::to_device(ops::repeat_interleave_counts(each, output_size), stated_device(self)));
 }
 
 Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int64_t> dim,

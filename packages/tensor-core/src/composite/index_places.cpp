@@ -10,6 +10,7 @@
 #include "taeda/ops/index.h"
 #include "taeda/ops/shape.h"
 #include "taeda/ops/sort.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::impl {
 namespace {
@@ -69,7 +70,7 @@ Tensor index_reduce(const Tensor& self, int64_t dim, const Tensor& index, const 
 Tensor isin(const Tensor& elements, const Tensor& test_elements, bool assume_unique, bool invert) {
   const Tensor both[] = {elements, test_elements};
   const DType common = result_type(both), dtype = common == DType::Bool ? DType::UInt8 : common;
-  const Device device = elements.is_wrapped_number() ? test_elements.device() : elements.device();
+  const Device device = elements.is_wrapped_number() ? stated_device(test_elements) : stated_device(elements);
   const Tensor sought = ops::contiguous(ops::to_device(ops::to_dtype(elements, dtype), device));
   const Tensor tests = ops::reshape(ops::to_device(ops::to_dtype(test_elements, dtype), device), Shape{-1});
   Tensor found;

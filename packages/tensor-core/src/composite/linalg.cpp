@@ -5,6 +5,7 @@
 
 #include "taeda/checked.h"
 #include "taeda/ops.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::impl {
 namespace {
@@ -252,8 +253,8 @@ Tensor matrix_power(const Tensor& self, int64_t n) {
     return matrix_power(ops::linalg_inv(self), -n);
   }
   if (n == 0) {
-    const Tensor identity = ops::eye(self.size(-1), std::nullopt, self.dtype(), self.device());
-    const Tensor never = ops::full(Shape{}, false, DType::Bool, self.device());
+    const Tensor identity = ops::eye(self.size(-1), std::nullopt, self.dtype(), stated_device(self));
+    const Tensor never = ops::full(Shape{}, false, DType::Bool, stated_device(self));
     return ops::where(never, self, identity);  // of every power's history, this one's gradient is 0
   }
   Tensor power = self, result;

@@ -14,6 +14,7 @@
 #include "taeda/ops/shape.h"
 #include "taeda/ops/sort.h"
 #include "taeda/ops/statistics.h"
+#include "taeda/wrappers.h"
 #include "infer/random.h"
 
 namespace taeda::impl {
@@ -45,7 +46,7 @@ Tensor extreme(DType dtype, int sign) {
 /// How many elements over `dim` the mask leaves.
 Tensor count_of(const Tensor& input, const Tensor& mask, Dims dim, bool keepdim) {
   const Tensor all =
-      ops::expand(mask.defined() ? mask : ops::ones(Shape{}, DType::Bool, input.device()), input.sizes());
+      ops::expand(mask.defined() ? mask : ops::ones(Shape{}, DType::Bool, stated_device(input)), input.sizes());
   return ops::sum(all, dim, keepdim);
 }
 /// The dtype that means and deviations are asked in.

@@ -11,6 +11,7 @@
 #include "taeda/arithmetic.h"
 #include "taeda/ops.h"
 #include "taeda/warn.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::impl {
 namespace {
@@ -195,7 +196,7 @@ Tensor powers_of(const char* op, const Tensor& x, int64_t n) {
   sizes.push_back(n);
   if (n == 0) return ops::empty(sizes, base.dtype(), x.device());
   sizes.back() = 1;
-  const Tensor first = ops::ones(sizes, base.dtype(), x.device());
+  const Tensor first = ops::ones(sizes, base.dtype(), stated_device(x));
   sizes.back() = n - 1;
   const Tensor parts[] = {first, ops::cumprod(ops::expand(ops::unsqueeze(base, -1), sizes), -1)};
   return ops::cat(parts, -1);

@@ -10,6 +10,7 @@
 #include "taeda/ops/creation.h"
 #include "taeda/ops/index.h"
 #include "taeda/ops/shape.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::impl {
 
@@ -33,7 +34,7 @@ Tensor constant_pad_nd(const Tensor& self, IntSpan pad, const Scalar& value) {
       inside = ops::slice(inside, d, std::max<int64_t>(0, -pad[2 * i]),
                           self.size(d) - std::max<int64_t>(0, -pad[2 * i + 1]), 1);
   }
-  const Tensor out = ops::full(sizes, value, self.dtype(), self.device());
+  const Tensor out = ops::new_full(self, sizes, value);
   Tensor window = out;
   for (size_t i = 0; i < pad.size() / 2; ++i) {
     const int64_t d = self.dim() - 1 - int64_t(i);
@@ -69,7 +70,7 @@ Tensor places_of(const Tensor& self, int64_t dim, int64_t before, int64_t after,
         mode == Mode::Reflect    ? "reflection"
         : mode == Mode::Circular ? "circular pad"
                                  : "replication");
-  const Tensor place = ops::arange(Scalar(-before), Scalar(end), Scalar(int64_t(1)), DType::Int64, self.device());
+  const Tensor place = ops::arange(Scalar(-before), Scalar(end), Scalar(int64_t(1)), DType::Int64, stated_device(self));
   const auto whole = [](int64_t value) { return Tensor(value); };
   switch (mode) {
     case Mode::Replicate: return ops::clamp(place, Scalar(int64_t(0)), Scalar(last));
@@ -94,7 +95,7 @@ Tensor with_borders(const Tensor& input, IntSpan pad, Mode mode) {
     places.push_back(places_of(input, d, pad[at], pad[at + 1], mode));
     sizes[size_t(d)] = places.back().numel();
   }
-  const Tensor out = ops::empty(sizes, input.dtype(), input.device());
+  const Tensor out = ops::empty(sizes, input.dtype(), stated_device(input));
   const auto inside = [&](const Tensor& of, int64_t d) {
     return ops::narrow(of, d, pad[2 * size_t(input.dim() - 1 - d)], input.size(d));
   };

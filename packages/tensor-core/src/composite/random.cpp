@@ -17,6 +17,7 @@
 #include "taeda/ops/reduce.h"
 #include "taeda/ops/shape.h"
 #include "taeda/ops/unary.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::impl {
 namespace {
@@ -139,8 +140,8 @@ Tensor normal_Tensor(const Tensor& mean, const Tensor& std, const Generator& gen
     const double least = number_of(ops::amin(std));
     check(least >= 0, ErrorKind::Runtime, "normal: argument 'std' must not be negative, found ", least);
   }
-  const Tensor noise =
-      taeda::empty(broadcast_shapes(mean.sizes(), std.sizes(), "normal"), dtype, (mean.dim() ? mean : std).device());
+  const Tensor noise = taeda::empty(broadcast_shapes(mean.sizes(), std.sizes(), "normal"), dtype,
+                                    stated_device(mean.dim() ? mean : std));
   ops::normal_(noise, 0, 1, generator);
   return ops::to_dtype(ops::add(ops::mul(noise, std), mean), dtype);
 }
@@ -177,7 +178,7 @@ void bernoulli__Tensor(const Tensor& self, const Tensor& p, const Generator& gen
 Tensor bernoulli(const Tensor& self, const Generator& generator) {
   check(is_floating(self.dtype()), ErrorKind::NotImplemented, "bernoulli: not implemented for dtype ",
         name(self.dtype()));
-  const Tensor out = taeda::empty(self.sizes(), self.dtype(), self.device()), p = ops::detach(self);
+  const Tensor out = taeda::empty(self.sizes(), self.dtype(), stated_device(self)), p = ops::detach(self);
   check_chances("bernoulli", "self", p);
   draw_by_chances(out, p, generator);
   return out;

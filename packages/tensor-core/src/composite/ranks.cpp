@@ -12,6 +12,7 @@
 #include "taeda/ops/sort.h"
 #include "taeda/ops/statistics.h"
 #include "taeda/ops/unary.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::impl {
 namespace {
@@ -40,7 +41,7 @@ std::tuple<Tensor, Tensor> at_rank(const Tensor& self, const Tensor& rank, int64
 std::tuple<Tensor, Tensor> at_rank(const Tensor& self, int64_t rank, int64_t dim, bool keepdim) {
   Shape sizes(self.sizes());
   if (self.dim()) sizes[size_t(dim)] = 1;
-  return at_rank(self, ops::expand(ops::full(Shape{}, rank, DType::Int64, self.device()), sizes), dim, keepdim);
+  return at_rank(self, ops::expand(ops::full(Shape{}, rank, DType::Int64, stated_device(self)), sizes), dim, keepdim);
 }
 
 /// How many elements along the dimension are no NaN.
@@ -54,7 +55,7 @@ Tensor of_all(const char* op, const Tensor& self, const Along& along) {
   check(self.numel() > 0 || is_floating(self.dtype()), ErrorKind::Runtime, op, ": argument 'self' is empty, and ",
         name(self.dtype()), " has no NaN to give");
   if (self.numel() == 0)
-    return ops::full(Shape{}, std::numeric_limits<double>::quiet_NaN(), self.dtype(), self.device());
+    return ops::full(Shape{}, std::numeric_limits<double>::quiet_NaN(), self.dtype(), stated_device(self));
   return std::get<0>(along(ops::reshape(self, Shape{-1}), 0, false));
 }
 
@@ -89,7 +90,8 @@ std::tuple<Tensor, Tensor> mode(const Tensor& self, int64_t dim, bool keepdim) {
   const auto [d, size] = Line("mode", self, dim, " is empty");
   if (self.dim() == 0) return {ops::clone(self), ops::zeros(Shape{}, DType::Int64, self.device())};
   const auto [sorted, order] = ops::sort(ops::detach(self), d, false, true);
-  const Tensor places = ops::arange(Scalar(int64_t(0)), Scalar(size), Scalar(int64_t(1)), DType::Int64, self.device());
+  const Tensor places =
+      ops::arange(Scalar(int64_t(0)), Scalar(size), Scalar(int64_t(1)), DType::Int64, stated_device(self));
   Shape along(size_t(self.dim()), 1);
   along[size_t(d)] = size;
   const Tensor place = ops::expand(ops::reshape(places, along), self.sizes());

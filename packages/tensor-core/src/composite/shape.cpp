@@ -10,6 +10,7 @@
 #include "taeda/dims.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/creation.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::impl {
 namespace {
@@ -342,7 +343,7 @@ Tensor diag_embed(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2
   sizes.pop_back();
   sizes.insert(std::min(a, b), side);
   sizes.insert(std::max(a, b), side);
-  const Tensor out = ops::zeros(sizes, self.dtype(), self.device());
+  const Tensor out = ops::zeros(sizes, self.dtype(), stated_device(self));
   ops::copy_(ops::diagonal(out, offset, a, b), self);
   return out;
 }

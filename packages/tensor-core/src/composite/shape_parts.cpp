@@ -6,6 +6,7 @@
 #include "taeda/ops/reduce.h"
 #include "taeda/ops/shape.h"
 #include "taeda/ops/unary.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::impl {
 namespace {
@@ -101,7 +102,7 @@ Tensor block_diag(TensorList tensors) {
     rows += parts.back().size(0);
     width += parts.back().size(1);
   }
-  const Tensor made = ops::zeros(Shape{rows, width}, result_type(parts), parts[0].device());
+  const Tensor made = ops::zeros(Shape{rows, width}, result_type(parts), stated_device(parts[0]));
   int64_t row = 0, column = 0;
   for (const Tensor& part : parts) {
     const int64_t height = part.size(0), length = part.size(1);

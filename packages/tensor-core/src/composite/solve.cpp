@@ -7,6 +7,7 @@
 #include "taeda/arithmetic.h"
 #include "taeda/checked.h"
 #include "taeda/ops.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::impl {
 
@@ -51,7 +52,7 @@ Tensor cholesky_solve(const Tensor& self, const Tensor& input2, bool upper) {
 Tensor cholesky_inverse(const Tensor& self, bool upper) {
   infer::expect_square("cholesky_inverse", "self", self);
   infer::expect_exact("cholesky_inverse", "self", self);
-  const Tensor identity = ops::eye(self.size(-1), std::nullopt, self.dtype(), self.device());
+  const Tensor identity = ops::eye(self.size(-1), std::nullopt, self.dtype(), stated_device(self));
   const Tensor adjoint = ops::adjoint(self), &L = upper ? adjoint : self;
   const Tensor inverse = ops::linalg_solve_triangular(L, identity, false);
   return ops::matmul(ops::adjoint(inverse), inverse);
@@ -59,7 +60,7 @@ Tensor cholesky_inverse(const Tensor& self, bool upper) {
 
 namespace {
 Tensor bound(double value, const Tensor& self) {
-  return ops::full(Shape{}, Scalar(value), DType::Float64, self.device());
+  return ops::full(Shape{}, Scalar(value), DType::Float64, stated_device(self));
 }
 }  // namespace
 

@@ -12,6 +12,7 @@
 #include "taeda/ops/reduce.h"
 #include "taeda/ops/shape.h"
 #include "taeda/ops/unary.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::impl {
 namespace {
@@ -81,7 +82,8 @@ Tensor slices(const char* op, const Tensor& self, int64_t dim) {
 }
 /// Order that sorts rows lexicographically.
 Tensor row_order(const Tensor& rows) {
-  Tensor order = ops::arange(Scalar(int64_t(0)), Scalar(rows.size(0)), Scalar(int64_t(1)), DType::Int64, rows.device());
+  Tensor order =
+      ops::arange(Scalar(int64_t(0)), Scalar(rows.size(0)), Scalar(int64_t(1)), DType::Int64, stated_device(rows));
   for (int64_t column = rows.size(1) - 1; column >= 0; --column) {
     const Tensor keys = ops::index_select(ops::select(rows, 1, column), 0, order);
     order = ops::index_select(order, 0, ops::argsort(keys, -1, false, true));
@@ -92,15 +94,15 @@ Tensor row_order(const Tensor& rows) {
 std::tuple<Tensor, Tensor, Tensor> runs(const Tensor& rows) {
   const int64_t n = rows.size(0);
   if (n == 0) {
-    const Tensor none = ops::zeros(Shape{0}, DType::Int64, rows.device());
+    const Tensor none = ops::zeros(Shape{0}, DType::Int64, stated_device(rows));
     return {none, ops::clone(none), ops::clone(none)};
   }
-  const Tensor first = ops::ones(Shape{1}, DType::Bool, rows.device());
+  const Tensor first = ops::ones(Shape{1}, DType::Bool, stated_device(rows));
   const Tensor differs = ops::any(ops::ne(ops::narrow(rows, 0, 1, n - 1), ops::narrow(rows, 0, 0, n - 1)), Shape{1});
   const Tensor parts[] = {first, differs};
   const Tensor starts = ops::cat(parts, 0);
   const Tensor firsts = ops::select(ops::nonzero(starts), 1, 0);
-  const Tensor end = ops::full(Shape{1}, Scalar(n), DType::Int64, rows.device());
+  const Tensor end = ops::full(Shape{1}, Scalar(n), DType::Int64, stated_device(rows));
   const Tensor bounds[] = {ops::narrow(firsts, 0, 1, firsts.size(0) - 1), end};
   return {firsts, ops::cumsum(starts, 0) - Tensor(1), ops::cat(bounds, 0) - firsts};
 }

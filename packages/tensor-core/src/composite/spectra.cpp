@@ -9,6 +9,7 @@
 #include "taeda/grad_mode.h"
 #include "taeda/levels.h"
 #include "taeda/ops.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::impl {
 namespace {
@@ -48,7 +49,7 @@ std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& self, bool some, bool compu
     return {U, S, ops::adjoint(Vh)};
   }
   const auto zeros = [&](int64_t n) {
-    return ops::zeros(infer::with_tail(infer::batch_of(self), {n, n}), self.dtype(), self.device());
+    return ops::zeros(infer::with_tail(infer::batch_of(self), {n, n}), self.dtype(), stated_device(self));
   };
   return {zeros(self.size(-2)), linalg_svdvals(self, std::nullopt), zeros(self.size(-1))};
 }
@@ -70,7 +71,7 @@ Tensor rank_of(const char* op, const Tensor& self, const Tensor& atol, const Ten
     Shape shape = batch;
     for (const Tensor* b : {&atol, &rtol})
       if (b->defined()) shape = broadcast_shapes(shape, b->sizes(), op);
-    return ops::zeros(shape, DType::Int64, self.device());
+    return ops::zeros(shape, DType::Int64, stated_device(self));
   }
   Tensor relative;
   if (rtol.defined()) {
@@ -78,7 +79,7 @@ Tensor rank_of(const char* op, const Tensor& self, const Tensor& atol, const Ten
   } else {
     const double epsilon = sizes.dtype() == DType::Float32 ? 0x1p-23 : 0x1p-52;
     relative = ops::full(Shape{1}, Scalar(epsilon * double(std::max(self.size(-1), self.size(-2)))), sizes.dtype(),
-                         self.device());
+                         stated_device(self));
     if (absolute.defined()) relative = ops::where(ops::gt(absolute, Tensor(0)), Tensor(0.0), relative);
   }
   Tensor limit = relative * ops::amax(sizes, Shape{-1}, true);
@@ -86,7 +87,7 @@ Tensor rank_of(const char* op, const Tensor& self, const Tensor& atol, const Ten
   return ops::sum(ops::gt(sizes, limit), Shape{-1});
 }
 Tensor number(double value, const Tensor& like) {
-  return ops::full(Shape{}, Scalar(value), DType::Float64, like.device());
+  return ops::full(Shape{}, Scalar(value), DType::Float64, stated_device(like));
 }
 
 }  // namespace
@@ -117,7 +118,7 @@ Tensor condition(const Tensor& self, const Norm& norm) {
   return ops::where(singular, Tensor(std::numeric_limits<double>::infinity()), norm(self) * norm(finite));
 }
 Tensor no_conditions(const Tensor& self) {
-  return ops::zeros(infer::batch_of(self), real_of(self.dtype()), self.device());
+  return ops::zeros(infer::batch_of(self), real_of(self.dtype()), stated_device(self));
 }
 
 }  // namespace

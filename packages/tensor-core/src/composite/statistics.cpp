@@ -14,6 +14,7 @@
 #include "taeda/ops/index.h"
 #include "taeda/ops/reduce.h"
 #include "taeda/ops/sort.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::impl {
 namespace {
@@ -64,7 +65,7 @@ Tensor quantile_of(const char* op, const Tensor& self, const Tensor& q, std::opt
   const int64_t d = dim ? wrap_dim(*dim, self.dim(), op) : 0;
   const Tensor rows = dim && self.dim() ? ops::movedim(self, Shape{d}, Shape{-1}) : ops::reshape(self, Shape{-1});
   const Tensor sorted = std::get<0>(ops::sort(rows, -1));
-  const Tensor chances = ops::reshape(ops::to_device(ops::to_dtype(q, self.dtype()), self.device()), Shape{-1});
+  const Tensor chances = ops::reshape(ops::to_device(ops::to_dtype(q, self.dtype()), stated_device(self)), Shape{-1});
   const Tensor nan = ops::isnan(rows);
   const int64_t last = rows.size(-1) - 1;
   Tensor ranks;
@@ -150,7 +151,7 @@ Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
         ", expected a vector");
   check(r >= 0, ErrorKind::Runtime, "combinations: argument 'r' must not be negative, got ", r);
   if (r == 0) return taeda::empty(Shape{0}, self.dtype(), self.device());
-  const Tensor places = ops::to_device(choices(self.numel(), r, with_replacement), self.device());
+  const Tensor places = ops::to_device(choices(self.numel(), r, with_replacement), stated_device(self));
   return ops::reshape(ops::index_select(self, 0, places), Shape{places.numel() / r, r});
 }
 
@@ -158,7 +159,7 @@ Tensor nonzero_static(const Tensor& self, int64_t size, int64_t fill_value) {
   check(size >= 0, ErrorKind::Runtime, "nonzero_static: argument 'size' must not be negative, got ", size);
   if (self.device().backend == kMeta) return taeda::empty(Shape{size, self.dim()}, DType::Int64, self.device());
   const Tensor found = ops::nonzero(self);
-  const Tensor out = ops::full(Shape{size, self.dim()}, Scalar(fill_value), DType::Int64, self.device());
+  const Tensor out = ops::full(Shape{size, self.dim()}, Scalar(fill_value), DType::Int64, stated_device(self));
   const int64_t rows = std::min(size, found.size(0));
   ops::copy_(ops::narrow(out, 0, 0, rows), ops::narrow(found, 0, 0, rows));
   return out;
@@ -244,7 +245,7 @@ std::vector<Tensor> with_steps(const Tensor& self, const Shape& dims, std::span<
   const Tensor f = samples_of(self);
   std::vector<Tensor> out;
   for (size_t i = 0; i < dims.size(); ++i) {
-    const Tensor step = ops::full(Shape{}, steps[i], real_of(f.dtype()), f.device());
+    const Tensor step = ops::full(Shape{}, steps[i], real_of(f.dtype()), stated_device(f));
     out.push_back(rounded(derivative(f, step, dims[i], edge_order), self));
   }
   return out;
@@ -330,10 +331,10 @@ std::tuple<Tensor, std::vector<Tensor>> counted(const char* op, const Tensor& se
     place = place.defined() ? place * Tensor(bins) + bin : bin;
   }
   const int64_t count = cells.of(op, "the number of bins");
-  Tensor hist = ops::zeros(Shape{count + 1}, self.dtype(), self.device());
+  Tensor hist = ops::zeros(Shape{count + 1}, self.dtype(), stated_device(self));
   if (points > 0 && count > 0) {
-    const Tensor weights =
-        weight.defined() ? ops::reshape(weight, Shape{-1}) : ops::ones(Shape{points}, self.dtype(), self.device());
+    const Tensor weights = weight.defined() ? ops::reshape(weight, Shape{-1})
+                                            : ops::ones(Shape{points}, self.dtype(), stated_device(self));
     // What lies nowhere goes to one place more.
     hist = ops::index_add(hist, 0, ops::where(inside, place, Tensor(count)), weights);
   }
@@ -360,7 +361,7 @@ void check_histogram(const char* op, const Tensor& self, const Tensor& weight, I
 Tensor even_edges(const char* op, const Tensor& x, int64_t bins, std::span<const double> range) {
   check(bins > 0, ErrorKind::Runtime, op, ": argument 'bins' must be positive, got ", bins);
   const auto [low, high] = bounds_of(op, x, range);
-  return ops::linspace(low, high, bins + 1, x.dtype(), x.device());
+  return ops::linspace(low, high, bins + 1, x.dtype(), stated_device(x));
 }
 
 }  // namespace
@@ -456,7 +457,7 @@ Tensor segments_of(const Tensor& data, const Tensor& lengths, int64_t axis, bool
           " of axis ", axis);
     out = std::fill_n(out, end - out, count);  // belongs to none
   }
-  return ops::to_device(numbers, data.device());
+  return ops::to_device(numbers, stated_device(data));
 }
 
 }  // namespace
@@ -489,7 +490,7 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor&
     numbers = ops::unsqueeze(numbers, -1);
     weights = ops::unsqueeze(weights, -1);
   }
-  const Tensor base = ops::full(shape, start_of(reduce, initial), data.dtype(), data.device());
+  const Tensor base = ops::full(shape, start_of(reduce, initial), data.dtype(), stated_device(data));
   const std::string_view how = reduce == "max" ? "amax" : reduce == "min" ? "amin" : reduce == "mean" ? "sum" : reduce;
   // What stands for nothing takes no part of a gradient, though it may be as large as the elements.
   const bool begun = initial || how == "sum";

@@ -10,6 +10,7 @@
 #include "taeda/ops/reduce.h"
 #include "taeda/ops/shape.h"
 #include "taeda/ops/unary.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::impl {
 namespace {
@@ -32,7 +33,7 @@ struct Frames {
   Tensor window_of(const Tensor& window, const Tensor& like) const {
     Tensor w = window;
     if (win == n_fft) return w;
-    if (!w.defined()) w = ops::ones(Shape{win}, real_of(like.dtype()), like.device());
+    if (!w.defined()) w = ops::ones(Shape{win}, real_of(like.dtype()), stated_device(like));
     const int64_t left = (n_fft - win) / 2;
     return ops::constant_pad_nd(w, Shape{left, n_fft - win - left}, 0);
   }
@@ -138,7 +139,7 @@ Tensor istft(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_lengt
   if (return_complex) x = ops::_fft_c2c(spectrum, Shape{2}, norm, false);
   else x = ops::_fft_c2r(half ? spectrum : ops::narrow(spectrum, 2, 0, n_fft / 2 + 1), Shape{2}, norm, n_fft);
   Tensor w = frames.window_of(window, self);
-  if (!w.defined()) w = ops::ones(Shape{n_fft}, real_of(self.dtype()), self.device());
+  if (!w.defined()) w = ops::ones(Shape{n_fft}, real_of(self.dtype()), stated_device(self));
 
   const Tensor sum = overlapped(x * w, frames.hop);
   const Tensor envelope = overlapped(ops::expand(w * w, Shape{1, count, n_fft}), frames.hop);

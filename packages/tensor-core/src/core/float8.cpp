@@ -140,7 +140,7 @@ class Call {
 
   Tensor bytes_of(const Tensor& t) {
     const Tensor source = typed(t);
-    Tensor shown = detached_alias(source);
+    Tensor shown = bare_alias(source);
     set_dtype(shown.impl(), DType::UInt8);
     shown.impl()->flags |= source.impl()->flags & kDetachedData;
     shown_.push_back({source, shown});

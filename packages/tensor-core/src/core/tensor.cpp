@@ -14,11 +14,13 @@
 #include "taeda/reach.h"
 #include "taeda/spec.h"
 #include "taeda/warn.h"
+#include "taeda/wrappers.h"
 
 namespace taeda {
 
 constinit thread_local ThreadState thread_state;
 void (*release_python_wrapper)(void* wrapper) noexcept = nullptr;
+WrapperApi wrapper_api;
 
 namespace {
 
@@ -220,6 +222,10 @@ Tensor alias(const Tensor& self, IntSpan sizes, IntSpan strides, int64_t offset)
 }
 
 Tensor detached_alias(const Tensor& self) {
+  return is_wrapper(self) && wrapper_api.alias ? wrapper_api.alias(self) : bare_alias(self);
+}
+
+Tensor bare_alias(const Tensor& self) {
   TensorImpl* from = self.impl();
   Ref<TensorImpl> impl = fresh_on(from->dtype, from->device);
   if (from->flags & (kInference | kCarries)) [[unlikely]] {

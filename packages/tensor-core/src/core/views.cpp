@@ -136,7 +136,7 @@ bool relay(const Tensor& self) {
 
 namespace impl {
 
-Tensor detach(const Tensor& self) { return detached_alias(self); }
+Tensor detach(const Tensor& self) { return bare_alias(self); }
 
 /// Of views without elements, which may begin anywhere: the offset stays countable in bytes.
 constexpr int64_t kFarthestOffset = std::numeric_limits<int64_t>::max() / 64;

@@ -87,7 +87,7 @@ void fill_floating(Distribution single, const Tensor& self, const LoopParams& p,
 }
 /// A complex tensor as real pairs, sharing memory; only for contiguous ones.
 Tensor pairs(const Tensor& self) {
-  const Tensor halves = detached_alias(self);
+  const Tensor halves = bare_alias(self);
   TensorImpl* impl = halves.impl();
   impl->dtype = real_of(self.dtype());
   Shape sizes{self.numel() * 2}, strides{1};

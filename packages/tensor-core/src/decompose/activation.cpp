@@ -3,6 +3,7 @@
 #include <numbers>
 
 #include "decompose/common.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::decompose {
 namespace {
@@ -113,7 +114,7 @@ Tensor log_softmax_backward(const Tensor& grad, const Tensor& y, int64_t dim) {
 }
 
 Two native_dropout(const Tensor& x, double p, const Generator& generator) {
-  const Tensor draws = empty(x.sizes(), DType::Float32, x.device());
+  const Tensor draws = empty(x.sizes(), DType::Float32, stated_device(x));
   ops::uniform_(draws, 0, 1, generator);
   const Tensor kept = ops::ge(draws, Tensor(p));
   return {p < 1 ? masked(x * Tensor(1 / (1 - p)), kept) : ops::zeros_like(x), kept};

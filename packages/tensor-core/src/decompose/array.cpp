@@ -4,6 +4,7 @@
 
 #include "decompose/common.h"
 #include "infer/pool.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::decompose {
 namespace {
@@ -126,18 +127,18 @@ Tensor index_copy(const Tensor& self, int64_t dim, const Tensor& places, const T
   return ops::scatter(self, dim, at, ops::reshape(source, at.sizes()));
 }
 Tensor index_fill(const Tensor& self, int64_t dim, const Tensor& places, const Tensor& value) {
-  const Tensor at = for_all_lines(self, dim, places), filled = empty(at.sizes(), self.dtype(), self.device());
+  const Tensor at = for_all_lines(self, dim, places), filled = empty(at.sizes(), self.dtype(), stated_device(self));
   ops::fill_(filled, value);
   return ops::scatter(self, dim, at, filled);
 }
 Tensor scatter_value(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
-  const Tensor filled = empty(index.sizes(), self.dtype(), self.device());
+  const Tensor filled = empty(index.sizes(), self.dtype(), stated_device(self));
   ops::fill_(filled, Tensor(value));
   return ops::scatter(self, dim, index, filled);
 }
 /// Column minus row, of shape (rows, columns).
 Tensor off_diagonal(const Tensor& self) {
-  const Device device = self.device();
+  const Device device = stated_device(self);
   return ops::arange(0, self.size(-1), 1, DType::Int64, device) -
          ops::unsqueeze(ops::arange(0, self.size(-2), 1, DType::Int64, device), 1);
 }
@@ -159,8 +160,9 @@ Tensor planes(const Tensor& t) {
 using infer::Window;
 /// First place of every window in dimension i, so that it broadcasts against (..., H, W).
 Tensor first_places(const Window& w, const Tensor& result, size_t i) {
-  const Tensor n = ops::arange(0, result.size(i ? -1 : -2), 1, DType::Int64, result.device()) * Tensor(w.stride[i]) -
-                   Tensor(w.padding[i]);
+  const Tensor n =
+      ops::arange(0, result.size(i ? -1 : -2), 1, DType::Int64, stated_device(result)) * Tensor(w.stride[i]) -
+      Tensor(w.padding[i]);
   return i ? n : ops::unsqueeze(n, 1);
 }
 Tensor trunc_div(const Tensor& a, int64_t b) { return ops::trunc_divide(a, Tensor(b)); }

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "decompose/common.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::decompose {
 namespace {
@@ -15,7 +16,7 @@ struct Weights {
     if (mask.defined())
       scores = mask.dtype() == DType::Bool ? ops::masked_fill(scores, ops::logical_not(mask), never) : scores + mask;
     if (causal) {
-      const Tensor past = ops::tril(ops::ones(Shape{query.size(2), key.size(2)}, DType::Bool, query.device()));
+      const Tensor past = ops::tril(ops::ones(Shape{query.size(2), key.size(2)}, DType::Bool, stated_device(query)));
       scores = ops::masked_fill(scores, ops::logical_not(past), never);
     }
     // Rows that see nothing have weights of 0, and a slope of 0.

@@ -1,5 +1,6 @@
 // Operators of numbers that devices seldom have kernels for: computed on the host, between two copies.
 #include "decompose/common.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::decompose {
 namespace {
@@ -7,7 +8,7 @@ namespace {
 Tensor here(const Tensor& t) { return t.device().backend == kCPU ? t : ops::to_device(t, Device{}); }
 
 #define HOSTED_UNARY(NAME) \
-  Tensor NAME(const Tensor& self) { return ops::to_device(ops::NAME(here(self)), self.device()); }
+  Tensor NAME(const Tensor& self) { return ops::to_device(ops::NAME(here(self)), stated_device(self)); }
 #define HOSTED_BINARY(NAME)                                                    \
   Tensor NAME(const Tensor& a, const Tensor& b) {                              \
     const Device place = a.device().backend == kCPU ? b.device() : a.device(); \
@@ -46,16 +47,16 @@ HOSTED_BINARY(special_xlog1py)
 HOSTED_BINARY(special_zeta)
 
 Tensor polygamma_method(const Tensor& self, int64_t n) {
-  return ops::to_device(ops::polygamma_method(here(self), n), self.device());
+  return ops::to_device(ops::polygamma_method(here(self), n), stated_device(self));
 }
 Tensor _fft_c2c(const Tensor& self, IntSpan dim, int64_t normalization, bool forward) {
-  return ops::to_device(ops::_fft_c2c(here(self), dim, normalization, forward), self.device());
+  return ops::to_device(ops::_fft_c2c(here(self), dim, normalization, forward), stated_device(self));
 }
 Tensor _fft_c2r(const Tensor& self, IntSpan dim, int64_t normalization, int64_t last_dim_size) {
-  return ops::to_device(ops::_fft_c2r(here(self), dim, normalization, last_dim_size), self.device());
+  return ops::to_device(ops::_fft_c2r(here(self), dim, normalization, last_dim_size), stated_device(self));
 }
 Tensor _fft_r2c(const Tensor& self, IntSpan dim, int64_t normalization, bool onesided) {
-  return ops::to_device(ops::_fft_r2c(here(self), dim, normalization, onesided), self.device());
+  return ops::to_device(ops::_fft_r2c(here(self), dim, normalization, onesided), stated_device(self));
 }
 
 DECOMPOSE(_fft_c2c)

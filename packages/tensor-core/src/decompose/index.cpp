@@ -1,6 +1,7 @@
 // Advanced indexing, joining, distinct elements and drawing by weight.
 #include "infer/index.h"
 #include "taeda/texts.h"
+#include "taeda/wrappers.h"
 
 #include <algorithm>
 
@@ -39,7 +40,7 @@ struct Rows {
       rest.push_back(self.size(d));
       width *= self.size(d);
     }
-    at = ops::to_device(ops::reshape(row, Shape{row.numel()}), self.device());
+    at = ops::to_device(ops::reshape(row, Shape{row.numel()}), stated_device(self));
   }
   Tensor matrix(const Tensor& self) const { return ops::reshape(ops::permute(self, order), Shape{count, width}); }
   /// Dimensions of the result when the common ones come first, and the order that brings them to their place.
@@ -103,7 +104,8 @@ void index_put_(const Tensor& self, TensorList indices, const Tensor& values, bo
   Shape result;
   for (int64_t d : places) result.push_back(first[size_t(d)]);
   infer::index_values("index_put_", result, values);
-  const Tensor given = ops::to_device(ops::to_dtype(values, self.dtype()), self.device());  // a number lies on the cpu
+  const Tensor given =
+      ops::to_device(ops::to_dtype(values, self.dtype()), stated_device(self));  // a number lies on the cpu
   const Tensor spread = ops::permute(ops::expand(given, result), inverse_of(places));
   const Tensor source = ops::reshape(spread, Shape{rows.at.numel(), rows.width}), old = rows.matrix(self);
   const Tensor changed =
@@ -121,7 +123,7 @@ Tensor cat(TensorList tensors, int64_t dim) {
   Shape sizes(first.sizes());
   sizes[size_t(d)] = 0;
   for (const Tensor& t : tensors) sizes[size_t(d)] += skipped(t) ? 0 : t.size(d);
-  const Tensor out = empty(sizes, result_type(tensors), first.device());
+  const Tensor out = empty(sizes, result_type(tensors), stated_device(first));
   int64_t begin = 0;
   for (const Tensor& t : tensors) {
     if (t.numel() == 0) continue;
@@ -134,7 +136,7 @@ Tensor cat(TensorList tensors, int64_t dim) {
 /// Runs of equal elements in sorted order; each NaN is a run.
 std::tuple<Tensor, Tensor, Tensor, Tensor> unique_all(const Tensor& self) {
   const int64_t n = self.numel();
-  const Device device = self.device();
+  const Device device = stated_device(self);
   const Tensor flat = ops::reshape(self, Shape{n}), none = ops::zeros(Shape{0}, DType::Int64, device);
   if (n == 0) return {flat, none, ops::zeros(self.sizes(), DType::Int64, device), none};
   const auto [sorted, order] = ops::sort(flat, 0, false, true);
@@ -150,7 +152,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> unique_all(const Tensor& self) {
 /// Runs of equal elements as they stand.
 Three unique_consecutive_all(const Tensor& self) {
   const int64_t n = self.numel();
-  const Device device = self.device();
+  const Device device = stated_device(self);
   const Tensor flat = ops::reshape(self, Shape{n});
   if (n == 0) return {flat, ops::zeros(self.sizes(), DType::Int64, device), ops::zeros(Shape{0}, DType::Int64, device)};
   const std::vector<Tensor> marks{ops::ones(Shape{1}, DType::Bool, device),
@@ -171,7 +173,7 @@ Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& 
                share = (safe - Tensor(low)) / Tensor(high - low) * Tensor(double(bins));
   const Tensor bin =
       ops::clamp_max(ops::to_dtype(share, DType::Int64), Tensor(bins - 1));  // the upper bound is in the last bin
-  const Tensor none = ops::zeros(Shape{bins}, DType::Float64, self.device());
+  const Tensor none = ops::zeros(Shape{bins}, DType::Float64, stated_device(self));
   return ops::to_dtype(ops::index_add(none, 0, bin, ops::to_dtype(inside, DType::Float64)), self.dtype());
 }
 
@@ -192,8 +194,8 @@ Tensor scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, cons
   Tensor values = line(src);
   const int64_t d = dim < 0 ? dim + start.dim() : dim;
   for (int64_t k = 0; k < at.dim(); ++k) values = ops::narrow(values, k, 0, at.size(k));
-  const Tensor none = ops::zeros(start.sizes(), DType::Int64, self.device());
-  const Tensor met = ops::scatter_add(none, d, at, ops::ones(at.sizes(), DType::Int64, self.device())),
+  const Tensor none = ops::zeros(start.sizes(), DType::Int64, stated_device(self));
+  const Tensor met = ops::scatter_add(none, d, at, ops::ones(at.sizes(), DType::Int64, stated_device(self))),
                touched = ops::gt(met, Tensor(0));
   const auto neutral = [&](int64_t value) {
     return include_self ? start : ops::where(touched, ops::full_like(start, value), start);
@@ -228,7 +230,7 @@ Tensor multinomial(const Tensor& self, int64_t count, bool replacement, const Ge
   }
   Shape sizes(self.sizes());
   if (replacement) sizes[sizes.size() - 1] = count, sizes.push_back(self.size(-1));
-  const Tensor clocks = empty(sizes, self.dtype(), self.device());
+  const Tensor clocks = empty(sizes, self.dtype(), stated_device(self));
   ops::exponential_(clocks, 1, generator);
   const Tensor late = ops::clamp_min(clocks, Tensor(1e-30));  // 0 / 0 would win
   if (replacement) return ops::argmax(ops::unsqueeze(self, -2) / late, -1);
@@ -247,20 +249,21 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
   const DType dtype = !weights.defined()                  ? DType::Int64
                       : weights.dtype() == DType::Float32 ? DType::Float32
                                                           : DType::Float64;
-  const Tensor each = weights.defined() ? ops::to_dtype(weights, dtype) : ops::ones(self.sizes(), dtype, self.device());
-  return ops::index_add(ops::zeros(Shape{size}, dtype, self.device()), 0, at, each);
+  const Tensor each =
+      weights.defined() ? ops::to_dtype(weights, dtype) : ops::ones(self.sizes(), dtype, stated_device(self));
+  return ops::index_add(ops::zeros(Shape{size}, dtype, stated_device(self)), 0, at, each);
 }
 
 /// Bisection of all rows at once.
 Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool right) {
   const Tensor& edges = sorted_sequence;
-  const Tensor wanted = ops::to_device(self, edges.device());
+  const Tensor wanted = ops::to_device(self, stated_device(edges));
   const bool shared = edges.dim() == 1;
   const auto before = [](const Tensor& a, const Tensor& b) {  // NaN is last
     return ops::logical_or(ops::lt(a, b), ops::logical_and(ops::ne(b, b), ops::eq(a, a)));
   };
   const int64_t length = edges.size(-1);
-  Tensor low = ops::zeros(wanted.sizes(), DType::Int64, edges.device()), high = ops::full_like(low, length);
+  Tensor low = ops::zeros(wanted.sizes(), DType::Int64, stated_device(edges)), high = ops::full_like(low, length);
   for (int64_t left = length; left > 0; left /= 2) {
     const Tensor middle = ops::trunc_divide(low + high, Tensor(2)), place = ops::minimum(middle, Tensor(length - 1));
     const Tensor edge =

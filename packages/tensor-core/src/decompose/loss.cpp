@@ -1,5 +1,6 @@
 // Losses with their gradients, and embeddings.
 #include "decompose/common.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::decompose {
 namespace {
@@ -67,7 +68,7 @@ struct Targets {
     const Tensor each =
         class_weight.defined()
             ? ops::reshape(ops::index_select(class_weight, 0, ops::reshape(safe, Shape{-1})), safe.sizes())
-            : ops::ones(safe.sizes(), input.dtype(), input.device());
+            : ops::ones(safe.sizes(), input.dtype(), stated_device(input));
     weight = masked(each, kept);
   }
   Tensor picked(const Tensor& from) const { return ops::squeeze_dims(ops::gather(from, dim, places), Shape{dim}); }
@@ -97,7 +98,7 @@ Tensor nll_loss_backward(const Tensor& grad, const Tensor& input, const Tensor& 
 }
 
 Tensor class_weights(const Tensor& input, const Tensor& weight, int64_t dim) {
-  if (!weight.defined()) return ops::ones(Shape(size_t(input.dim()), 1), input.dtype(), input.device());
+  if (!weight.defined()) return ops::ones(Shape(size_t(input.dim()), 1), input.dtype(), stated_device(input));
   return dim ? by_channel(weight, input.dim()) : weight;
 }
 Three cross_entropy_forward(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t how,
@@ -134,12 +135,12 @@ Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t row
   const Tensor at = ops::reshape(indices, Shape{-1});
   Tensor each = ops::reshape(grad, Shape{at.numel(), grad.size(-1)});
   if (by_frequency) {
-    const Tensor ones = ops::ones(Shape{at.numel()}, grad.dtype(), grad.device());
-    const Tensor often = ops::index_add(ops::zeros(Shape{rows}, grad.dtype(), grad.device()), 0, at, ones);
+    const Tensor ones = ops::ones(Shape{at.numel()}, grad.dtype(), stated_device(grad));
+    const Tensor often = ops::index_add(ops::zeros(Shape{rows}, grad.dtype(), stated_device(grad)), 0, at, ones);
     each = each / ops::unsqueeze(ops::index_select(often, 0, at), 1);
   }
   each = masked(each, ops::unsqueeze(ops::ne(at, Tensor(padding)), 1));
-  return ops::index_add(ops::zeros(Shape{rows, grad.size(-1)}, grad.dtype(), grad.device()), 0, at, each);
+  return ops::index_add(ops::zeros(Shape{rows, grad.size(-1)}, grad.dtype(), stated_device(grad)), 0, at, each);
 }
 
 DECOMPOSE(mse_loss)

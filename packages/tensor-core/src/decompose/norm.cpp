@@ -4,6 +4,7 @@
 
 #include "decompose/common.h"
 #include "infer/norm.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::decompose {
 namespace {
@@ -74,7 +75,7 @@ Three native_layer_norm(const Tensor& x, IntSpan shape, const Tensor& weight, co
   if (product(shape) == 0) {
     Shape rows(x.sizes());
     std::fill(rows.end() - int64_t(shape.size()), rows.end(), 1);
-    const Tensor mean = ops::zeros(rows, x.dtype(), x.device());
+    const Tensor mean = ops::zeros(rows, x.dtype(), stated_device(x));
     return {ops::zeros_like(x), mean, ops::full_like(mean, std::numeric_limits<double>::quiet_NaN())};
   }
   const Statistics s(x, last(x.dim(), shape.size()), eps);
@@ -86,7 +87,7 @@ Three layer_norm_backward(const Tensor& grad, const Tensor& x, IntSpan shape, co
   Shape rows{-1};
   for (int64_t s : shape) rows.push_back(s);
   const auto over_rows = [&](const Tensor& t) { return ops::sum(ops::reshape(t, rows), Shape{0}); };
-  const auto none = [&] { return ops::zeros(shape, x.dtype(), x.device()); };
+  const auto none = [&] { return ops::zeros(shape, x.dtype(), stated_device(x)); };
   if (product(shape) == 0) return chosen(mask, [&] { return ops::zeros_like(x); }, none, none);
   return chosen(
       mask, [&] { return slope(g, xhat, inverse, last(x.dim(), shape.size())); },

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "decompose/common.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::decompose {
 namespace {
@@ -36,7 +37,7 @@ Tensor int8_mm(const Tensor& self, const Tensor& mat2) {
   // Sums of so many products of codes are whole numbers that float32 holds, in whatever order they are added.
   constexpr int64_t exact = (int64_t(1) << 24) / (256 * 128);
   const int64_t inner = self.size(1);
-  Tensor made = ops::zeros(Shape{self.size(0), mat2.size(1)}, DType::Int32, self.device());
+  Tensor made = ops::zeros(Shape{self.size(0), mat2.size(1)}, DType::Int32, stated_device(self));
   for (int64_t k = 0; k < inner; k += exact) {
     const int64_t count = std::min(exact, inner - k);
     const Tensor a = ops::to_dtype(ops::narrow(self, 1, k, count), DType::Float32),

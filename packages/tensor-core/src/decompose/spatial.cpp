@@ -10,6 +10,7 @@
 #include "infer/image.h"
 #include "infer/resize.h"
 #include "infer/windows.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::decompose {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 using infer::ConvPlan;
 
 /// A tensor made here, on the device of `like`.
-Tensor sent(const Tensor& host, const Tensor& like) { return ops::to_device(host, like.device()); }
+Tensor sent(const Tensor& host, const Tensor& like) { return ops::to_device(host, stated_device(like)); }
 
 // --- conv ---
 
@@ -53,7 +54,7 @@ Tensor conv3d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
   const ConvPlan s = infer::conv_plan(input, weight, stride, padding, dilation, groups);
   const Steps steps(s);
   const Tensor x = one_volume(input);
-  Tensor y = ops::zeros(Shape{s.n, s.o, s.od, s.oh, s.ow}, input.dtype(), input.device());
+  Tensor y = ops::zeros(Shape{s.n, s.o, s.od, s.oh, s.ow}, input.dtype(), stated_device(input));
   for (int64_t k = 0; k < s.kd && s.n > 0; ++k) {
     const Slices met(s, k);
     if (met.count() == 0) continue;
@@ -161,7 +162,7 @@ Tensor col2im(const Tensor& input, IntSpan output_size, IntSpan kernel_size, Int
       infer::patch_plan(columns, output_size, kernel_size, dilation, padding, stride, columns.size(1) / (k[0] * k[1]));
   const int64_t height = s.h + 2 * s.ph, width = s.w + 2 * s.pw;
   const Tensor sums =
-      ops::index_add(ops::zeros(Shape{s.n, s.c, height * width}, input.dtype(), input.device()), 2,
+      ops::index_add(ops::zeros(Shape{s.n, s.c, height * width}, input.dtype(), stated_device(input)), 2,
                      window_places(s, input), ops::reshape(columns, Shape{s.n, s.c, s.kernel() * s.out_pixels()}));
   const Tensor padded = ops::reshape(sums, Shape{s.n, s.c, height, width});
   const Tensor out = ops::constant_pad_nd(padded, Shape{-s.pw, -s.pw, -s.ph, -s.ph}, Scalar(int64_t(0)));
@@ -346,7 +347,7 @@ Tensor euclidean_dist(const Tensor& x1, const Tensor& x2) {
 
 Tensor pdist_forward(const Tensor& input, double p) {
   const int64_t n = input.size(0);
-  const Tensor places = ops::triu_indices(n, n, 1, DType::Int64, input.device());
+  const Tensor places = ops::triu_indices(n, n, 1, DType::Int64, stated_device(input));
   const auto rows = [&](int64_t k) { return ops::index_select(input, 0, ops::select(places, 0, k)); };
   return ops::vector_norm(rows(0) - rows(1), Scalar(p), Shape{-1}, false);
 }

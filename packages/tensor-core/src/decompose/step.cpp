@@ -1,5 +1,6 @@
 // Steps of recurrent layers and of optimizers.
 #include "taeda/decompose/recurrent.h"
+#include "taeda/wrappers.h"
 
 #include <array>
 #include <cmath>
@@ -138,7 +139,7 @@ Five lstm_steps(TensorList grads, const Tensor& h, const Tensor& c, const Tensor
     dh = ops::mm(slopes[size_t(p)], w_hh);
   }
   if (steps == 0) {
-    const Tensor none = ops::zeros(Shape{w_hh.size(0)}, w_hh.dtype(), w_hh.device());
+    const Tensor none = ops::zeros(Shape{w_hh.size(0)}, w_hh.dtype(), stated_device(w_hh));
     return {ops::zeros_like(gates), dh, dc, ops::zeros_like(w_hh), none};
   }
   const Tensor to_gates = ops::stack(slopes), rows = ops::flatten(to_gates, 0, 1);

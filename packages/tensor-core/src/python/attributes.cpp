@@ -88,6 +88,15 @@ PyObject* data(PyObject* self, void*) {
     return wrap(std::move(shown));
   });
 }
+/// What instances of one class wrap stands in their attributes.
+void take_wrapped(PyObject* self, PyObject* value) {
+  if (self == value || !is_wrapper(tensor_of(self)) || Py_TYPE(self) != Py_TYPE(value)) return;
+  PyObject* const held = reinterpret_cast<PyTensor*>(value)->dict;
+  PyObject*& own_dict = reinterpret_cast<PyTensor*>(self)->dict;
+  if (!held) return;
+  if (!own_dict) own_dict = own(PyDict_New()).release();
+  ensure(PyDict_Update(own_dict, held) == 0);
+}
 int set_data(PyObject* self, PyObject* value, void*) {
   try {
     if (!value || !is_tensor(value))
@@ -112,6 +121,7 @@ int set_data(PyObject* self, PyObject* value, void*) {
       else if (autograd_api.data_set) autograd_api.data_set(to, before);
     }
     TensorImpl* impl = to.impl();
+    take_wrapped(self, value);
     impl->device = from.device();
     impl->keys = KeySet(impl->keys.bits() & ~impl->keys.inherent().bits()) | from.keys().inherent();
     return 0;

@@ -121,7 +121,7 @@ PyObject* py_numpy(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
            "; use tensor.cpu()");
     check(*buffer_format(t.dtype()), ErrorKind::Type, "numpy: NumPy has no ", name(t.dtype()),
           "; use tensor.float().numpy()");
-    return array_over(t.requires_grad() ? detached_alias(t) : t);
+    return array_over(t.requires_grad() ? bare_alias(t) : t);
   });
 }
 

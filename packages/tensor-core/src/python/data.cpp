@@ -301,7 +301,7 @@ namespace {
 
 /// The number that only the class of a wrapping tensor knows; nothing for tensors that the host can have.
 std::optional<Scalar> wrapped_scalar(const Tensor& tensor, const char* op) {
-  if (!tensor.keys().has(kDispatchLayer)) return std::nullopt;
+  if (!is_wrapper(tensor)) return std::nullopt;
   const Object module = own(PyImport_ImportModule("taeda_tensor_core.python_dispatch"));
   const Object self = own(wrap(tensor));
   const Object found = own(PyObject_CallMethod(module.get(), "wrapped_number", "O", self.get()));
@@ -476,7 +476,7 @@ PyObject* to_nested_list(const Tensor& t) {
   // another storage or shape: few numbers are read before, else what is read stays.
   if (t.dim() == 1 && t.numel() <= kFew) return visit_dtype(t.dtype(), [&]<class T>() { return short_list<T>(t); });
   const Ref<Storage> kept = t.impl()->storage;
-  const Tensor held = t.numel() >= 0x4000 ? detached_alias(t) : t;
+  const Tensor held = t.numel() >= 0x4000 ? bare_alias(t) : t;
   Looks looks;
   return own(visit_dtype(t.dtype(), [&]<class T>() { return nested<T>(held, 0, held.bytes(), looks); })).release();
 }

@@ -5,6 +5,7 @@
 
 #include "python/pytensor.h"
 #include "taeda/generator_state.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::py {
 

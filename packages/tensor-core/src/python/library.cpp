@@ -8,6 +8,7 @@
 #include "core/contract.h"
 #include "python/numpy_bridge.h"
 #include "taeda/backend.h"
+#include "taeda/decompose.h"
 
 namespace taeda::py {
 namespace {
@@ -236,6 +237,18 @@ PyObject* add_kernel_function(PyObject*, PyObject* args) {
                                            : add_composite_kernel(&op, id, std::move(kernel), who, replace, recorded));
   });
 }
+/// The writes of a class into one of its instances count, as those of a kernel do.
+void count_writes(const OpEntry& op, const Schema& schema, const Values& arguments) {
+  for (size_t i = 0; i < schema.arguments.size() && i < arguments.size(); ++i) {
+    if (!schema.arguments[i].written) continue;
+    const auto count = [&](const Tensor& t) {
+      if (t.defined() && is_wrapper(t)) t.bump_version(op.id);
+    };
+    if (auto* t = std::get_if<Tensor>(&arguments[i])) count(*t);
+    if (auto* list = std::get_if<std::vector<Tensor>>(&arguments[i])) std::ranges::for_each(*list, count);
+  }
+}
+
 /// A result below autograd gets a place in the graph: where it has one already, another tensor over its memory does.
 void take_places(const Values& arguments, Values& results) {
   const std::vector<Tensor> given = tensor_arguments(arguments);
@@ -278,7 +291,10 @@ struct LayerEntry {
     }
     if (giver.empty()) return call_operator(op, std::move(arguments));  // it was removed a moment ago
     check_layer_results({op, schema, giver}, arguments, results);
-    if (recorded) take_places(arguments, results);
+    if (recorded) {
+      count_writes(op, schema, arguments);
+      if (op.kind != Kind::Composite) take_places(arguments, results);  // else its parts take theirs
+    }
     return results;
   }
 };
@@ -377,6 +393,29 @@ PyObject* remove_host(PyObject*, PyObject* number) {
   });
 }
 
+PyObject* has_decomposition(PyObject*, PyObject* name) {
+  return guarded([&] { return PyBool_FromLong(decomposition_of(text_of(name, "operator name")) != nullptr); });
+}
+/// name, (argument, ...): the operator in terms of others, as it meets them.
+PyObject* decomposed(PyObject*, PyObject* args) {
+  PyObject *name, *given;
+  if (!PyArg_ParseTuple(args, "OO!", &name, &PyTuple_Type, &given)) return nullptr;
+  return guarded([&]() -> PyObject* {
+    const OpEntry& op = entry_of(name);
+    const Schema& schema = schema_of(op);
+    const Decomposition in_parts = decomposition_of(op.name);
+    check(in_parts, ErrorKind::NotImplemented, op.name, ": there is no decomposition of this operator");
+    check(size_t(PyTuple_GET_SIZE(given)) == schema.arguments.size(), ErrorKind::Type, op.name, ": expected ",
+          schema.arguments.size(), " arguments, found ", PyTuple_GET_SIZE(given));
+    Values inputs;
+    for (size_t i = 0; i < schema.arguments.size(); ++i)
+      inputs.push_back(from_python(PyTuple_GET_ITEM(given, Py_ssize_t(i)), schema.arguments[i], op.name));
+    const Values results = in_parts(std::move(inputs));
+    if (results.size() == 1) return to_python(results[0]);
+    return results.empty() ? Py_NewRef(Py_None) : to_tuple(results).release();
+  });
+}
+
 PyObject* has_operator(PyObject*, PyObject* name) {
   return guarded([&] { return PyBool_FromLong(find_op(text_of(name, "operator name")) != nullptr); });
 }
@@ -404,7 +443,7 @@ PyObject* host_array(PyObject*, PyObject* o) {
       fail(ErrorKind::Runtime, "array: the memory of device '", to_string(device), "' cannot be read by the host");
     if (*buffer_format(tensor_of(o).dtype())) return array_over(tensor_of(o));
     // NumPy has no such type: the bits.
-    Tensor bits = detached_alias(tensor_of(o));
+    Tensor bits = bare_alias(tensor_of(o));
     set_dtype(bits.impl(), bits.item_bytes() == 1 ? DType::UInt8 : DType::UInt16);
     return array_over(bits);
   });
@@ -456,6 +495,8 @@ PyMethodDef library_functions[] = {{"_define_operator", define, METH_VARARGS, nu
                                    {"_host_backend", make_host_backend, METH_VARARGS, nullptr},
                                    {"_remove_host_backend", remove_host, METH_O, nullptr},
                                    {"_has_operator", has_operator, METH_O, nullptr},
+                                   {"_has_decomposition", has_decomposition, METH_O, nullptr},
+                                   {"_decomposed", decomposed, METH_VARARGS, nullptr},
                                    {"_kernel_owner", kernel_owner, METH_VARARGS, nullptr},
                                    {"_host_array", host_array, METH_O, nullptr},
                                    {"_include_layer", include_layer, METH_VARARGS, nullptr},

@@ -184,7 +184,7 @@ PyObject* make_subclass(PyObject*, PyObject* const* args, Py_ssize_t count, PyOb
     if (!PyType_Check(type) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), TensorType))
       fail(ErrorKind::Type, "_make_subclass: argument 'cls' must be a subclass of Tensor, found ", type_name(type));
     if (!is_tensor(given.need(1))) given.wrong(1, "a Tensor");
-    Tensor made = detached_alias(tensor_of(given[1]));
+    Tensor made = bare_alias(tensor_of(given[1]));
     if (given.truth(2, false)) set_requires_grad(made, true);
     return wrap_fresh(std::move(made), reinterpret_cast<PyTypeObject*>(type));
   });

@@ -295,9 +295,9 @@ PyObject* torch_function(PyObject* cls, PyObject* const* args, Py_ssize_t count,
   });
 }
 
-void start_dispatching() {
+void start_dispatching(PyTypeObject* type) {
   const Object module = own(PyImport_ImportModule("taeda_tensor_core.python_dispatch"));
-  own(PyObject_CallMethod(module.get(), "start", nullptr));
+  own(PyObject_CallMethod(module.get(), "start_for", "O", type));
 }
 
 bool inherits_answer(PyTypeObject* type, int which) {
@@ -317,7 +317,7 @@ PyObject* init_subclass(PyObject* cls, PyObject*, PyObject* kwargs) {
     if (dispatches(type) && inherits_answer(type, 0) && inherits_answer(type, 1))
       ensure(PyObject_SetAttr(cls, spelling(0), answers_not) == 0);
     if (answers_of(type) != kNone) arm_once();
-    if (dispatches(type)) start_dispatching();
+    if (dispatches(type)) start_dispatching(type);
     Py_RETURN_NONE;
   });
 }
@@ -453,6 +453,11 @@ bool dispatches(PyTypeObject* type) {
   static PyObject* const name = PyUnicode_InternFromString("__torch_dispatch__");
   PyObject* found = _PyType_Lookup(type, name);
   return found && found != Py_None && found != dispatches_not;
+}
+
+Layer dispatch_layer(PyTypeObject* type) {
+  static PyObject* const name = PyUnicode_InternFromString("_asks_for_own_form");
+  return _PyType_Lookup(type, name) ? Layer::PreDispatch : Layer::BelowAutograd;
 }
 
 bool answered_elsewhere(PyObject* o) {

@@ -61,11 +61,10 @@ PyObject* override_operator(const char* name, std::initializer_list<PyObject*> o
 PyObject* override_get(const char* name, PyObject* self);
 int override_set(const char* name, PyObject* self, PyObject* value);
 
-/// The layer that asks `__torch_dispatch__` of modes and classes. Their instances carry its bit: what a wrapper keeps
-/// in its
-/// `__dict__` is met before any kernel sees the tensor, and calls without such tensors know nothing of it.
-inline constexpr Layer kDispatchLayer = Layer::PreDispatch;
 bool dispatches(PyTypeObject* type);
+/// Where a class with `__torch_dispatch__` is asked; its instances carry the bit of that layer (Note [Wrapping
+/// tensors]).
+Layer dispatch_layer(PyTypeObject* type);
 
 extern PyMethodDef override_functions[];
 extern PyMethodDef override_methods[];

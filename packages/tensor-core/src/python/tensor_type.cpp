@@ -70,14 +70,44 @@ bool saved_by_search(PyObject* self, TensorImpl* impl) {
   return Py_REFCNT(self) != 0;
 }
 
-void clear_slots(PyTypeObject* type, PyObject* self) {
+/// Calls `visit(offset)` for each of the `__slots__` of a subclass.
+template <class Visit>
+void each_slot(PyTypeObject* type, const Visit& visit) {
   for (; type != TensorType; type = type->tp_base) {
     if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || !type->tp_members) continue;
-    for (PyMemberDef* member = type->tp_members; member->name; ++member) {
-      if (member->type != T_OBJECT_EX || (member->flags & READONLY)) continue;
-      Py_CLEAR(*reinterpret_cast<PyObject**>(reinterpret_cast<char*>(self) + member->offset));
-    }
+    for (PyMemberDef* member = type->tp_members; member->name; ++member)
+      if (member->type == T_OBJECT_EX && !(member->flags & READONLY)) visit(member->offset);
   }
+}
+PyObject*& slot_at(void* self, Py_ssize_t offset) {
+  return *reinterpret_cast<PyObject**>(static_cast<char*>(self) + offset);
+}
+void clear_slots(PyTypeObject* type, PyObject* self) {
+  each_slot(type, [&](Py_ssize_t offset) { Py_CLEAR(slot_at(self, offset)); });
+}
+
+/// Another instance of the class, with the same attributes.
+Tensor alias_of_wrapper(const Tensor& self) {
+  Tensor shown = bare_alias(self);
+  const Gil gil;
+  auto* from = static_cast<PyTensor*>(self.impl()->python);
+  if (!from) return shown;
+  PyTypeObject* type = Py_TYPE(from);
+  const Object made = own(wrap_fresh(Tensor(shown), type));
+  if (from->dict) cast(made.get())->dict = own(PyDict_Copy(from->dict)).release();
+  each_slot(type, [&](Py_ssize_t offset) { slot_at(made.get(), offset) = Py_XNewRef(slot_at(from, offset)); });
+  return shown;
+}
+
+Scalar item_of_wrapper(const Tensor& self) {
+  const Gil gil;
+  return scalar_of(self, "item");
+}
+
+Device device_of_wrapper(const Tensor& self) {
+  const Gil gil;
+  auto* known = static_cast<PyObject*>(self.impl()->python);
+  return known ? shown_device(known) : self.device();
 }
 
 /// The part of dying that plain wrappers do not need; false when the wrapper lives on.
@@ -127,7 +157,7 @@ void release_wrapper(void* owned) noexcept {
   }
 #endif
   Tensor borrowed(Ref<TensorImpl>::adopt(dying));
-  Tensor heir = detached_alias(borrowed);
+  Tensor heir = bare_alias(borrowed);
   borrowed.ref().release();
   heir.impl()->keys = dying->keys;
   heir.impl()->flags = uint8_t(dying->flags & ~kOwnsPython);
@@ -234,7 +264,7 @@ PyObject* wrap_fresh(Tensor&& tensor, PyTypeObject* type) {
     wrapper = allocate();
   } else {
     wrapper = allocate_subclass(type);
-    if (dispatches(type)) tensor.impl()->keys = tensor.keys() | KeySet::of(kDispatchLayer);
+    if (dispatches(type)) tensor.impl()->keys = tensor.keys() | KeySet::of(dispatch_layer(type));
   }
   if (!wrapper) return nullptr;
   tensor.impl()->python = wrapper;
@@ -270,6 +300,7 @@ bool init_tensor(PyObject* module) {
                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
   TensorType = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   release_python_wrapper = release_wrapper;
+  wrapper_api = {.alias = alias_of_wrapper, .device = device_of_wrapper, .item = item_of_wrapper};
   return TensorType && PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(TensorType)) == 0;
 }
 

@@ -195,6 +195,21 @@ def _deep_values(self: Tensor, memo: dict) -> Tensor:
     return shown_over(memo[key][1], self.dtype, tuple(self.shape), self.stride(), self.storage_offset())
 
 
+def _wraps(self: Tensor) -> bool:
+    """Whether only the class knows the elements (`_make_wrapper_subclass`)."""
+    return "_wrapped_device" in getattr(self, "__dict__", ())
+
+
+def _copied_wrapper(self: Tensor) -> Tensor:
+    made = self.detach().clone()
+    if type(made) is not type(self):
+        raise RuntimeError(
+            f"deepcopy: clone() of a {type(self).__name__} gave a {type(made).__name__}; a wrapping tensor can only "
+            "be copied deeply when its class computes clone(), or has a __deepcopy__ of its own"
+        )
+    return made.requires_grad_() if self.requires_grad else made
+
+
 def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
     done = memo.get(id(self))
     if done is not None:
@@ -206,7 +221,7 @@ def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
         )
     from copy import deepcopy
 
-    made = memo[id(self)] = _like(self, _deep_values(self, memo))
+    made = memo[id(self)] = _copied_wrapper(self) if _wraps(self) else _like(self, _deep_values(self, memo))
     if self.grad is not None:
         made.grad = deepcopy(self.grad, memo)
     state = _C._state_of(self)

@@ -112,7 +112,15 @@ class AutoDispatchBelowAutograd(ExcludeDispatchKeyGuard):
         super().__init__(DispatchKeySet(DispatchKey("Autograd")))
 
 
+class DisableTorchDispatch(ExcludeDispatchKeyGuard):
+    """Context in which neither modes nor classes are asked for operators."""
+
+    def __init__(self) -> None:
+        super().__init__(DispatchKeySet(DispatchKey("Python")))
+
+
 _CLASSES = {
+    "_DisableTorchDispatch": DisableTorchDispatch,
     "DispatchKey": DispatchKey,
     "DispatchKeySet": DispatchKeySet,
     "_AutoDispatchBelowAutograd": AutoDispatchBelowAutograd,

@@ -10,7 +10,9 @@ PyTorch's operators for them, `addmm` and `aten.convolution`, which programs tha
 classes meet a change of dtype as `aten._to_copy`, which nearly every wrapping class of PyTorch's programs answers.
 Calls have the form that they have in PyTorch: its overloads ("add.Tensor", "sum.dim_IntList"), Python's numbers as
 numbers, sizes as lists (library/_aten_forms.py).
-`PreDispatchMode` and the method of classes stand above autograd: what they call is recorded.
+Classes of programs stand there too, as in PyTorch: a tensor of such a class is recorded like any other, and what its
+method calls is not. `PreDispatchMode` stands above autograd: what it calls is recorded. So do the library's own classes
+(sparse, nested, masked and quantized tensors), through which gradients flow.
 
 Example:
     >>> class Names(TorchDispatchMode):
@@ -35,6 +37,7 @@ from taeda_tensor_core._C import Tensor
 from taeda_tensor_core.library._aten_calls import convolution
 from taeda_tensor_core.library._aten_forms import as_aten, renamed
 from taeda_tensor_core.library._aten_names import define
+from taeda_tensor_core.library._class_forms import as_theirs, linear, taken_apart
 from taeda_tensor_core.library._layers import POSITIONS, Layer
 from taeda_tensor_core.library._table import Operator, Overload, operators, overload
 from taeda_tensor_core.library._table import op as find_op
@@ -102,6 +105,11 @@ def _dispatches(cls: type) -> bool:
     return cls is not Tensor and found is not None and found is not _C._disabled_torch_dispatch_impl
 
 
+def _position_of(cls: type) -> str:
+    """Where a class is asked: those of the library, which record what they compute, above autograd."""
+    return _ABOVE if getattr(cls, "_asks_for_own_form", False) else _BELOW
+
+
 def _classes(args: tuple, kwargs: dict[str, Any]) -> list[type]:
     """Classes of the arguments that answer, subclasses before their bases."""
     found: list[type] = []
@@ -112,16 +120,6 @@ def _classes(args: tuple, kwargs: dict[str, Any]) -> list[type]:
         place = next((i for i, other in enumerate(found) if issubclass(cls, other)), len(found))
         found.insert(place, cls)
     return found
-
-
-def _linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """A layer in the operators that PyTorch's modes see of it."""
-    rows = input if input.dim() == 2 else input.reshape(-1, input.shape[-1])
-    if weight.dim() == 1:  # one number for each row
-        made = rows.mv(weight) if bias is None else rows.mv(weight) + bias
-        return made.view(input.shape[:-1])
-    made = rows.mm(weight.t()) if bias is None else _C.addmm(bias, rows, weight.t())
-    return made if input.dim() == 2 else made.view((*input.shape[:-1], weight.shape[0]))
 
 
 #: Operators that PyTorch knows as one, and what they change.
@@ -151,7 +149,7 @@ class _Dispatch(Layer):
         if self.asks_at == _BELOW:
             if op.name == "linear":
                 with _Again(_BELOW):
-                    return _linear(*args)
+                    return linear(*args)
             if (found := convolution(op.name, args)) is not None:
                 define("convolution")
                 op, args = find_op("aten::convolution"), found
@@ -159,6 +157,14 @@ class _Dispatch(Layer):
                 name, args, kwargs = other
                 define(name.removeprefix("aten::"))
                 op = find_op(name)
+        types = tuple(_classes(args, kwargs))
+        classes = [cls for cls in types if _position_of(cls) == self.asks_at]
+        theirs = None
+        if classes and self.asks_at == _BELOW:
+            if (parts := taken_apart(op)) is not None:
+                with _Again(_BELOW):
+                    return parts(*args, **kwargs)
+            theirs = as_theirs(op.name, args, kwargs)
         if op.name == "to_device" and args[0].device == args[1]:
             return args[0]
         if op.name == "slice" and args[2:] == (None, None, -1):
@@ -169,15 +175,15 @@ class _Dispatch(Layer):
         if kwargs.get("requires_grad") and op.name in _MAKERS:
             return self(op, args, kwargs | {"requires_grad": False}).requires_grad_()
         args, kwargs = _given(op, args, kwargs)
-        call = _Call(op, args, kwargs, self.asks_at)
+        call = _Call(op, args, kwargs, self.asks_at, types, theirs)
         # A class is asked after the modes, those below autograd included.
-        for position in (_ABOVE, _BELOW) if call.types else (self.asks_at,):
+        for position in (_ABOVE, _BELOW) if classes and self.asks_at == _ABOVE else (self.asks_at,):
             if (result := call.ask_mode(_thread.modes[position])) is not NotImplemented:
                 return result
-        for cls in call.types:
+        for cls in classes:
             if (result := call.ask(cls, cls.__name__, True)) is not NotImplemented:
                 return result
-        if not call.asked:
+        if not call.asked or len(classes) < len(types):
             return op(*args, **kwargs)
         raise TypeError(
             f"{op.default.name()}: __torch_dispatch__ of all of them returned NotImplemented: "
@@ -188,9 +194,11 @@ class _Dispatch(Layer):
 class _Call:
     """One call, on its way from one who may answer to the next."""
 
-    def __init__(self, op: Operator, args: tuple, kwargs: dict[str, Any], position: str) -> None:
+    def __init__(
+        self, op: Operator, args: tuple, kwargs: dict[str, Any], position: str, types: tuple, theirs: Any
+    ) -> None:
         self.op, self.args, self.kwargs, self.position = op, args, kwargs, position
-        self.types = tuple(_classes(args, kwargs))
+        self.types, self.theirs = types, theirs
         self.asked: list[str] = []
 
     def ask_mode(self, modes: list[TorchDispatchMode]) -> Any:
@@ -211,6 +219,8 @@ class _Call:
 
     def told(self, who: Any) -> tuple[Overload, tuple, tuple, dict[str, Any]]:
         """What is handed over: to most in PyTorch's form, to what belongs to the operator table in its own."""
+        if self.theirs is not None:
+            return self.theirs[0], self.types, self.theirs[1], {}
         if getattr(who, "_asks_for_own_form", False) or self.op.default.namespace != "aten":
             return self.op.default, self.types, self.args, self.kwargs
         name, args, kwargs = as_aten(self.op, self.args, self.kwargs)
@@ -222,7 +232,12 @@ _seen: dict[str, set[str]] = {_ABOVE: set(), _BELOW: set()}
 _lock = threading.Lock()
 
 
-def start(position: str = _ABOVE) -> None:
+def start_for(cls: type) -> None:
+    """Put the layer before every operator where a class is asked."""
+    start(_position_of(cls))
+
+
+def start(position: str) -> None:
     """Put the layer before every operator that there is by now; composites are met in what they consist of."""
     with _lock:
         seen = _seen[position]
@@ -373,7 +388,8 @@ def transform_subclass(t: Any, callback: Any, outer_size: Any = None, outer_stri
 
 def return_and_correct_aliasing(func: Overload, args: tuple, kwargs: dict[str, Any], out: Any) -> Any:
     """The result as the operator gives it: the argument itself where the operator writes into its first one."""
-    return args[0] if func.operator.form == "inplace" else out
+    operator = getattr(func, "operator", None)  # functions of several outputs by a mask have none
+    return args[0] if operator is not None and operator.form == "inplace" else out
 
 
 def wrapped_number(tensor: Tensor) -> Any:

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "taeda/autograd/meta.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::autograd {
 
@@ -46,7 +47,4 @@ bool add_at_once(std::string_view node, IntSpan sizes, DType dtype, const std::f
 bool own_alone(Tensor& t) noexcept;
 /// Whether gradients of these sizes and this dtype can be added to parts of `sum` in place.
 bool can_take(const Tensor& sum, IntSpan sizes, DType dtype) noexcept;
-/// Whether a tensor is one of a class with `__torch_dispatch__`, which computes for it and says where it is.
-inline bool is_wrapper(const Tensor& t) noexcept { return t.keys().has(Layer::PreDispatch); }
-
 }  // namespace taeda::autograd

@@ -16,6 +16,7 @@
 #include "taeda/autograd/formulas/shape.h"
 #include "taeda/half.h"
 #include "taeda/ops.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::formulas {
 
@@ -32,8 +33,10 @@ inline Scalar conj_of(const Scalar& s) { return s.is_complex() ? Scalar(std::con
 inline Tensor scaled(const Tensor& grad, const Scalar& factor) {
   return factor.equal(1) ? grad : grad * conj_of(factor);
 }
-inline Tensor zeros_of(IntSpan sizes, const Tensor& like) { return ops::zeros(sizes, like.dtype(), like.device()); }
-inline Tensor ones_of(IntSpan sizes, const Tensor& like) { return ops::ones(sizes, like.dtype(), like.device()); }
+inline Tensor zeros_of(IntSpan sizes, const Tensor& like) {
+  return ops::zeros(sizes, like.dtype(), stated_device(like));
+}
+inline Tensor ones_of(IntSpan sizes, const Tensor& like) { return ops::ones(sizes, like.dtype(), stated_device(like)); }
 /// The value of a saved statistic with the derivatives of the same one computed again.
 Tensor with_history(const Tensor& saved, const Tensor& computed);
 /// a + b where either may be undefined.
