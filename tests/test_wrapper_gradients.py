@@ -395,3 +395,21 @@ def test_threads_and_ends(values):
     del w, y, threads, thread
     gc.collect()
     assert [ref() for ref in known] == [None] * 3
+
+
+def test_state_of_optimizers_need_not_know_clone(values):
+    class Sealed(Wrapper):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            if func is aten.clone.default:
+                raise NotImplementedError("clone")
+            return super().__torch_dispatch__(func, types, args, kwargs)
+
+    param = nn.Parameter(values.clone())
+    optimizer = taeda.optim.Adam([param])
+    param.sum().backward()
+    optimizer.step()
+    optimizer.state[param]["exp_avg"] = Sealed(optimizer.state[param]["exp_avg"])
+    other = taeda.optim.Adam([param])
+    other.load_state_dict(optimizer.state_dict())
+    assert isinstance(other.state[param]["exp_avg"], Sealed)

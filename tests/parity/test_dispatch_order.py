@@ -102,7 +102,7 @@ def calls_of(library, mode_class, text):
                 for name, value in (kwargs or {}).items()
                 if name not in ("pin_memory", "layout")
             ]
-            seen.append(f"{func} {plain} {sorted(options)}")
+            seen.append(f"{func} {plain} {sorted(options)}".replace("taeda.", "torch."))
             return func(*args, **(kwargs or {}))
 
     names = {

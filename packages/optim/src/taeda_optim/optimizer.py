@@ -159,7 +159,7 @@ class Optimizer:
         """Whether any parameter is complex, and whether they take the way of single operations."""
         params = [param for group in groups for param in group["params"]]
         self._complex = any(param.is_complex() for param in params)
-        self._singly = self._complex or any(answers(param) for param in params)
+        self._singly = self._complex or any(saving.answers(param) for param in params)
 
     def _listed(self, given: Any) -> tuple[list[str] | None, list[Any]]:
         """Names (if given) and parameters of a group."""
@@ -560,12 +560,6 @@ def add_quotient(param: Any, a: Any, b: Any, factor: Any) -> None:
         param.addcdiv_(a, b, value=factor)
     else:
         param.add_(a / b * factor)
-
-
-def answers(x: Any) -> bool:
-    """Whether the class of a tensor computes for it (``__torch_dispatch__``), operation by operation."""
-    plain = getattr(tensor.Tensor, "__torch_dispatch__", None)
-    return getattr(type(x), "__torch_dispatch__", plain) is not plain
 
 
 def real_view(x: Any) -> Any:

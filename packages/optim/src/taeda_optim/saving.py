@@ -143,5 +143,12 @@ def _placed(value: Any, param: Any) -> Any:
     same_kind = (value.is_floating_point() and param.is_floating_point()) or (
         value.is_complex() and param.is_complex()
     )
-    copy = value.detach().clone()
+    # Classes that compute for their tensors need not know clone(); what they hold stays shared, as in PyTorch.
+    copy = value if answers(value) else value.detach().clone()
     return copy.to(device=param.device, dtype=param.dtype) if same_kind else copy.to(device=param.device)
+
+
+def answers(x: Any) -> bool:
+    """Whether the class of a tensor computes for it (``__torch_dispatch__``), operation by operation."""
+    plain = getattr(tensor.Tensor, "__torch_dispatch__", None)
+    return getattr(type(x), "__torch_dispatch__", plain) is not plain
