@@ -160,6 +160,23 @@ def test_attributes_that_change_between_calls_are_read_anew() -> None:
     assert run(taeda.ones(1)).item() == 5
 
 
+def test_a_compiler_that_tells_what_it_was_given() -> None:
+    from taeda._dynamo.backends.debugging import ExplainWithBackend
+
+    kept = Backend()
+    told = ExplainWithBackend(kept)
+    assert told.output().graph_count == 0
+    run = taeda.compile(lambda x: taeda.relu(x) + 1, backend=told)
+    assert run(taeda.tensor([-1.0, 2.0])).tolist() == [1, 3]
+    found = told.output()
+    assert found.graphs == kept.graphs and (found.graph_count, found.graph_break_count) == (1, 0)
+    assert found.op_count == 2 and found.break_reasons == []
+    assert "Op Count: 2" in str(found)
+    named = ExplainWithBackend("eager")
+    taeda.compile(nn.Linear(2, 2), backend=named)(taeda.ones(1, 2))
+    assert named.output().op_count == 1
+
+
 def test_names_of_compilers(monkeypatch: pytest.MonkeyPatch) -> None:
     from taeda._dynamo import _compiled
 

@@ -3,6 +3,7 @@
 import importlib
 import subprocess
 import sys
+from dataclasses import dataclass
 
 import pytest
 
@@ -211,6 +212,25 @@ def test_what_a_compiler_would_make_is_told():
     assert "relu" in str(told.ops_per_graph[0][0]) and "Graph Break Count: 0\nOp Count: 2\n" in str(told)
     nothing = taeda._dynamo.explain(lambda x: x, 1)
     assert (nothing.graph_count, nothing.op_count, nothing.ops_per_graph) == (0, 0, [])
+
+
+def test_ways_of_lying_over_a_mesh_are_told_in_more_detail():
+    from taeda.distributed.tensor import Replicate, Shard
+    from taeda.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
+
+    @dataclass(kw_only=True)
+    class Detailed(DTensorSpec):
+        parts: int = 1
+
+    spec = Detailed(mesh=None, placements=(Replicate(),))
+    spec.parts, spec.tensor_meta = 2, TensorMeta(taeda.Size([2, 3]), (3, 1), taeda.float32)
+    assert spec.shape == (2, 3) and spec.with_placements([Shard(0)]).parts == 2
+    plain = [DTensorSpec(None, (Replicate(),)) for _ in range(2)]
+    assert (
+        plain[0] == plain[1]
+        and hash(plain[0]) == hash(plain[1])
+        and plain[0] != plain[0].with_placements([Shard(0)])
+    )
 
 
 def test_segments_under_their_private_name():

@@ -73,3 +73,41 @@ def explain(f: Callable[..., Any], *extra_args: Any, **extra_kwargs: Any) -> Any
         return ExplainOutput([], graphs, 0, [], len(calls.found), [calls.found][:graphs])
 
     return inner(*extra_args, **extra_kwargs) if extra_args or extra_kwargs else inner
+
+
+class ExplainWithBackend:
+    """A compiler for `compile` that tells what it was given, and leaves the work to another one.
+
+    Args:
+        backend: The other one, or its name.
+
+    Attributes:
+        graphs: The graphs that came.
+        op_count: How many calls stand in them.
+        break_reasons: Empty: there are no breaks.
+
+    Example:
+        >>> told = ExplainWithBackend("eager")
+        >>> taeda.compile(lambda x: taeda.relu(x) + 1, backend=told)(taeda.ones(2))
+        tensor([2., 2.])
+        >>> told.output().op_count
+        2
+    """
+
+    def __init__(self, backend: Any) -> None:
+        from taeda._dynamo import lookup_backend
+
+        self.backend = lookup_backend(backend)
+        self.graphs: list[Any] = []
+        self.op_count = 0
+        self.break_reasons: list[Any] = []
+
+    def __call__(self, gm: Any, example_inputs: list[Any]) -> Any:
+        self.graphs.append(gm)
+        self.op_count += sum(node.op.startswith("call") for node in gm.graph.nodes)
+        return self.backend(gm, example_inputs)
+
+    def output(self) -> ExplainOutput:
+        """What came so far."""
+        count = len(self.graphs)
+        return ExplainOutput(self.graphs, count, max(count - 1, 0), self.break_reasons, self.op_count)

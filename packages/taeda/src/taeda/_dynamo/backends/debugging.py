@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from taeda._dynamo._explain import ExplainOutput, explain
+from taeda._dynamo._explain import ExplainOutput, ExplainWithBackend, explain
 
 __all__ = [
     "ExplainOutput",
+    "ExplainWithBackend",
     "aot_eager",
     "boxed_nop",
     "eager",

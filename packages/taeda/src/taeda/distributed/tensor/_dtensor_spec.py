@@ -20,7 +20,7 @@ class TensorMeta(NamedTuple):
     dtype: Any
 
 
-@dataclass(frozen=True)
+@dataclass
 class DTensorSpec:
     """The mesh, how a tensor lies over it, and what the whole is.
 
