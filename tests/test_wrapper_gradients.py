@@ -413,3 +413,76 @@ def test_state_of_optimizers_need_not_know_clone(values):
     other = taeda.optim.Adam([param])
     other.load_state_dict(optimizer.state_dict())
     assert isinstance(other.state[param]["exp_avg"], Sealed)
+
+
+def test_the_answer_of_the_base_class_computes_with_plain_tensors(values):
+    names = []
+
+    class Logged(taeda.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            names.append(func.name())
+            return super().__torch_dispatch__(func, types, args, kwargs or {})
+
+    x = values.as_subclass(Logged).detach().as_subclass(Logged).requires_grad_()
+    names.clear()
+    y = (x * 2).sum()
+    assert names == ["aten::mul.Tensor"] and type(y) is taeda.Tensor
+    y.backward()
+    assert x.grad.tolist() == [[2.0] * 3] * 2
+    assert taeda.Tensor.__torch_dispatch__ is taeda._C._disabled_torch_dispatch_impl
+
+
+def test_a_class_may_let_its_calls_be_recorded(values):
+    class Open(Wrapper):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            with taeda.overrides.enable_reentrant_dispatch():
+                return super().__torch_dispatch__(func, types, args, kwargs)
+
+    inner = values.clone().requires_grad_()
+    w = Open(inner.detach())
+    w.inner = inner
+    y = w * 2
+    assert not y.requires_grad and y.inner.requires_grad
+    y.inner.sum().backward()
+    assert inner.grad.tolist() == [[2.0] * 3] * 2 and w.grad is None
+
+
+def test_blocks_without_modes_and_classes(values):
+    from taeda.utils._mode_utils import no_dispatch
+
+    class Held(taeda.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            with no_dispatch():
+                return func(*args, **(kwargs or {}))
+
+    x = taeda.Tensor._make_subclass(Held, values)
+    assert (x + 1).tolist() == (values + 1).tolist()
+
+
+def test_wrappers_tell_where_their_elements_begin(values):
+    class Placed(taeda.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            return taeda.Tensor._make_wrapper_subclass(
+                cls,
+                inner.shape,
+                inner.stride(),
+                inner.storage_offset(),
+                dtype=inner.dtype,
+                device=inner.device,
+            )
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            raise NotImplementedError(func.name())
+
+    inner = values.t()[1:, :1]
+    placed = Placed(inner)
+    assert placed.storage_offset() == inner.storage_offset() == 1
+    assert placed.stride() == inner.stride() and placed.shape == inner.shape
+    for ask in (placed.numpy, placed.tolist):
+        with pytest.raises((RuntimeError, NotImplementedError)):
+            ask()

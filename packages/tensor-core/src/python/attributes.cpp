@@ -80,7 +80,7 @@ int set_imag(PyObject* self, PyObject* value, void*) { return set_part(self, val
 
 PyObject* data(PyObject* self, void*) {
   // Only its class knows what a wrapper's elements are.
-  if (wrapped_device(self)) return PyObject_CallMethod(self, "detach", nullptr);
+  if (is_wrapper(tensor_of(self))) return PyObject_CallMethod(self, "detach", nullptr);
   return guarded([&] {
     Tensor shown = detached_alias(tensor_of(self));
     shown.impl()->flags |= kDetachedData;

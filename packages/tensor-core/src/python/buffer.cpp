@@ -116,6 +116,8 @@ PyObject* py_numpy(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
     check(!t.requires_grad() || !thread_state.grad_enabled, ErrorKind::Runtime,
           "numpy: Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
     check_has_memory(t, "numpy");
+    check(t.device().backend != kMeta || !t.keys().has(Layer::BelowAutograd), ErrorKind::Runtime,
+          "numpy: not supported for tensor subclasses without memory, found ", type_name(owner.get()));
     if (t.device().backend != kCPU) [[unlikely]]
       fail(ErrorKind::Type, "numpy: only tensors on cpu share memory with NumPy, found ", describe(t),
            "; use tensor.cpu()");

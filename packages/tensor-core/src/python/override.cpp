@@ -346,6 +346,12 @@ PyObject* disabled_impl(PyObject*, PyObject* const* args, Py_ssize_t count, PyOb
   });
 }
 
+/// func, types, args, kwargs: calls `func` as if neither modes nor classes answered for operators.
+PyObject* disabled_dispatch(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  const Below classes(Layer::BelowAutograd), own(Layer::PreDispatch);
+  return disabled_impl(self, args, count, names);
+}
+
 /// Whether a mode is in force or one of the arguments answers.
 PyObject* has_override(PyObject*, PyObject* const* args, Py_ssize_t count) {
   for (Py_ssize_t i = 0; i < count; ++i)
@@ -557,8 +563,9 @@ PyMethodDef override_methods[] = {
 PyMethodDef override_functions[] = {
     {"_disabled_torch_function_impl", TAEDA_FAST(disabled_impl, METH_KEYWORDS),
      "As a class's __torch_function__: its instances are treated as plain tensors."},
-    {"_disabled_torch_dispatch_impl", TAEDA_FAST(disabled_impl, METH_KEYWORDS),
-     "As a class's __torch_dispatch__: operators treat its instances as plain tensors."},
+    {"_disabled_torch_dispatch_impl", TAEDA_FAST(disabled_dispatch, METH_KEYWORDS),
+     "As a class's __torch_dispatch__: operators treat its instances as plain tensors. Tensor's own, which a class's "
+     "calls by super(): computes with its instances as with plain tensors, and gives such."},
     {"_has_torch_function", has_override_in, METH_O, nullptr},
     {"_has_torch_function_unary", TAEDA_FAST(has_override, 0), nullptr},
     {"_has_torch_function_variadic", TAEDA_FAST(has_override, 0), nullptr},
@@ -577,7 +584,8 @@ bool init_override(PyObject* module) {
   module_ = module;
   answers_not = PyObject_GetAttrString(module, "_disabled_torch_function_impl");
   dispatches_not = PyObject_GetAttrString(module, "_disabled_torch_dispatch_impl");
-  return answers_not && dispatches_not;
+  return answers_not && dispatches_not &&
+         PyObject_SetAttrString(reinterpret_cast<PyObject*>(TensorType), "__torch_dispatch__", dispatches_not) == 0;
 }
 
 }  // namespace taeda::py

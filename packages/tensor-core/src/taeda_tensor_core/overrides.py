@@ -156,9 +156,16 @@ def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
 
 @contextlib.contextmanager
 def enable_reentrant_dispatch() -> Iterator[None]:
-    """Context in which classes are asked again inside their own answer."""
-    _C._switch_overrides(False, -1) if not _C._is_torch_function_enabled() else None
-    yield
+    """Context inside a class's `__torch_dispatch__` in which calls are recorded and classes asked as outside of it."""
+    from taeda_tensor_core.library._layers import POSITIONS
+
+    off = {"autograd": not _C.is_grad_enabled(), "dispatch": False, "below_autograd": False}
+    before = [(POSITIONS[name], _C._exclude_layer(POSITIONS[name], value)) for name, value in off.items()]
+    try:
+        yield
+    finally:
+        for position, excluded in before:
+            _C._exclude_layer(position, excluded)
 
 
 # --- which functions there are ---
@@ -168,7 +175,8 @@ _DESCRIPTORS = (types.GetSetDescriptorType, types.MethodDescriptorType, types.Wr
 _OWN = frozenset({
     "__class__", "__delattr__", "__dict__", "__dir__", "__doc__", "__getattribute__", "__getstate__",
     "__hash__", "__init__", "__init_subclass__", "__module__", "__new__", "__reduce__", "__repr__",
-    "__setattr__", "__sizeof__", "__str__", "__subclasshook__", "__torch_function__", "__taeda_function__",
+    "__setattr__", "__sizeof__", "__str__", "__subclasshook__", "__torch_dispatch__", "__torch_function__",
+    "__taeda_function__",
     "__weakref__", "__array_interface__", "__array_priority__", "_make_subclass", "_make_wrapper_subclass",
     "_storage_facts", "_resize_storage", "__dictoffset__", "__weaklistoffset__", "as_subclass", "__getnewargs__",
 })  # fmt: skip

@@ -412,6 +412,13 @@ def wrapped_number(tensor: Tensor) -> Any:
     return found
 
 
+def _beginning_at(shape: Tensor, offset: int) -> Tensor:
+    """A tensor of this shape and these strides, whose first element is that one of its storage."""
+    reach = 1 + offset + sum((size - 1) * step for size, step in zip(shape.shape, shape.stride(), strict=True))
+    whole = _C.empty((max(reach, offset),), dtype=shape.dtype, device="meta")
+    return whole.as_strided(shape.shape, shape.stride(), offset).detach()
+
+
 def make_wrapper_subclass(
     cls: type,
     size: Any,
@@ -439,6 +446,8 @@ def make_wrapper_subclass(
             if strides is None
             else _C.empty_strided(tuple(size), tuple(strides), **options)
         )
+        if storage_offset:
+            empty = _beginning_at(empty, storage_offset)
     made = Tensor._make_subclass(cls, empty, requires_grad)
     made.__dict__["_wrapped_device"] = _C.device("cpu" if device is None else device)
     return made
