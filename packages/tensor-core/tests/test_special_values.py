@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -49,6 +50,23 @@ def test_arange_refuses_ends_of_no_common_dtype(ends):
 def test_arange_says_when_it_would_be_too_long():
     with pytest.raises(MemoryError, match="arange"):
         taeda.arange(LOW, HIGH)
+
+
+@pytest.mark.parametrize("name", ["tril_indices", "triu_indices"])
+@pytest.mark.parametrize("offset", [-5, -3, -1, 0, 1, 2, 5])
+def test_indices_of_triangles_agree_with_numpys(name, offset):
+    find = {"tril_indices": np.tril, "triu_indices": np.triu}[name]
+    for rows, columns in itertools.product(range(5), repeat=2):
+        expected = np.stack(np.nonzero(find(np.ones((rows, columns)), offset)))
+        assert getattr(taeda, name)(rows, columns, offset).tolist() == expected.tolist()
+
+
+def test_indices_of_triangles_of_very_long_sides():
+    assert taeda.triu_indices(2**38, 2).tolist() == [[0, 0, 1], [0, 1, 1]]
+    assert taeda.tril_indices(2**38, 2, 1 - 2**38).tolist() == [[2**38 - 1], [0]]
+    assert taeda.tril_indices(2, 2**38).tolist() == [[0, 1, 1], [0, 0, 1]]
+    for rows, columns in ((2**62, 0), (0, 2**63 - 1)):
+        assert taeda.tril_indices(rows, columns, 3).shape == taeda.triu_indices(rows, columns).shape == (2, 0)
 
 
 COPIES = {
