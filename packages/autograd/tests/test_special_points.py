@@ -95,6 +95,17 @@ def test_prelu_leaves_its_slope_out_where_the_input_is_positive():
     assert slopes(taeda.prelu, [6.0], [INF])[0] == [1]
 
 
+@pytest.mark.parametrize(("dtype", "rtol"), [("float64", 1e-12), ("float32", 1e-4)])
+def test_slope_of_sinc_keeps_its_digits_near_zero(dtype, rtol):
+    """Of sin(t) / t with t = pi x by its series; squares of the smaller numbers are below every number."""
+    near = [s * m * 10.0**-n for n in range(3, 39) for m in (1, 2.9) for s in (1, -1)] + [0.0]
+    x = taeda.tensor(near, dtype=getattr(taeda, dtype), requires_grad=True)
+    (found,) = grad(taeda.sinc(x).sum(), [x])
+    t = np.pi * np.array(near)
+    expected = np.pi * t * (-1 / 3 + t**2 / 30 - t**4 / 840)
+    np.testing.assert_allclose(found.tolist(), expected, rtol, atol=1e-37 if dtype == "float32" else 0)
+
+
 def test_losses_of_ignored_targets_have_no_gradient_whatever_the_order():
     target, x = taeda.tensor([-100, -100]), [[1.0, 2.0], [3.0, 4.0]]
     for create_graph in (False, True):
