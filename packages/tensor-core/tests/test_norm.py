@@ -135,6 +135,7 @@ def test_instance_and_rms_norm():
     x, weight = rng.standard_normal((2, 3, 4, 5)), rng.standard_normal(5)
     expected = (x - x.mean((2, 3), keepdims=True)) / np.sqrt(x.var((2, 3), keepdims=True) + EPS)
     close(ops.instance_norm(tensor(x)), expected, "float64")
+    assert ops.instance_norm(tensor(x[:, :0])).shape == (2, 0, 4, 5)
     expected = x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-3) * weight
     close(ops.rms_norm(tensor(x), [5], tensor(weight), 1e-3), expected, "float64")
 

@@ -49,6 +49,7 @@ Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bi
     follow(running_mean, ops::mean(places, Shape{-1}), momentum);
     follow(running_var, ops::var(places, Shape{-1}), momentum);
   }
+  if (channels == 0) return ops::clone(input);
   return ops::group_norm(input, channels, weight, bias, eps);
 }
 
