@@ -1,5 +1,6 @@
 """Operators, kernels and layers added from Python, through taeda_tensor_core.library."""
 
+import signal
 import threading
 import traceback
 
@@ -768,3 +769,36 @@ def test_what_overloads_say_of_themselves():
     x = tc.ones(2, 2)
     assert aten.silu.default.decompose(x) is NotImplemented
     assert tc.equal(aten.dropout.default.decompose(x, 0.5, False), x)
+
+
+def test_a_layer_whose_making_is_interrupted_leaves_nothing_in_the_table():
+    class Seen(library.Layer):
+        calls = 0
+
+        def __call__(self, op, args, kwargs):
+            Seen.calls += 1
+            return op(*args, **kwargs)
+
+    def interrupt(_, frame):
+        while frame is not None and frame.f_code is not library.Layer._register.__code__:
+            frame = frame.f_back
+        if frame is not None:
+            raise KeyboardInterrupt
+        signal.setitimer(signal.ITIMER_REAL, 1e-5)
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for i in range(30):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 1e-4 * (i + 1))
+                while True:
+                    Seen("seen", "tracing").remove()
+            except KeyboardInterrupt:
+                pass
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    with library.Layer("other", "tracing"):
+        tc.ones(2) + 1
+    assert Seen.calls == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -99,11 +100,14 @@ class Layer:
 
     def _register(self) -> None:
         chosen = operators() if self._operators is None else self._operators
+        targets = [each if isinstance(each, Operator) else op(each) for each in chosen]
+        names, entries = [target.name for target in targets], [self._entry(target) for target in targets]
+        # Nothing of Python's runs between an entry and the note of its number, so that no interrupt comes in between.
+        made = map(
+            _C._add_layer, names, itertools.repeat(self.position), entries, itertools.repeat(self.name)
+        )
         try:
-            for each in chosen:
-                target = each if isinstance(each, Operator) else op(each)
-                number = _C._add_layer(target.name, self.position, self._entry(target), self.name)
-                self._numbers.append(number)
+            self._numbers.extend(made)
         except BaseException:
             self._remove()
             raise
