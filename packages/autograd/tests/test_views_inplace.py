@@ -351,3 +351,32 @@ def test_a_view_of_a_leaf_that_is_itself_a_view_is_not_written_to(show):
         show(x).mul_(2.0)
     (x * x).sum().backward()
     assert x.grad.tolist() == (2 * x).tolist()
+
+
+def _written_view(leaf):
+    """A view of memory without gradients, into which a leaf was copied; nobody has asked it for its history yet."""
+    view = taeda.zeros(4, 4, dtype=leaf.dtype)[1:3, 1:3]
+    view.copy_(leaf)
+    return view
+
+
+@pytest.mark.parametrize("values", ["svdvals", "eigvalsh"])
+def test_values_of_a_matrix_that_became_recorded_through_its_view(values):
+    leaf = taeda.tensor([[2.0, 0.5], [0.5, 1.0]], dtype=taeda.float64, requires_grad=True)
+    of = getattr(taeda.linalg, values)
+    (found,) = grad(of(_written_view(leaf)).sum(), leaf)
+    (expected,) = grad(of(leaf).sum(), leaf)
+    np.testing.assert_allclose(found.tolist(), expected.tolist())
+
+
+@pytest.mark.parametrize("read", [lambda t: t.numpy(), memoryview, np.from_dlpack])
+def test_memory_that_became_recorded_through_its_view_is_not_shared(read):
+    leaf = taeda.ones(2, 2, requires_grad=True)
+    with pytest.raises((RuntimeError, BufferError), match="requires grad"):
+        read(_written_view(leaf))
+
+
+def test_filling_what_became_recorded_through_its_view_sends_zeros_back():
+    leaf = taeda.ones(2, 2, requires_grad=True)
+    (found,) = grad(taeda.fill(_written_view(leaf), 3.0).sum(), leaf)
+    assert found.tolist() == [[0.0, 0.0], [0.0, 0.0]]

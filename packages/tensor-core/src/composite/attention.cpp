@@ -6,6 +6,7 @@
 #include "taeda/arithmetic.h"
 #include "taeda/half.h"
 #include "taeda/ops.h"
+#include "taeda/tracking.h"
 
 namespace taeda::impl {
 namespace {
@@ -40,7 +41,7 @@ Tensor safe_softmax(const Tensor& scores) {
 }
 
 bool differentiated(const Tensor& t) {
-  return t.defined() && thread_state.grad_enabled && (t.requires_grad() || (t.impl()->flags & kCarries));
+  return t.defined() && thread_state.grad_enabled && (is_tracked(t) || (t.impl()->flags & kCarries));
 }
 /// As (N, H, rows, columns).
 Tensor four_dims(Tensor t) {

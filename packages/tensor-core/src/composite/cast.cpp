@@ -8,6 +8,7 @@
 #include "taeda/ops/creation.h"
 #include "taeda/ops/shape.h"
 #include "taeda/stream.h"
+#include "taeda/tracking.h"
 
 namespace taeda::impl {
 namespace {
@@ -94,7 +95,7 @@ void copy_(const Tensor& self, const Tensor& src, bool non_blocking) {
 
 Tensor fill(const Tensor& self, const Tensor& value) {
   // A gradient that is recorded reaches `self` as zeros.
-  const Tensor out = self.requires_grad() || is_carrier(self) ? ops::clone(self) : ops::empty_like(self);
+  const Tensor out = is_tracked(self) || is_carrier(self) ? ops::clone(self) : ops::empty_like(self);
   ops::fill_(out, value);
   return out;
 }

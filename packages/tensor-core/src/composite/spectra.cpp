@@ -9,15 +9,14 @@
 #include "taeda/grad_mode.h"
 #include "taeda/levels.h"
 #include "taeda/ops.h"
+#include "taeda/tracking.h"
 #include "taeda/wrappers.h"
 
 namespace taeda::impl {
 namespace {
 
 /// Values alone are cheaper, but their gradient needs the vectors.
-bool needs_vectors(const Tensor& self) {
-  return (thread_state.grad_enabled && self.requires_grad()) || is_carrier(self);
-}
+bool needs_vectors(const Tensor& self) { return (thread_state.grad_enabled && is_tracked(self)) || is_carrier(self); }
 
 /// Singular values, or of Hermitian matrices the sizes of eigenvalues.
 Tensor sizes_of(const Tensor& self, bool hermitian) {
