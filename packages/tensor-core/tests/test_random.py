@@ -193,6 +193,22 @@ def test_layouts_receive_numbers_everywhere():
         taeda.empty(2, dtype=taeda.int64).normal_()
 
 
+def test_numbers_like_a_tensor_come_from_a_given_generator():
+    x, state = taeda.ones(2, 3), taeda.get_rng_state()
+    for like, fill in (
+        (lambda g: taeda.rand_like(x, generator=g), lambda out, g: out.uniform_(generator=g)),
+        (lambda g: taeda.randn_like(x, generator=g), lambda out, g: out.normal_(generator=g)),
+        (lambda g: taeda.randint_like(x, 9, generator=g), lambda out, g: out.random_(0, 9, generator=g)),
+        (lambda g: taeda.randint_like(x, 3, 9, generator=g), lambda out, g: out.random_(3, 9, generator=g)),
+    ):
+        expected = fill(taeda.empty(2, 3), taeda.Generator().manual_seed(5))
+        assert taeda.equal(like(taeda.Generator().manual_seed(5)), expected)
+    assert taeda.randn_like(x, dtype=taeda.float64, generator=taeda.Generator()).dtype is taeda.float64
+    assert taeda.equal(taeda.get_rng_state(), state)
+    with pytest.raises(TypeError, match=r"randn_like.*generator"):
+        taeda.randn_like(x, generator=5)
+
+
 HALVES_AND_FLOATS = [taeda.float16, taeda.bfloat16, taeda.float32, taeda.float64]
 
 

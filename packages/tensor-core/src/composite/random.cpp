@@ -72,25 +72,28 @@ Tensor randint(int64_t high, IntSpan size, const Generator& generator, OptionalD
                bool requires_grad) {
   return randint_low(0, high, size, generator, dtype, device, requires_grad);
 }
-Tensor rand_like(const Tensor& self, OptionalDType dtype, OptionalDevice device, bool requires_grad) {
+Tensor rand_like(const Tensor& self, OptionalDType dtype, OptionalDevice device, bool requires_grad,
+                 const Generator& generator) {
   const Tensor out = ops::empty_like(self, dtype, device);
-  ops::uniform_(out);
+  ops::uniform_(out, 0, 1, generator);
   return with_grad(out, requires_grad);
 }
-Tensor randn_like(const Tensor& self, OptionalDType dtype, OptionalDevice device, bool requires_grad) {
+Tensor randn_like(const Tensor& self, OptionalDType dtype, OptionalDevice device, bool requires_grad,
+                  const Generator& generator) {
   const Tensor out = ops::empty_like(self, dtype, device);
-  ops::normal_(out);
+  ops::normal_(out, 0, 1, generator);
   return with_grad(out, requires_grad);
 }
 Tensor randint_like_low(const Tensor& self, int64_t low, int64_t high, OptionalDType dtype, OptionalDevice device,
-                        bool requires_grad) {
+                        bool requires_grad, const Generator& generator) {
   infer::random_bounds("randint_like", dtype.value_or(self.dtype()), low, high);
   const Tensor out = ops::empty_like(self, dtype, device);
-  ops::random_(out, low, high);
+  ops::random_(out, low, high, generator);
   return with_grad(out, requires_grad);
 }
-Tensor randint_like(const Tensor& self, int64_t high, OptionalDType dtype, OptionalDevice device, bool requires_grad) {
-  return randint_like_low(self, 0, high, dtype, device, requires_grad);
+Tensor randint_like(const Tensor& self, int64_t high, OptionalDType dtype, OptionalDevice device, bool requires_grad,
+                    const Generator& generator) {
+  return randint_like_low(self, 0, high, dtype, device, requires_grad, generator);
 }
 
 Tensor randperm(int64_t n, const Generator& generator, OptionalDType dtype, OptionalDevice device, bool requires_grad) {
