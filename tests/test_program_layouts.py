@@ -121,3 +121,37 @@ def test_features_are_dropped_as_elements_are():
     taeda.manual_seed(3)
     features = F.dropout1d(taeda.ones(4, 6, 3), 0.25)
     assert features.tolist() == rows[:, :, None].expand(4, 6, 3).tolist()
+
+
+@pytest.mark.parametrize("amounts", [(1, 1, 1, 1), (0, 2, 1, 0), (-1, 1, 0, 0), (1, 0, 0, 0, 1, 1)])
+def test_padded_images_keep_their_layout(amounts):
+    images = numbers(2, 3, 5, 6)
+    last = images.to(memory_format=taeda.channels_last).requires_grad_()
+    found = F.pad(last, amounts, value=7.0)
+    rows = found.permute(0, 2, 3, 1).view(-1, found.shape[1])
+    expected = F.pad(images, amounts, value=7.0)
+    assert rows.tolist() == expected.permute(0, 2, 3, 1).reshape(-1, found.shape[1]).tolist()
+    assert expected.is_contiguous() and found.tolist() == expected.tolist()
+    (found * numbers(*found.shape)).sum().backward()
+    assert last.grad.tolist() == F.pad(numbers(*found.shape), [-amount for amount in amounts]).tolist()
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
+def test_images_with_borders_of_their_own_keep_their_layout(mode):
+    images = numbers(2, 16, 40, 40)
+    found = F.pad(images.to(memory_format=taeda.channels_last), (1, 2, 3, 4), mode=mode)
+    assert found.is_contiguous(memory_format=taeda.channels_last)
+    assert taeda.equal(found, F.pad(images, (1, 2, 3, 4), mode=mode))
+
+
+def test_padding_of_convolutions_is_viewed_by_rows():
+    found = F.pad(nn.Conv2d(3, 4, 3)(numbers(2, 3, 8, 8)), (1, 0))
+    assert found.view(2, -1).tolist() == found.reshape(2, -1).tolist()
+
+
+def test_where_nothing_is_padded_no_value_is_needed():
+    whole = taeda.arange(4)
+    assert F.pad(whole, (0, 0), value=float("nan")).tolist() == [0, 1, 2, 3]
+    assert F.pad(whole, (-1, -1), value=float("nan")).tolist() == [1, 2]
+    with pytest.raises(ValueError, match="nan"):
+        F.pad(whole, (0, 1), value=float("nan"))

@@ -14,7 +14,26 @@
 
 namespace taeda::impl {
 
-Tensor constant_pad_nd(const Tensor& self, IntSpan pad, const Scalar& value) {
+namespace {
+/// Whether results are laid out as images whose channels stand last.
+bool has_channels_last(const Tensor& input) {
+  return input.dim() == 4 && input.channels_last() && !input.contiguous() && !is_carrier(input);
+}
+Tensor room_for(const Tensor& input, const Shape& sizes) {
+  if (!has_channels_last(input)) return ops::empty(sizes, input.dtype(), stated_device(input));
+  return ops::empty_strided(sizes, channels_last_strides(sizes), input.dtype(), stated_device(input));
+}
+Tensor filled(const Tensor& input, const Shape& sizes, const Scalar& value) {
+  if (!has_channels_last(input)) return ops::new_full(input, sizes, value);
+  const Tensor out = room_for(input, sizes);
+  ops::fill_(out, Tensor(value));
+  return out;
+}
+}  // namespace
+
+Tensor constant_pad_nd(const Tensor& self, IntSpan pad, const Scalar& given) {
+  const bool pads = std::ranges::any_of(pad, [](int64_t amount) { return amount > 0; });
+  const Scalar value = pads ? given : Scalar(int64_t(0));  // is in no result
   infer::check_number("constant_pad_nd", "value", value, self.dtype());
   check(pad.size() % 2 == 0 && int64_t(pad.size()) <= 2 * self.dim(), ErrorKind::Runtime,
         "constant_pad_nd: argument 'pad' ", shape_text(pad),
@@ -34,7 +53,7 @@ Tensor constant_pad_nd(const Tensor& self, IntSpan pad, const Scalar& value) {
       inside = ops::slice(inside, d, std::max<int64_t>(0, -pad[2 * i]),
                           self.size(d) - std::max<int64_t>(0, -pad[2 * i + 1]), 1);
   }
-  const Tensor out = ops::new_full(self, sizes, value);
+  const Tensor out = filled(self, sizes, value);
   Tensor window = out;
   for (size_t i = 0; i < pad.size() / 2; ++i) {
     const int64_t d = self.dim() - 1 - int64_t(i);
@@ -95,7 +114,7 @@ Tensor with_borders(const Tensor& input, IntSpan pad, Mode mode) {
     places.push_back(places_of(input, d, pad[at], pad[at + 1], mode));
     sizes[size_t(d)] = places.back().numel();
   }
-  const Tensor out = ops::empty(sizes, input.dtype(), stated_device(input));
+  const Tensor out = room_for(input, sizes);
   const auto inside = [&](const Tensor& of, int64_t d) {
     return ops::narrow(of, d, pad[2 * size_t(input.dim() - 1 - d)], input.size(d));
   };
