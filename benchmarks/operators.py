@@ -153,10 +153,13 @@ ELEMENTWISE = {
     "add bfloat16": "h + h",
     "add int64": "i + i",
     "matmul bfloat16": "h @ h",
+    "matmul int64": "i @ i",
+    "matmul int32": "j @ j",
 }
 ELEMENTS = """
 a, b = torch.rand({n}, {n}) * 0.9 + 0.05, torch.rand({n}, {n}) * 0.9 + 0.05
 k, i, h = a > 0.5, torch.randint({n}, ({n}, {n})), a.bfloat16()
+j = i.int()
 """
 # Functions of each element as their records have them: operands within their domains.
 FUNCTION = """

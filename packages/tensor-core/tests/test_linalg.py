@@ -405,3 +405,23 @@ def test_factors_that_the_dtype_cannot_hold_are_refused(name):
         taeda.addbmm(real, real[None], real[None], **{name: 2j})
     assert taeda.addr(whole, whole[0], whole[0], **{name: 2}).tolist() == [[3, 3], [3, 3]]
     assert taeda.addr(real > 0, real[0] > 0, real[0] > 0, **{name: False}).all()
+
+
+@pytest.mark.parametrize("dtype", INTS)
+@pytest.mark.parametrize(
+    "m, k, n", [(1, 1, 1), (3, 5, 7), (4, 300, 33), (9, 257, 130), (0, 3, 2), (2, 0, 3), (17, 64, 65)]
+)
+def test_products_of_integers_wrap_in_every_layout(dtype, m, k, n):
+    print("seed 3")
+    rng = np.random.default_rng(3)
+    low = 0 if dtype.startswith("u") else -100
+    a, b, c = (rng.integers(low, 100, shape).astype(dtype) for shape in ((m, k), (k, n), (m, n)))
+    expected = a @ b
+    turned = [taeda.tensor(np.ascontiguousarray(x.T)).t() for x in (a, b)]
+    plain = [taeda.tensor(x) for x in (a, b)]
+    for left in (plain[0], turned[0]):
+        for right in (plain[1], turned[1]):
+            assert np.array_equal((left @ right).numpy(), expected)
+    added = taeda.addmm(taeda.tensor(c), plain[0], turned[1], beta=3, alpha=2)
+    assert np.array_equal(added.numpy(), (3 * c + 2 * expected).astype(dtype))
+    assert np.array_equal((turned[0].t() @ plain[0]).numpy(), a.T @ a)

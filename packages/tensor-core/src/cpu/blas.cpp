@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "cpu/loops/gemm.h"
 #include "cpu/onednn/matmul.h"
 #include "cpu/tiles.h"
 #include "taeda/interrupt.h"
@@ -112,7 +113,14 @@ void vendor_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
     scipy_cblas_zgemm(kRowMajor, ta, tb, im, in, ik, &alpha, a.data, la, b.data, lb, &beta, c, lc);
   } else
 #endif
+      if constexpr (std::is_integral_v<T>) {
+    using U = std::make_unsigned_t<T>;
+    const auto bits = [](const T* numbers) { return reinterpret_cast<const U*>(numbers); };
+    loops::gemm_table().integers.of<U>()({m, n, k, U(alpha), U(beta), bits(a.data), a.ld, a.transposed, bits(b.data),
+                                          b.ld, b.transposed, reinterpret_cast<U*>(c), ldc});
+  } else {
     plain_gemm(m, n, k, alpha, a, b, beta, c, ldc);
+  }
 }
 
 template <class T>

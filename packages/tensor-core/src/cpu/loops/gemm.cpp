@@ -9,6 +9,78 @@
 
 namespace taeda::loops::TAEDA_ISA {
 
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kVectorBytes = 64;
+#elif defined(__AVX2__)
+constexpr int kVectorBytes = 32;
+#else
+constexpr int kVectorBytes = 16;
+#endif
+template <class U>
+using Vector [[gnu::vector_size(kVectorBytes), gnu::aligned(1), gnu::may_alias]] = U;
+
+constexpr int kDeep = 256, kSums = 2;  // rows of the right operand at a time; vectors of a row of the tile
+template <class U>
+constexpr int64_t kAcross = kSums * kVectorBytes / int64_t(sizeof(U));
+
+/// `deep` rows of up to kAcross columns of the right operand, one after the other; zeros for the others.
+template <class U>
+void gather_panel(const IntegerProduct<U>& x, int64_t p0, int64_t deep, int64_t j0, int64_t width, U* panel) {
+  for (int64_t p = 0; p < deep; ++p, panel += kAcross<U>) {
+    if (x.b_transposed)
+      for (int64_t j = 0; j < width; ++j) panel[j] = x.b[(j0 + j) * x.ldb + p0 + p];
+    else std::copy_n(x.b + (p0 + p) * x.ldb + j0, width, panel);
+    std::fill(panel + width, panel + kAcross<U>, U(0));
+  }
+}
+
+/// R rows of the result from `i` on, `width` columns from `j0` on.
+template <int R, class U>
+void integer_tile(const IntegerProduct<U>& x, int64_t i, int64_t p0, int64_t deep, int64_t j0, int64_t width,
+                  const U* panel) {
+  using V = Vector<U>;
+  V sums[R][kSums] = {};
+  const int64_t down = x.a_transposed ? 1 : x.lda, along = x.a_transposed ? x.lda : 1;
+  const U* left = x.a + i * down + p0 * along;
+  for (int64_t p = 0; p < deep; ++p, left += along, panel += kAcross<U>) {
+    const V* const right = reinterpret_cast<const V*>(panel);
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r) {
+      const U factor = left[r * down];
+#pragma GCC unroll 2
+      for (int v = 0; v < kSums; ++v) sums[r][v] += right[v] * factor;
+    }
+  }
+  for (int r = 0; r < R; ++r) {
+    U row[kAcross<U>];
+    std::memcpy(row, sums[r], sizeof row);
+    U* const to = x.c + (i + r) * x.ldc + j0;
+    for (int64_t j = 0; j < width; ++j) to[j] = U(to[j] + x.alpha * row[j]);
+  }
+}
+
+template <class U>
+void multiply_integers(const IntegerProduct<U>& x) {
+  for (int64_t i = 0; i < x.m; ++i)
+    for (int64_t j = 0; j < x.n; ++j) x.c[i * x.ldc + j] = U(x.beta ? x.beta * x.c[i * x.ldc + j] : 0);
+  alignas(kVectorBytes) U panel[kDeep * kAcross<U>];
+  for (int64_t p = 0; p < x.k; p += kDeep)
+    for (int64_t j = 0; j < x.n; j += kAcross<U>) {
+      const int64_t deep = std::min<int64_t>(kDeep, x.k - p), width = std::min<int64_t>(kAcross<U>, x.n - j);
+      gather_panel(x, p, deep, j, width, panel);
+      int64_t i = 0;
+      for (; i + 4 <= x.m; i += 4) integer_tile<4>(x, i, p, deep, j, width, panel);
+      for (; i < x.m; ++i) integer_tile<1>(x, i, p, deep, j, width, panel);
+    }
+}
+
+constexpr IntegerGemms kIntegers = {multiply_integers<uint8_t>, multiply_integers<uint16_t>,
+                                    multiply_integers<uint32_t>, multiply_integers<uint64_t>};
+
+}  // namespace
+
 #if defined(__AVX2__) && defined(__FMA__) && !defined(__AVX512F__)
 namespace {
 
@@ -139,9 +211,9 @@ void multiply(int64_t m, int64_t n, int64_t k, float alpha, const float* a, cons
 
 }  // namespace
 
-const GemmTable gemm = {pack_left, pack_right, multiply};
+const GemmTable gemm = {kIntegers, pack_left, pack_right, multiply};
 #else
-const GemmTable gemm = {};
+const GemmTable gemm = {kIntegers};
 #endif
 
 }  // namespace taeda::loops::TAEDA_ISA

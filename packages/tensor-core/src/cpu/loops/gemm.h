@@ -1,4 +1,4 @@
-// Tiles of float32 matrix products, from operands that are laid out for them.
+// Tiles of float32 matrix products, from operands that are laid out for them, and products of integers.
 #pragma once
 #include <cstdint>
 
@@ -10,8 +10,40 @@ inline constexpr int64_t kTileRows = 6, kTileColumns = 16;  // of the result
 /// other; what is written in whole vectors ends before the next.
 constexpr int64_t left_tile(int64_t k) { return kTileRows * k + 8; }
 
-/// Empty where the vendors' routines are faster.
+/// Operands of a product of integers: a (m, k), b (k, n) and c (m, n), each with its leading dimension.
+template <class U>
+struct IntegerProduct {
+  int64_t m, n, k;
+  U alpha, beta;
+  const U* a;
+  int64_t lda;
+  bool a_transposed;
+  const U* b;
+  int64_t ldb;
+  bool b_transposed;
+  U* c;
+  int64_t ldc;
+};
+
+/// c = alpha * a @ b + beta * c modulo 2^bits, so that signs do not matter.
+struct IntegerGemms {
+  void (*bytes)(const IntegerProduct<uint8_t>&);
+  void (*halves)(const IntegerProduct<uint16_t>&);
+  void (*words)(const IntegerProduct<uint32_t>&);
+  void (*longs)(const IntegerProduct<uint64_t>&);
+  template <class U>
+  auto of() const {
+    if constexpr (sizeof(U) == 1) return bytes;
+    else if constexpr (sizeof(U) == 2) return halves;
+    else if constexpr (sizeof(U) == 4) return words;
+    else return longs;
+  }
+};
+
+/// The tiles are empty where the vendors' routines are faster.
 struct GemmTable {
+  IntegerGemms integers;
+
   /// A left operand (m, k), `ld` from row to row (from column to column when transposed), to tiles. The last one has
   /// the rows that remain.
   void (*pack_left)(const float* a, int64_t ld, bool transposed, int64_t m, int64_t k, float* to) = nullptr;
