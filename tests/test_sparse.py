@@ -212,6 +212,56 @@ def test_a_sparse_leaf_takes_a_sparse_gradient():
     assert leaf.grad.layout == t.sparse_coo and leaf.grad.to_dense().tolist() == [[0.0, 10.0], [1.0, 0.0]]
 
 
+def _rows_and_columns(x):
+    return t.sparse_coo_tensor([[0, 0, 1], [1, 1, 0]], x, (2, 2))  # one place is named twice
+
+
+@pytest.mark.parametrize("way", [lambda g: g, lambda g: g.to_sparse()])
+def test_the_engine_sends_gradients_back_through_sparse_results(way):
+    weight = t.tensor([[1.0, 10.0], [100.0, 1000.0]])
+    x = t.ones(3, requires_grad=True)
+    assert t.autograd.grad(_rows_and_columns(x), x, way(weight))[0].tolist() == [10.0, 10.0, 100.0]
+    t.autograd.backward([_rows_and_columns(x), x.sum()], [way(weight), None])
+    assert x.grad.tolist() == [11.0, 11.0, 101.0]
+    _rows_and_columns(x).backward(way(weight))
+    assert x.grad.tolist() == [21.0, 21.0, 201.0]
+    with pytest.raises(RuntimeError, match=r"shape \(3,\), expected that of the result, \(2, 2\)"):
+        t.autograd.grad(_rows_and_columns(x), x, t.ones(3))
+
+
+@pytest.mark.parametrize("layout", ["to_sparse_csr", "to_sparse_csc"])
+def test_the_engine_sends_gradients_back_through_lines(layout):
+    x = t.tensor([[1.0, 0.0], [2.0, 3.0]], requires_grad=True)
+    weight = t.tensor([[1.0, 10.0], [100.0, 1000.0]])
+    (found,) = t.autograd.grad(getattr(x, layout)(), x, weight)
+    assert found.tolist() == [[1.0, 0.0], [100.0, 1000.0]]
+
+
+def test_the_engine_gives_gradients_of_sparse_inputs():
+    leaf = t.sparse_coo_tensor([[0, 1], [1, 0]], [2.0, 3.0], (2, 2), requires_grad=True)
+    other = t.ones(2, requires_grad=True)
+    made = (leaf @ t.tensor([[1.0], [10.0]])).sum() + 3 * other.sum()
+    of_leaf, of_other = t.autograd.grad(made, [leaf, other])
+    assert of_leaf.layout == t.sparse_coo and of_leaf.to_dense().tolist() == [[0.0, 10.0], [1.0, 0.0]]
+    assert of_other.tolist() == [3.0, 3.0] and leaf.grad is None
+    assert t.autograd.grad(other.sum(), leaf, allow_unused=True) == (None,)
+
+
+def test_the_engine_gives_gradients_of_nested_and_masked_tensors():
+    parts = [t.ones(2, requires_grad=True), t.ones(3, requires_grad=True)]
+    nested = t.nested.as_nested_tensor(parts, layout=t.jagged)
+    made = nested * 2
+    of_first, of_second = t.autograd.grad(made, parts, made * 3, retain_graph=True)
+    assert of_first.tolist() == [12.0, 12.0] and of_second.tolist() == [12.0, 12.0, 12.0]
+    (of_nested,) = t.autograd.grad(made, nested, made)
+    assert [part.tolist() for part in of_nested.unbind()] == [[4.0, 4.0], [4.0, 4.0, 4.0]]
+    with pytest.raises(RuntimeError, match="must be nested"):
+        t.autograd.grad(nested * 2, parts, t.ones(2))
+    masked = t.masked.masked_tensor(t.ones(3), t.tensor([True, False, True]), requires_grad=True)
+    (found,) = t.autograd.grad((masked * 2).sum(), masked)
+    assert found.to_tensor(0.0).tolist() == [2.0, 0.0, 2.0]
+
+
 def test_samples_of_a_product():
     mask = (weights(SHAPE) > 0).to(t.float64).to_sparse_csr()
     a, b = weights((5, 3)), weights((3, 7))

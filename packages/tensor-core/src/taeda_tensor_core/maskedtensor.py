@@ -16,6 +16,7 @@ from typing import Any
 
 from taeda_tensor_core import _C, _info
 from taeda_tensor_core._C import Tensor
+from taeda_tensor_core._inner_gradients import Inner, is_of_engine, through_inner
 from taeda_tensor_core.overrides import misplaced, resolve_name
 
 _table: dict[str, Callable[..., Any]] = {}
@@ -59,6 +60,8 @@ class MaskedTensor(Tensor):
     ) -> Any:
         with _C.DisableTorchFunctionSubclass():
             parts = (resolve_name(func) or getattr(func, "__name__", "?")).split(".")
+        if is_of_engine(parts) and parts[-2] != "Tensor":
+            return through_inner(_INNER, func, args, kwargs)
         name = parts[-2] if parts[-1] == "__get__" else parts[-1]
         known = _table.get(name)
         if known is None:
@@ -150,6 +153,15 @@ def _text(x: MaskedTensor) -> str:
     if isinstance(rows, str):
         return f"MaskedTensor({rows}, {bool(mask)})"
     return f"MaskedTensor(\n  {text(rows, 2)}\n)"
+
+
+_INNER = Inner(
+    MaskedTensor,
+    lambda x: x,
+    lambda x: [x._data],
+    lambda x, gradient: [gradient._data if isinstance(gradient, MaskedTensor) else gradient],
+    lambda x, grads: MaskedTensor(grads[0], x._mask),
+)
 
 
 # Facts

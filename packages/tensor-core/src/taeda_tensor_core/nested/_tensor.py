@@ -7,6 +7,7 @@ from typing import Any
 
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
+from taeda_tensor_core._inner_gradients import Inner, is_of_engine, through_inner
 from taeda_tensor_core.overrides import misplaced, resolve_name
 
 #: What each function or method computes with nested arguments, by its name.
@@ -59,6 +60,8 @@ class NestedTensor(Tensor):
         with _C.DisableTorchFunctionSubclass():
             parts = (resolve_name(func) or getattr(func, "__name__", "?")).split(".")
         name = parts[-1]
+        if is_of_engine(parts) and parts[-2] != "Tensor":  # the method has a form of its own
+            return through_inner(_INNER, func, args, kwargs)
         if name in ("__get__", "__set__"):
             name = parts[-2] if name == "__get__" else f"{parts[-2]}{name}"
         if name in _for_each:
@@ -185,3 +188,21 @@ def by_parts(name: str, function: Callable[..., Any], /, *args: Any, **kwargs: A
     if all(new is part for new, part in zip(made, first._parts, strict=True)):
         return first
     return NestedTensor.around(made, first._way)
+
+
+def _weights(x: NestedTensor, gradient: Any) -> list[Any]:
+    parts = gradient._parts if isinstance(gradient, NestedTensor) else None
+    if parts is None or [p.shape for p in parts] != [p.shape for p in x._parts]:
+        raise RuntimeError(
+            "grad: the gradient of a nested tensor must be nested, of parts of the same shapes"
+        )
+    return list(parts)
+
+
+_INNER = Inner(
+    NestedTensor,
+    lambda x: x,
+    lambda x: list(x._parts),
+    _weights,
+    lambda x, grads: NestedTensor.around(grads, x._way),
+)

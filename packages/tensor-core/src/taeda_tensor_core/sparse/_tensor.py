@@ -8,6 +8,7 @@ from typing import Any
 
 import taeda_tensor_core as core
 from taeda_tensor_core import _C
+from taeda_tensor_core._inner_gradients import is_of_engine, through_inner
 from taeda_tensor_core._printing import sparse_text
 from taeda_tensor_core.overrides import misplaced, resolve_name
 
@@ -63,6 +64,10 @@ class SparseTensor(Tensor):
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         name = _name(func)
+        if name in ("grad", "backward") and is_of_engine(_parts(func)):
+            from taeda_tensor_core.sparse._gradients import INNER
+
+            return through_inner(INNER, func, args, kwargs)
         known = _table.get(name)
         if known is not None:
             options = dict(kwargs or {})
@@ -130,12 +135,16 @@ class SparseTensor(Tensor):
 
 def _name(func: Any) -> str:
     """``matmul`` of ``taeda.matmul``, ``Tensor.matmul``, ``Tensor.__rmatmul__`` alike; of attributes their name."""
-    with _C.DisableTorchFunctionSubclass():
-        parts = (resolve_name(func) or getattr(func, "__name__", "?")).split(".")
+    parts = _parts(func)
     name = parts[-1]
     if name in ("__get__", "__set__", "__delete__"):
         return parts[-2] if name == "__get__" else f"{parts[-2]}{name}"
     return name
+
+
+def _parts(func: Any) -> list[str]:
+    with _C.DisableTorchFunctionSubclass():
+        return (resolve_name(func) or getattr(func, "__name__", "?")).split(".")
 
 
 def _is_fact(name: str) -> bool:
