@@ -267,3 +267,17 @@ def test_a_layer_of_volumes():
         assert nn.LPPool3d(2, 2)(wave(1, 1, 2, 2, 2)).shape == (1, 1, 1, 1, 1)
     same(nn.LPPool3d(2, 2)(wave(1, 1, 2, 2, 2)).reshape(()), (wave(8) ** 2).sum().sqrt().item())
     same(nn.LPPool2d(math.inf, 2)(wave(1, 1, 2, 2)).reshape(()), wave(4).abs().max().item())
+
+
+@pytest.mark.parametrize("layout", ["contiguous_format", "channels_last"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+def test_many_channels_are_sampled_as_each_by_itself(mode, padding, layout):
+    tt.manual_seed(4)
+    x, grid = tt.randn(2, 37, 9, 11), tt.rand(2, 17, 20, 2) * 2.6 - 1.3
+    grid[0, 0, 0, 0], grid[1, 2, 3, 1] = float("nan"), float("inf")
+    given = x.contiguous(memory_format=getattr(tt, layout))
+    found = F.grid_sample(given, grid, mode, padding, align_corners=False)
+    each = [F.grid_sample(x[:, c : c + 1], grid, mode, padding, align_corners=False) for c in range(37)]
+    assert found.is_contiguous()
+    assert np.array_equal(found.numpy(), tt.cat(each, 1).numpy(), equal_nan=True)

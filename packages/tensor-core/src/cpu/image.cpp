@@ -8,6 +8,7 @@
 #include "cpu/loops/spatial.h"
 #include "cpu/patches.h"
 #include "cpu/prepare.h"
+#include "cpu/transposed.h"
 #include "infer/image.h"
 #include "infer/windows.h"
 #include "taeda/elementwise.h"
@@ -145,6 +146,37 @@ void sample(const Sampling& s, const T* x, const T* grid, T* out) {
   });
 }
 
+/// Channels from which on they are sampled together, as rows of an image in channels-last order.
+constexpr int64_t kManyChannels = 8;
+/// Whether that order is there, or worth its making.
+bool by_rows(const Sampling& s, const Tensor& input) {
+  return input.dim() == 4 && s.c >= kManyChannels && (input.channels_last() || 2 * s.points >= s.elements);
+}
+
+/// `x` is in channels-last order.
+template <class T>
+void sample_by_rows(const Sampling& s, const T* x, const T* grid, T* out) {
+  constexpr int64_t kRoom = 16384;  // numbers of a block of results, before their turn
+  const int64_t block = std::clamp<int64_t>(kRoom / s.c, 16, kPoints);
+  parallel_for(s.n * s.pieces(), 8, [&](int64_t begin, int64_t end) {
+    Taps<T> taps(s.plan, false);
+    const std::vector<T> zeros(size_t(s.c), T(0));
+    std::vector<T> rows(size_t(s.c * block));
+    for (int64_t p = begin; p < end; ++p) {
+      poll_signals();
+      const int64_t image = p / s.pieces(), first = p % s.pieces() * kPoints, width = s.width(p % s.pieces());
+      taps.fill(grid + (image * s.points + first) * s.plan.rank, width);
+      for (int64_t from = 0; from < width; from += block) {
+        const int64_t count = std::min(block, width - from);
+        loops::spatial_loops<T>().sample_rows(x + image * s.c * s.elements, s.c, zeros.data(), taps.view(), from,
+                                              from + count, rows.data());
+        cpu::copy_transposed(out + image * s.c * s.points + first + from, rows.data(), s.c, count, s.points, s.c,
+                             sizeof(T));
+      }
+    }
+  });
+}
+
 template <class T>
 void sample_grad_input(const Sampling& s, const T* grad, const T* grid, T* grad_x) {
   // Channels of one image share the taps; a channel is written by one thread, point after point.
@@ -203,12 +235,15 @@ void visit_sampled(DType dtype, const Body& body) {
 void grid_sampler_kernel(const Tensor& out, const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding,
                          bool align_corners) {
   const DType dtype = compute_dtype(out.dtype());
-  const Tensor x = row_major(input, dtype), points = row_major(grid, dtype);
+  const Sampling s(input, grid, mode, padding, align_corners);
+  const bool rows = by_rows(s, input);
+  const Tensor x = rows ? cpu::channels_last(input, dtype) : row_major(input, dtype), points = row_major(grid, dtype);
   const cpu::Target target(out, dtype);
   {
     const Unlocked unlocked(out.numel() > 8192);
     visit_sampled(dtype, [&]<class T>() {
-      sample<T>({input, grid, mode, padding, align_corners}, x.data<T>(), points.data<T>(), target.data<T>());
+      if (rows) sample_by_rows<T>(s, x.data<T>(), points.data<T>(), target.data<T>());
+      else sample<T>(s, x.data<T>(), points.data<T>(), target.data<T>());
     });
   }
   target.finish();

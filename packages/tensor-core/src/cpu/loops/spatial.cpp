@@ -222,6 +222,36 @@ void sample(const T* x, const PointTaps<T>& t, T* out) {
   }
 }
 
+template <class T, int kTaps>
+void sample_rows_fixed(const T* x, int64_t channels, const T* zeros, const PointTaps<T>& t, int64_t begin, int64_t end,
+                       T* __restrict out) {
+  for (int64_t p = begin; p < end; ++p, out += channels) {
+    const T* rows[kTaps];
+    T weights[kTaps];
+    for (int k = 0; k < kTaps; ++k) {
+      const int32_t at = t.offsets[k * t.points + p];
+      rows[k] = at < 0 ? zeros : x + at * channels;
+      weights[k] = t.weights[k * t.points + p];
+    }
+    for (int64_t c = 0; c < channels; ++c) {
+      T sum(0);
+#pragma GCC unroll 16
+      for (int k = 0; k < kTaps; ++k) sum += weights[k] * rows[k][c];
+      out[c] = sum;
+    }
+  }
+}
+template <class T>
+void sample_rows(const T* x, int64_t channels, const T* zeros, const PointTaps<T>& t, int64_t begin, int64_t end,
+                 T* out) {
+  switch (t.taps) {
+    case 1: return sample_rows_fixed<T, 1>(x, channels, zeros, t, begin, end, out);
+    case 4: return sample_rows_fixed<T, 4>(x, channels, zeros, t, begin, end, out);
+    case 8: return sample_rows_fixed<T, 8>(x, channels, zeros, t, begin, end, out);
+    default: return sample_rows_fixed<T, 16>(x, channels, zeros, t, begin, end, out);
+  }
+}
+
 template <class T>
 void gather_products(const T* x, const PointTaps<T>& t, const T* __restrict grad, T* __restrict sums) {
   for (int64_t k = 0; k < t.taps; ++k) {
@@ -246,7 +276,7 @@ void scatter(const T* grad, const PointTaps<T>& t, T* x) {
 
 template <class T>
 constexpr SpatialLoops<T> loops_of() {
-  return {line<T>, blend<T>, sample<T>, scatter<T>, fill_taps<T>, gather_products<T>};
+  return {line<T>, blend<T>, sample<T>, sample_rows<T>, scatter<T>, fill_taps<T>, gather_products<T>};
 }
 
 }  // namespace

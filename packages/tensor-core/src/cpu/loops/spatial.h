@@ -56,6 +56,10 @@ struct SpatialLoops {
   void (*blend)(const T* const* rows, const T* weights, int64_t count, int64_t n, T* out);
   /// out[p] = sum over the taps of point p of weight * x[offset].
   void (*sample)(const T* x, const PointTaps<T>& taps, T* out);
+  /// The same of the points from `begin` to `end` and all channels of an image whose elements are rows of them:
+  /// out[(p - begin) * channels + c]. `zeros` is such a row.
+  void (*sample_rows)(const T* x, int64_t channels, const T* zeros, const PointTaps<T>& taps, int64_t begin,
+                      int64_t end, T* out);
   /// x[offset] += grad[p] * weight, point after point of a tap, tap after tap.
   void (*scatter)(const T* grad, const PointTaps<T>& taps, T* x);
   /// Taps of up to kPoints points of a row-major grid (points, rank), as PointTaps has them; `slopes` are the
