@@ -55,3 +55,41 @@ def test_errors_name_what_is_wrong(call, kind, words):
         call(taeda)
     for word in words:
         assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("width", [1, 3, 64, 70])
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_bags_of_every_length(mode, width):
+    print("seed 6")
+    rng = np.random.default_rng(6)
+    table = rng.standard_normal((20, width)).astype("float32")
+    lengths = [0, 1, 2, 3, 4, 5, 9, 0, 30]
+    numbers = rng.integers(0, 20, sum(lengths))
+    numbers[numbers == 7] = 8
+    numbers[3], numbers[10] = 7, 7  # that of the padding
+    starts = np.cumsum([0, *lengths[:-1]])
+    bags = taeda.embedding_bag(
+        taeda.tensor(table), taeda.tensor(numbers), taeda.tensor(starts), False, mode, False, None, False, 7
+    )
+    how = [np.sum, np.mean, np.max][mode]
+    for bag, (start, length) in enumerate(zip(starts, lengths, strict=True)):
+        rows = [n for n in numbers[start : start + length] if n != 7]
+        expected = how(table[rows], axis=0) if rows else np.zeros(width)
+        np.testing.assert_allclose(bags[0][bag].numpy(), expected, rtol=1e-5, atol=1e-6)
+        assert bags[2][bag].item() == len(rows)
+    weights = rng.standard_normal(len(numbers)).astype("float32")
+    if mode == 0:
+        found = taeda.embedding_bag(
+            taeda.tensor(table),
+            taeda.tensor(numbers),
+            taeda.tensor(starts),
+            False,
+            0,
+            False,
+            taeda.tensor(weights),
+        )[0]
+        for bag, (start, length) in enumerate(zip(starts, lengths, strict=True)):
+            part = slice(start, start + length)
+            np.testing.assert_allclose(
+                found[bag].numpy(), weights[part] @ table[numbers[part]], rtol=1e-4, atol=1e-5
+            )

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cpu/loops/total.h"
+#include "cpu/loops/spatial.h"
 #include "cpu/prepare.h"
 #include "taeda/elementwise.h"
 #include "taeda/parallel.h"
@@ -123,32 +124,47 @@ struct Bags {
   int64_t mode, width, padding;
 };
 
-/// One bag; returns how many rows it has. `places` is null but for maxima.
+/// The rows of one bag and their weights; kept from bag to bag.
 template <class T>
-int64_t fill_bag(const Bags& bags, int64_t bag, const T* table, const T* factors, T* to, int64_t* places) {
-  const auto at = size_t(bag);
-  int64_t count = 0;
-  if (places) std::fill_n(places, bags.width, int64_t(0));
-  for (int64_t i = bags.borders[at]; i < bags.borders[at + 1]; ++i) {
-    const int64_t row = bags.indices[i];
-    if (row == bags.padding) continue;
-    const T* const from = table + row * bags.width;
-    if (bags.mode == 2) {
-      for (int64_t j = 0; j < bags.width; ++j)
-        if (count == 0 || from[j] > to[j]) to[j] = from[j], places[j] = row;
-    } else {
-      const T factor = factors ? factors[i] : T(1);
-      if (count == 0)
-        for (int64_t j = 0; j < bags.width; ++j) to[j] = T(0) + factor * from[j];
-      else
-        for (int64_t j = 0; j < bags.width; ++j) to[j] += factor * from[j];
+struct Chosen {
+  const T* table;
+  std::vector<const T*> rows;
+  std::vector<T> weights;
+  size_t count = 0;
+  void choose(const Bags& bags, int64_t bag, const T* factors) {
+    const int64_t first = bags.borders[size_t(bag)], last = bags.borders[size_t(bag) + 1];
+    if (rows.size() < size_t(last - first)) {
+      rows.resize(size_t(last - first));
+      weights.resize(size_t(last - first), T(1));
     }
-    ++count;
+    count = 0;
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t row = bags.indices[i];
+      if (row == bags.padding) continue;
+      rows[count] = table + row * bags.width;
+      if (factors) weights[count] = factors[i];
+      ++count;
+    }
   }
-  if (count == 0) std::fill_n(to, bags.width, T(0));
-  if (bags.mode == 1 && count > 1)
-    for (int64_t j = 0; j < bags.width; ++j) to[j] /= T(count);
-  return count;
+};
+
+template <class T>
+void fill_maxima(const Chosen<T>& chosen, int64_t width, T* to, int64_t* places) {
+  std::fill_n(places, width, int64_t(0));
+  for (size_t k = 0; k < chosen.count; ++k) {
+    const T* const from = chosen.rows[k];
+    for (int64_t j = 0; j < width; ++j)
+      if (k == 0 || from[j] > to[j]) to[j] = from[j], places[j] = (from - chosen.table) / width;
+  }
+}
+/// One bag, of at least one row. `places` is null but for maxima.
+template <class T>
+void fill_bag(const Bags& bags, const Chosen<T>& chosen, T* to, int64_t* places) {
+  const int64_t width = bags.width, count = int64_t(chosen.count);
+  if (places) return fill_maxima(chosen, width, to, places);
+  loops::spatial_loops<T>().blend(chosen.rows.data(), chosen.weights.data(), count, width, to);
+  const T divisor = bags.mode == 1 ? T(count) : T(1);
+  for (int64_t j = 0; j < width; ++j) to[j] = (T(0) + to[j]) / divisor;  // no sum is -0
 }
 
 void embedding_bag_kernel(const Tensor& result, const Tensor& offset2bag, const Tensor& bag_size,
@@ -169,13 +185,20 @@ void embedding_bag_kernel(const Tensor& result, const Tensor& offset2bag, const 
       const int64_t mean = rows.numel() / std::max<int64_t>(1, bag_size.numel()) + 1;
       parallel_for(bag_size.numel(), std::max<int64_t>(1, 32768 / std::max<int64_t>(1, mean * bags.width)),
                    [&](int64_t begin, int64_t end) {
+                     Chosen<T> chosen{table.data<T>(), {}, {}};
                      for (int64_t b = begin; b < end; ++b) {
                        const int64_t first = bags.borders[size_t(b)], last = bags.borders[size_t(b + 1)];
                        std::fill(owners.data<int64_t>() + first, owners.data<int64_t>() + last, b);
-                       sizes.data<int64_t>()[b] =
-                           fill_bag(bags, b, table.data<T>(), factors.defined() ? factors.data<T>() : nullptr,
-                                    sums.data<T>() + b * bags.width,
-                                    mode == 2 ? places.data<int64_t>() + b * bags.width : nullptr);
+                       chosen.choose(bags, b, factors.defined() ? factors.data<T>() : nullptr);
+                       sizes.data<int64_t>()[b] = int64_t(chosen.count);
+                       T* const to = sums.data<T>() + b * bags.width;
+                       int64_t* const at = mode == 2 ? places.data<int64_t>() + b * bags.width : nullptr;
+                       if (chosen.count) {
+                         fill_bag(bags, chosen, to, at);
+                         continue;
+                       }
+                       std::fill_n(to, bags.width, T(0));
+                       if (at) std::fill_n(at, bags.width, int64_t(0));
                      }
                    });
     };
