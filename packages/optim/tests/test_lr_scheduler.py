@@ -118,6 +118,32 @@ def test_a_rate_set_by_hand_is_kept(make):
     assert optimizer.param_groups[1]["lr"] == 0.0125
 
 
+@pytest.mark.parametrize(
+    ("build", "rates"),
+    [
+        (lambda o: lrs.MultiStepLR(o, [1, 2], gamma=2.0), [8, 16, 16, 8, 16, 16]),
+        (lambda o: lrs.ExponentialLR(o, 0.5), [2, 1, 0.5, 2, 1, 0.5]),
+        (lambda o: lrs.CosineAnnealingLR(o, 2), [2, 0, 2, 2, 0, 2]),
+        (lambda o: lrs.PolynomialLR(o, 4), [3, 2, 1, 3, 2, 1]),
+        (lambda o: lrs.LambdaLR(o, lambda epoch: 1 / (epoch + 1)), [2, 4 / 3, 1, 2, 4 / 3, 1]),
+        # These begin below the first rate, which programs that begin again set as it is.
+        (lambda o: lrs.ConstantLR(o, 0.5, 2), [2, 4, 4, 4, 8, 8]),
+        (lambda o: lrs.LinearLR(o, 0.5, total_iters=2), [3, 4, 4, 6, 8, 8]),
+    ],
+)
+def test_programs_begin_again_by_setting_the_step(build, rates, make):
+    optimizer = optimizer_of(make, rates=(4.0,))
+    schedule = build(optimizer)
+    seen = []
+    for step in range(6):
+        if step == 3:
+            schedule.last_epoch = 0
+            optimizer.param_groups[0]["lr"] = schedule.base_lrs[0]
+        schedule.step()
+        seen.append(optimizer.param_groups[0]["lr"])
+    assert seen == pytest.approx(rates, abs=1e-12)
+
+
 def test_own_schedule_by_get_lr(make):
     class Halving(lrs.LRScheduler):
         def get_lr(self):

@@ -36,10 +36,14 @@ class LRScheduler:
     # Whether steps to a given epoch are usual.
     _takes_epochs: bool = False
     # Attributes that no state holds: functions, what follows from others, and the optimizer.
-    _unsaved: frozenset[str] = frozenset({"optimizer", "_pure", "_get_lr_called_within_step", "_is_initial"})
+    _unsaved: frozenset[str] = frozenset(
+        {"optimizer", "_pure", "_pure_at", "_get_lr_called_within_step", "_is_initial"}
+    )
     # What schedules of others ask in `get_lr`: whether a step calls it, and whether that is the constructor's.
     _get_lr_called_within_step: bool = False
     _is_initial: bool = False
+    # The step whose rates `_pure` has; programs begin a schedule again by setting `last_epoch`.
+    _pure_at: float | None = None
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         kind = type(self).__name__
@@ -58,12 +62,15 @@ class LRScheduler:
         self.last_epoch = last_epoch
         self._step_count = 0
         self._last_lr = list(self.base_lrs) if last_epoch == -1 else self.rates(last_epoch)
-        self._pure = list(self._last_lr)  # what this schedule alone gives at last_epoch
+        self._pure, self._pure_at = (
+            list(self._last_lr),
+            last_epoch,
+        )  # what this schedule alone gives at last_epoch
         if last_epoch == -1 or not self._takes_found:
             self._initial_step()
             return
         self._step_count, self.last_epoch = 1, last_epoch + 1
-        self._pure = self._rates_now()
+        self._pure, self._pure_at = self._rates_now(), self.last_epoch
         self._last_lr = [float(group["lr"]) for group in optimizer.param_groups]
 
     def _initial_step(self) -> None:
@@ -120,13 +127,15 @@ class LRScheduler:
         """A step without warnings."""
         self._meet_groups()
         self._step_count += 1
-        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        before, self.last_epoch = self.last_epoch, self.last_epoch + 1 if epoch is None else epoch
         pure = self._rates_now(epoch)
         if epoch is None and not self._sets_anew and type(self).get_lr is LRScheduler.get_lr:
+            if before != self._pure_at:
+                self._pure = list(self.base_lrs) if before < 0 else self.rates(before)
             rates = [self._relative(i, rate) for i, rate in enumerate(pure)]
         else:
             rates = list(pure)
-        self._pure = list(pure)
+        self._pure, self._pure_at = list(pure), self.last_epoch
         self._set(rates)
 
     def _meet_groups(self) -> None:
@@ -184,7 +193,7 @@ class LRScheduler:
                     f"{kind}.load_state_dict: '{name}' has {len(state_dict[name])} rates, expected {groups}"
                 )
         self._take(state_dict)
-        self._pure = self._rates_now()
+        self._pure, self._pure_at = self._rates_now(), self.last_epoch
         rates = list(state_dict.get("_last_lr", self._pure))
         # Groups that came after the schedule stand in the states of some libraries' schedules, not in others'.
         self._set(rates + [float(group["lr"]) for group in self.optimizer.param_groups[len(rates) :]])

@@ -124,4 +124,4 @@ class ReduceLROnPlateau(LRScheduler):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Goes to a saved state and sets its learning rates."""
         super().load_state_dict(state_dict)
-        del self._pure
+        del self._pure, self._pure_at
