@@ -47,6 +47,20 @@ def test_arange_refuses_ends_of_no_common_dtype(ends):
         taeda.arange(*ends, 2**62 if ends[0] < 0 else -(2**62))
 
 
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "float64"])
+def test_arange_of_steps_beyond_int64_has_one_number(dtype):
+    for start, end in ((0, 5), (3, 2**63 - 1)):
+        assert taeda.arange(start, end, 2**63, dtype=getattr(taeda, dtype)).tolist() == [start]
+
+
+def test_arange_refuses_numbers_beyond_int64():
+    for ends in ((2**63, 2**63 + 4), (2**63 - 2, 2**63 + 2), (2**63 + 4, 2**63, -1)):
+        with pytest.raises(RuntimeError, match="arange: integers from .* do not fit into int64"):
+            taeda.arange(*ends)
+        assert taeda.arange(*ends, dtype=taeda.uint64).tolist() == list(range(*ends))
+    assert taeda.arange(2**63 - 3, 2**63).tolist() == [2**63 - 3, 2**63 - 2, 2**63 - 1]
+
+
 def test_arange_says_when_it_would_be_too_long():
     with pytest.raises(MemoryError, match="arange"):
         taeda.arange(LOW, HIGH)

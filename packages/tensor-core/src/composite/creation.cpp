@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "infer/memory_format.h"
 #include "infer/numbers.h"
@@ -142,10 +143,14 @@ Tensor scalar_tensor(const Scalar& s, std::optional<DType> dtype, std::optional<
 }
 
 namespace {
-/// How many steps lead from a to before b, which may be 2**64 apart.
-int64_t whole_steps(int64_t a, int64_t b, int64_t step) {
-  const uint64_t distance = step > 0 ? uint64_t(b) - uint64_t(a) : uint64_t(a) - uint64_t(b);
-  const uint64_t width = step > 0 ? uint64_t(step) : -uint64_t(step);
+/// An integer modulo 2**64.
+uint64_t bits_of(const Scalar& number) { return uint64_t(number.to<int64_t>()); }
+
+/// How many steps lead from a to before b, which may be 2**64 apart, as a step may be long.
+int64_t whole_steps(const Scalar& a, const Scalar& b, const Scalar& step) {
+  const bool up = step.to_double() > 0;
+  const uint64_t distance = up ? bits_of(b) - bits_of(a) : bits_of(a) - bits_of(b);
+  const uint64_t width = up ? bits_of(step) : -bits_of(step);
   const uint64_t count = distance / width + (distance % width != 0);
   check(count <= uint64_t(kMostElements), ErrorKind::Memory, "arange: ", count, " elements are too many");
   return int64_t(count);
@@ -156,7 +161,17 @@ int64_t steps_between(const Scalar& first, const Scalar& last, const Scalar& ste
   const bool beyond = first.kind() == Scalar::Kind::UInt || last.kind() == Scalar::Kind::UInt;
   check(!beyond || (first.to_double() >= 0 && last.to_double() >= 0), ErrorKind::Value, "arange: start ",
         first.to_double(), " and end ", last.to_double(), " do not fit one integer dtype");
-  return whole_steps(first.to<int64_t>(), last.to<int64_t>(), step.to<int64_t>());
+  return whole_steps(first, last, step);
+}
+
+/// RuntimeError if the first or the last of `count` integers is above those of int64.
+void check_below_int64(const Scalar& first, const Scalar& last, const Scalar& step, int64_t count) {
+  const bool beyond = first.kind() == Scalar::Kind::UInt || last.kind() == Scalar::Kind::UInt;
+  if (!beyond || count == 0) return;
+  const uint64_t most = std::numeric_limits<int64_t>::max();
+  const uint64_t final = bits_of(first) + uint64_t(count - 1) * bits_of(step);
+  check(bits_of(first) <= most && final <= most, ErrorKind::Runtime, "arange: integers from ", first.to_double(),
+        " to ", last.to_double(), " do not fit into int64");
 }
 
 void check_ascent(double first, double last, double width) {
@@ -191,6 +206,7 @@ Tensor arange(const Scalar& start, const std::optional<Scalar>& end, const Scala
   int64_t count;
   if (given_whole || type == DType::Int64) {
     count = steps_between(first, last, width);
+    if (type == DType::Int64) check_below_int64(first, last, width, count);
   } else {
     check(exact < 9e15, ErrorKind::Memory, "arange: ", exact, " elements are too many");
     count = int64_t(exact);
