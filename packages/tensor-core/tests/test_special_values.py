@@ -55,7 +55,7 @@ def test_arange_of_steps_beyond_int64_has_one_number(dtype):
 
 def test_arange_refuses_numbers_beyond_int64():
     for ends in ((2**63, 2**63 + 4), (2**63 - 2, 2**63 + 2), (2**63 + 4, 2**63, -1)):
-        with pytest.raises(RuntimeError, match="arange: integers from .* do not fit into int64"):
+        with pytest.raises(RuntimeError, match=r"arange: integers from .* do not fit into int64"):
             taeda.arange(*ends)
         assert taeda.arange(*ends, dtype=taeda.uint64).tolist() == list(range(*ends))
     assert taeda.arange(2**63 - 3, 2**63).tolist() == [2**63 - 3, 2**63 - 2, 2**63 - 1]
