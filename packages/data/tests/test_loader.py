@@ -3,6 +3,7 @@
 import io
 import itertools
 import pickle
+import random
 import sys
 import time
 import weakref
@@ -48,6 +49,44 @@ def test_batches_in_order():
     assert lists(data.DataLoader(Numbers(3), batch_sampler=[[2, 0], [1]])) == [[2, 0], [1]]
     assert lists(data.DataLoader(Numbers(9), sampler=[4, 2], batch_size=1)) == [[4], [2]]
     assert list(data.DataLoader(Numbers(4), batch_size=2, collate_fn=sum)) == [1, 5]
+
+
+@pytest.fixture
+def twister():
+    """PyTorch's numbers."""
+    tt.random.set_engine("mt19937")
+    yield
+    tt.random.set_engine("philox")
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_passes_take_from_a_twister_what_pytorchs_take(twister, workers):
+    """The orders that PyTorch gives after the same seed; Python's and NumPy's generators stay where they are."""
+    states = random.getstate(), np.random.get_state()[1].tolist()
+    tt.manual_seed(0)
+    loader = data.DataLoader(Numbers(), 4, shuffle=True, num_workers=workers)
+    orders = [[6, 7, 1, 4, 2, 0, 9, 8, 3, 5], [1, 3, 4, 7, 6, 8, 2, 5, 0, 9], [8, 0, 4, 3, 1, 9, 6, 2, 5, 7]]
+    found, between = [], []
+    for _ in range(3):
+        found.append([index for batch in lists(loader) for index in batch])
+        between.append(round(tt.rand(1).item(), 4))
+    assert found == orders and between == [0.3074, 0.6323, 0.2939]
+    assert states == (random.getstate(), np.random.get_state()[1].tolist())
+
+
+class Drawn(Numbers):
+    def __getitem__(self, i):
+        return random.random() + np.random.random() + tt.rand(1).item()
+
+
+def test_samples_that_are_drawn_beside_a_twister_follow_from_its_seed(twister):
+    def samples(workers, seed):
+        tt.manual_seed(seed)
+        loader = data.DataLoader(Drawn(4), 2, num_workers=workers)
+        return [lists(loader), lists(loader)]
+
+    first, second = samples(0, 3)
+    assert first != second and [first, second] == samples(2, 3) == samples(0, 3) != samples(0, 4)
 
 
 @pytest.mark.parametrize("workers", [0, 2])

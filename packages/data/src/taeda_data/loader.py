@@ -24,7 +24,7 @@ from taeda_data.iterators import (
 )
 from taeda_data.pinning import pinner
 from taeda_data.progress import shown
-from taeda_data.randomness import Source, draw_seed, following, seed_all, sources
+from taeda_data.randomness import Source, draw_seed, epoch_numbers, following, seed_all, sources
 from taeda_data.reading import Failed, Reader
 from taeda_data.sampler import BatchSampler, NoIndices, RandomSampler, Sampler, SequentialSampler
 from taeda_data.workers import EPOCH, Plan
@@ -357,9 +357,9 @@ class DataLoader(Generic[T_co]):
         if isinstance(self.dataset, IterableDataset):
             return map(self.collate_fn, groups)
         read = Reader(self.dataset, self.collate_fn, self._batched, seed)
-        return self._seeded(read, groups)
+        return self._seeded(read, groups, seed)
 
-    def _seeded(self, read: Reader, groups: Iterator[Any]) -> Iterator[Any]:
+    def _seeded(self, read: Reader, groups: Iterator[Any], seed: int) -> Iterator[Any]:
         """Batches of this thread, from the streams that they would have in a worker.
 
         Between two batches every source stands where the program left it, as with workers.
@@ -370,7 +370,7 @@ class DataLoader(Generic[T_co]):
             outside = None
             try:
                 if not (plain := read.is_plain(group)) and not found:
-                    found, numbers = self._sources()
+                    found, numbers = self._sources(seed)
                 if not plain and not read.draws_nothing(group):
                     outside = [source.save() for source in found]
                     seed_all(found, numbers, number)
@@ -383,19 +383,19 @@ class DataLoader(Generic[T_co]):
                         source.restore(state)
             yield batch.pop()
 
-    def _sources(self) -> tuple[list[Source], list[int]]:
+    def _sources(self, seed: int) -> tuple[list[Source], list[int]]:
         """What the data set may draw from, and each source's number for the epoch."""
         owners = (self, self.sampler, self.batch_sampler, getattr(self.batch_sampler, "sampler", None))
         own = tuple(getattr(owner, "generator", None) for owner in owners)
         found = sources(self.dataset, self.collate_fn, excluded=own)
-        return found, [source.draw() for source in found]
+        return found, epoch_numbers(found, seed)
 
     def _read_by_workers(self, groups: Iterator[Any], seed: int) -> Iterator[Any]:
         crew = self._crew if self._crew is not None else self._new_crew()
         self._crew = crew if self.persistent_workers else None
         done = False
         try:
-            numbers = self._sources()[1] if self.worker_type == "process" else []
+            numbers = self._sources(seed)[1] if self.worker_type == "process" else []
             if self.generator is not None and numbers:
                 numbers = following(seed, numbers)
             for worker in range(self.num_workers):

@@ -6,7 +6,8 @@ data set. Before a batch is read, each source is seeded with its number and that
 on the number of workers nor on what was read before, and they follow from whatever the program has seeded.
 
 Two things that the program says stand above that, as they do in PyTorch. Where the loader has a generator, the numbers
-of the process-wide sources of worker processes follow from it. And what a worker's initialiser seeds, has its number
+of the process-wide sources of worker processes follow from it (where the default generator is an mt19937, they follow
+from the epoch's seed in any case: see `epoch_numbers`). And what a worker's initialiser seeds, has its number
 from the worker, whose own stream it then is.
 """
 
@@ -242,6 +243,20 @@ def following(seed: int, numbers: list[int]) -> list[int]:
     """The numbers, of which those of the process-wide sources follow from a seed."""
     own = random.Random(seed)
     return [own.getrandbits(62) for _ in range(PROCESS_WIDE)] + numbers[PROCESS_WIDE:]
+
+
+def epoch_numbers(found: list[Source], seed: int) -> list[int]:
+    """Each source's number for the epoch that has a seed.
+
+    Where the default generator is an mt19937, whose numbers are PyTorch's, loaders leave the process-wide sources where
+    PyTorch's leave them: the seed alone is drawn, and their numbers follow from it.
+    """
+    default = getattr(
+        getattr(tensor, "random", None), "default_generator", None
+    )  # which not all providers have
+    if getattr(default, "engine", None) != "mt19937":
+        return [source.draw() for source in found]
+    return following(seed, [0] * PROCESS_WIDE + [source.draw() for source in found[PROCESS_WIDE:]])
 
 
 class Touched:
