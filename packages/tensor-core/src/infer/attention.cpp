@@ -14,17 +14,13 @@ void expect_sizes(const char* op, const char* argument, const Tensor& t, const S
   check(std::ranges::equal(t.sizes(), expected), ErrorKind::Runtime, op, ": argument '", argument, "' has shape ",
         shape_text(t.sizes()), ", expected ", shape_text(expected));
 }
-void expect_dtype(const char* op, const char* argument, const Tensor& t, DType expected) {
-  check(t.dtype() == expected, ErrorKind::Runtime, op, ": argument '", argument, "' has dtype ", name(t.dtype()),
-        ", expected ", name(expected), ", that of 'query'");
-}
 /// Whether the device's kernel lets several heads of queries attend to one of keys: as its doc says, of the CPU's
 /// alone.
 bool takes_groups(const Tensor& query) { return query.device().backend == kCPU || query.device().backend == kMeta; }
 void expect_operands(const char* op, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask) {
   check(is_floating(query.dtype()), ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(query.dtype()));
-  expect_dtype(op, "key", key, query.dtype());
-  expect_dtype(op, "value", value, query.dtype());
+  expect_dtype(op, "key", key, query.dtype(), "query");
+  expect_dtype(op, "value", value, query.dtype(), "query");
   check(query.dim() == 4, ErrorKind::Runtime, op, ": argument 'query' has shape ", shape_text(query.sizes()),
         ", expected (N, H, L, E)");
   check(key.dim() == 4, ErrorKind::Runtime, op, ": argument 'key' has shape ", shape_text(key.sizes()),
@@ -38,7 +34,7 @@ void expect_operands(const char* op, const Tensor& query, const Tensor& key, con
   expect_sizes(op, "value", value, Shape{n, shared, places, value.size(3)});
   if (!mask.defined()) return;
   expect_sizes(op, "attn_mask", mask, Shape{n, h, query.size(2), places});
-  if (mask.dtype() != DType::Bool) expect_dtype(op, "attn_mask", mask, query.dtype());
+  if (mask.dtype() != DType::Bool) expect_dtype(op, "attn_mask", mask, query.dtype(), "query");
 }
 
 }  // namespace
@@ -61,8 +57,8 @@ void fused_attention_backward(const Tensor& grad, const Tensor& query, const Ten
   expect_sizes(op, "grad", grad, given);
   expect_sizes(op, "result", result, given);
   expect_sizes(op, "logsumexp", logsumexp, Shape{given[0], given[1], given[2]});
-  expect_dtype(op, "grad", grad, query.dtype());
-  expect_dtype(op, "result", result, query.dtype());
+  expect_dtype(op, "grad", grad, query.dtype(), "query");
+  expect_dtype(op, "result", result, query.dtype(), "query");
   check(is_floating(logsumexp.dtype()), ErrorKind::Runtime, op, ": argument 'logsumexp' has dtype ",
         name(logsumexp.dtype()), ", expected a floating-point dtype");
 }

@@ -1,4 +1,5 @@
 // Inference of the conv family.
+#include "infer/dtypes.h"
 #include "infer/conv.h"
 
 #include <algorithm>
@@ -82,13 +83,9 @@ Shape result_sizes(const Tensor& input, const ConvPlan& s) {
 }  // namespace
 
 namespace {
-void expect_dtype(const char* op, const char* argument, const Tensor& t, DType dtype) {
-  check(t.dtype() == dtype, ErrorKind::Runtime, op, ": argument '", argument, "' has dtype ", name(t.dtype()),
-        ", expected ", name(dtype), ", the dtype of 'input'");
-}
 /// What the gradients and the operator itself share.
 void expect_kinds(const char* op, const Tensor& input, const Tensor& weight) {
-  expect_dtype(op, "weight", weight, input.dtype());
+  expect_dtype(op, "weight", weight, input.dtype(), "input");
   check(input.dtype() != DType::Bool, ErrorKind::NotImplemented, op, ": not implemented for dtype ",
         name(input.dtype()));
 }
@@ -103,7 +100,7 @@ void check_backward(const char* op, const Tensor& grad, const Tensor& input, con
   check(std::ranges::equal(grad.sizes(), IntSpan(expected)), ErrorKind::Runtime, op, ": argument 'grad' has shape ",
         shape_text(grad.sizes()), ", expected ", shape_text(expected));
   expect_kinds(op, input, weight);
-  expect_dtype(op, "grad", grad, input.dtype());
+  expect_dtype(op, "grad", grad, input.dtype(), "input");
 }
 template <size_t N>
 ConvPlan checked_conv(const char* op, const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride,
@@ -113,7 +110,7 @@ ConvPlan checked_conv(const char* op, const Tensor& input, const Tensor& weight,
   if (!bias.defined()) return s;
   check(bias.dim() == 1 && bias.size(0) == s.o, ErrorKind::Runtime, op, ": argument 'bias' has shape ",
         shape_text(bias.sizes()), ", expected (", s.o, ",) to fit 'weight' of shape ", shape_text(weight.sizes()));
-  expect_dtype(op, "bias", bias, input.dtype());
+  expect_dtype(op, "bias", bias, input.dtype(), "input");
   return s;
 }
 

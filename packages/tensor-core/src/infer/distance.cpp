@@ -3,6 +3,7 @@
 
 #include "taeda/checked.h"
 #include "taeda/ops/distance.h"
+#include "infer/dtypes.h"
 
 namespace taeda::infer {
 namespace {
@@ -18,8 +19,7 @@ Shape distance_sizes(const char* op, const Tensor& x1, const Tensor& x2) {
           ", expected (B, rows, M)");
     expect_wide(op, t);
   }
-  check(x1.dtype() == x2.dtype(), ErrorKind::Runtime, op, ": argument 'x2' has dtype ", name(x2.dtype()), ", expected ",
-        name(x1.dtype()), ", the dtype of 'x1'");
+  expect_dtype(op, "x2", x2, x1.dtype(), "x1");
   check(x1.size(0) == x2.size(0) && x1.size(2) == x2.size(2), ErrorKind::Runtime, op, ": argument 'x2' has shape ",
         shape_text(x2.sizes()), ", expected the batch and the length of rows of 'x1' ", shape_text(x1.sizes()));
   return {x1.size(0), x1.size(1), x2.size(1)};
@@ -52,8 +52,7 @@ Spec cdist_backward(const Tensor& grad, const Tensor& x1, const Tensor& x2, doub
   for (const auto& [argument, t] : {std::pair<const char*, const Tensor&>{"grad", grad}, {"distances", distances}}) {
     check(std::ranges::equal(t.sizes(), IntSpan(expected)), ErrorKind::Runtime, op, ": argument '", argument,
           "' has shape ", shape_text(t.sizes()), ", expected ", shape_text(expected));
-    check(t.dtype() == x1.dtype(), ErrorKind::Runtime, op, ": argument '", argument, "' has dtype ", name(t.dtype()),
-          ", expected ", name(x1.dtype()), ", the dtype of 'x1'");
+    expect_dtype(op, argument, t, x1.dtype(), "x1");
   }
   return spec(x1.sizes(), x1.dtype());
 }

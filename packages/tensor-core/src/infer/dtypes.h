@@ -28,4 +28,7 @@ constexpr double largest_number(DType d) noexcept {
   }
 }
 
+/// RuntimeError naming the argument where a tensor is of another dtype; `like`: the argument that has the expected one.
+void expect_dtype(const char* op, const char* argument, const Tensor& t, DType expected, const char* like = nullptr);
+
 }  // namespace taeda::infer

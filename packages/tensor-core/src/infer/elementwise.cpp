@@ -243,13 +243,9 @@ Spec pow(const Tensor& a, const Tensor& b) {
   check_exact("pow", "exponent", b, dtype);
   return binary("pow", a, b);
 }
-static void expect_dtype(const char* op, const char* argument, const Tensor& t, const Tensor& self) {
-  check(t.dtype() == self.dtype(), ErrorKind::Runtime, op, ": argument '", argument, "' has dtype ", name(t.dtype()),
-        ", expected ", name(self.dtype()), ", the dtype of 'self'");
-}
 Spec lerp(const Tensor& self, const Tensor& end, const Tensor& weight) {
-  expect_dtype("lerp", "end", end, self);
-  if (weight.dim() > 0) expect_dtype("lerp", "weight", weight, self);
+  expect_dtype("lerp", "end", end, self.dtype(), "self");
+  if (weight.dim() > 0) expect_dtype("lerp", "weight", weight, self.dtype(), "self");
   return ternary("lerp", self, end, weight);
 }
 Spec addcmul(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value) {

@@ -4,6 +4,7 @@
 
 #include "taeda/checked.h"
 #include "taeda/ops/embedding.h"
+#include "infer/dtypes.h"
 
 namespace taeda::infer {
 namespace {
@@ -54,9 +55,7 @@ std::array<Spec, 4> embedding_bag(const Tensor& weight, const Tensor& indices, c
   check(!sparse, ErrorKind::NotImplemented, op, ": argument 'sparse' must be False, sparse gradients are not offered");
   if (per_sample_weights.defined()) {
     check(mode == 0, ErrorKind::Runtime, op, ": argument 'per_sample_weights' is for mode 0 (sum), got mode ", mode);
-    check(per_sample_weights.dtype() == weight.dtype(), ErrorKind::Runtime, op,
-          ": argument 'per_sample_weights' has dtype ", name(per_sample_weights.dtype()), ", expected ",
-          name(weight.dtype()), ", the dtype of 'weight'");
+    expect_dtype(op, "per_sample_weights", per_sample_weights, weight.dtype(), "weight");
     check(per_sample_weights.dim() == 1 && per_sample_weights.size(0) == indices.size(0), ErrorKind::Runtime, op,
           ": argument 'per_sample_weights' has shape ", shape_text(per_sample_weights.sizes()),
           ", expected that of 'indices', ", shape_text(indices.sizes()));

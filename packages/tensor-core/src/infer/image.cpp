@@ -1,4 +1,5 @@
 // Inference of the image family.
+#include "infer/dtypes.h"
 #include "infer/image.h"
 
 #include <algorithm>
@@ -59,8 +60,7 @@ Shape sampled_sizes(const char* op, const Tensor& input, const Tensor& grid, int
   for (int64_t d = 2; d < input.dim(); ++d) elements *= input.size(d);
   check(elements <= kLargest, ErrorKind::Runtime, op, ": argument 'input' has shape ", shape_text(input.sizes()),
         ", expected at most ", kLargest, " elements in a channel");
-  check(grid.dtype() == input.dtype(), ErrorKind::Runtime, op, ": argument 'grid' has dtype ", name(grid.dtype()),
-        ", expected ", name(input.dtype()), ", the dtype of 'input'");
+  expect_dtype(op, "grid", grid, input.dtype(), "input");
   check(is_floating(input.dtype()), ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(input.dtype()));
   check(interpolation_mode >= 0 && interpolation_mode <= 2, ErrorKind::Runtime, op,
         ": argument 'interpolation_mode' must be 0, 1 or 2, got ", interpolation_mode);
@@ -122,8 +122,7 @@ void grid_sampler_backward(const Tensor& grad, const Tensor& input, const Tensor
   const Shape expected = sampled_sizes(op, input, grid, interpolation_mode, padding_mode);
   check(std::ranges::equal(grad.sizes(), IntSpan(expected)), ErrorKind::Runtime, op, ": argument 'grad' has shape ",
         shape_text(grad.sizes()), ", expected ", shape_text(expected));
-  check(grad.dtype() == input.dtype(), ErrorKind::Runtime, op, ": argument 'grad' has dtype ", name(grad.dtype()),
-        ", expected ", name(input.dtype()), ", the dtype of 'input'");
+  expect_dtype(op, "grad", grad, input.dtype(), "input");
 }
 
 namespace {

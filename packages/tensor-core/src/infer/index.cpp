@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "infer/dtypes.h"
 #include "infer/index.h"
 
 #include "taeda/spec.h"
@@ -48,8 +49,7 @@ Spec index_into(const char* op, const Tensor& self, int64_t dim, const Tensor& i
   check(index.dim() <= 1, ErrorKind::Runtime, op, ": argument 'index' must be 1-dimensional, got shape ",
         shape_text(index.sizes()));
   has_places(op, self, d, index);
-  check(source.dtype() == self.dtype(), ErrorKind::Runtime, op, ": argument 'source' has dtype ", name(source.dtype()),
-        ", expected ", name(self.dtype()), " as 'self'");
+  expect_dtype(op, "source", source, self.dtype(), "self");
   Shape expected(self.sizes());
   if (self.dim()) expected[d] = index.numel();
   const bool single = self.dim() <= 1 && source.dim() == 0 && index.numel() == 1;  // a number for a number
@@ -170,8 +170,7 @@ static void places_fit(const char* op, const Tensor& self, int64_t dim, const Te
 }
 
 Spec scatter_into(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
-  check(src.dtype() == self.dtype(), ErrorKind::Runtime, op, ": argument 'src' has dtype ", name(src.dtype()),
-        ", expected ", name(self.dtype()), " as 'self'");
+  expect_dtype(op, "src", src, self.dtype(), "self");
   places_fit(op, self, dim, index);
   if (index.numel() == 0) return like(self);
   check(rank(index) == rank(src), ErrorKind::Runtime, op, ": argument 'index' has shape ", shape_text(index.sizes()),

@@ -1,4 +1,5 @@
 // Inference of the linalg family.
+#include "infer/dtypes.h"
 #include "infer/linalg.h"
 
 #include <algorithm>
@@ -13,10 +14,6 @@ void expect_dims(const char* op, const char* argument, const Tensor& t, int64_t 
   if (t.dim() != dims) [[unlikely]]
     fail(ErrorKind::Runtime, op, ": argument '", argument, "' has shape ", shape_text(t.sizes()), ", expected ", dims,
          " dimension", dims == 1 ? "" : "s");
-}
-void expect_dtype(const char* op, const char* argument, const Tensor& t, DType dtype, const char* like = "self") {
-  check(t.dtype() == dtype, ErrorKind::Runtime, op, ": argument '", argument, "' has dtype ", name(t.dtype()),
-        ", expected ", name(dtype), ", the dtype of '", like, "'");
 }
 void refuse_bool(const char* op, DType dtype) {
   check(dtype != DType::Bool, ErrorKind::NotImplemented, op, ": not implemented for dtype bool");
@@ -60,7 +57,7 @@ Spec mm(const Tensor& self, const Tensor& mat2) {
   expect_dims("mm", "self", self, 2);
   expect_dims("mm", "mat2", mat2, 2);
   expect_inner("mm", "self", self, "mat2", mat2, 0);
-  expect_dtype("mm", "mat2", mat2, self.dtype());
+  expect_dtype("mm", "mat2", mat2, self.dtype(), "self");
   refuse_bool("mm", self.dtype());
   return spec(Shape{self.size(0), mat2.size(1)}, self.dtype());
 }
@@ -69,7 +66,7 @@ Spec bmm(const Tensor& self, const Tensor& mat2) {
   expect_dims("bmm", "mat2", mat2, 3);
   expect_batch("bmm", "self", self, "mat2", mat2);
   expect_inner("bmm", "self", self, "mat2", mat2, 1);
-  expect_dtype("bmm", "mat2", mat2, self.dtype());
+  expect_dtype("bmm", "mat2", mat2, self.dtype(), "self");
   refuse_bool("bmm", self.dtype());
   return spec(Shape{self.size(0), self.size(1), mat2.size(2)}, self.dtype());
 }
@@ -77,7 +74,7 @@ Spec mv(const Tensor& self, const Tensor& vec) {
   expect_dims("mv", "self", self, 2);
   expect_dims("mv", "vec", vec, 1);
   expect_inner("mv", "self", self, "vec", vec, 0);
-  expect_dtype("mv", "vec", vec, self.dtype());
+  expect_dtype("mv", "vec", vec, self.dtype(), "self");
   refuse_bool("mv", self.dtype());
   return spec(Shape{self.size(0)}, self.dtype());
 }
@@ -85,7 +82,7 @@ Spec dot(const Tensor& self, const Tensor& tensor) {
   expect_dims("dot", "self", self, 1);
   expect_dims("dot", "tensor", tensor, 1);
   expect_inner("dot", "self", self, "tensor", tensor, 0);
-  expect_dtype("dot", "tensor", tensor, self.dtype());
+  expect_dtype("dot", "tensor", tensor, self.dtype(), "self");
   refuse_bool("dot", self.dtype());
   return spec(Shape{}, self.dtype());
 }
@@ -93,8 +90,8 @@ Spec addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Sca
   expect_dims("addmm", "mat1", mat1, 2);
   expect_dims("addmm", "mat2", mat2, 2);
   expect_inner("addmm", "mat1", mat1, "mat2", mat2, 0);
-  expect_dtype("addmm", "mat1", mat1, self.dtype());
-  expect_dtype("addmm", "mat2", mat2, self.dtype());
+  expect_dtype("addmm", "mat1", mat1, self.dtype(), "self");
+  expect_dtype("addmm", "mat2", mat2, self.dtype(), "self");
   refuse_bool("addmm", self.dtype());
   expect_factor("addmm", "beta", beta, self.dtype());
   expect_factor("addmm", "alpha", alpha, self.dtype());
@@ -106,8 +103,8 @@ Spec addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scala
   expect_dims("addmv", "mat", mat, 2);
   expect_dims("addmv", "vec", vec, 1);
   expect_inner("addmv", "mat", mat, "vec", vec, 0);
-  expect_dtype("addmv", "mat", mat, self.dtype());
-  expect_dtype("addmv", "vec", vec, self.dtype());
+  expect_dtype("addmv", "mat", mat, self.dtype(), "self");
+  expect_dtype("addmv", "vec", vec, self.dtype(), "self");
   refuse_bool("addmv", self.dtype());
   expect_factor("addmv", "beta", beta, self.dtype());
   expect_factor("addmv", "alpha", alpha, self.dtype());
@@ -120,8 +117,8 @@ Spec baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, con
   expect_dims("baddbmm", "batch2", batch2, 3);
   expect_batch("baddbmm", "batch1", batch1, "batch2", batch2);
   expect_inner("baddbmm", "batch1", batch1, "batch2", batch2, 1);
-  expect_dtype("baddbmm", "batch1", batch1, self.dtype());
-  expect_dtype("baddbmm", "batch2", batch2, self.dtype());
+  expect_dtype("baddbmm", "batch1", batch1, self.dtype(), "self");
+  expect_dtype("baddbmm", "batch2", batch2, self.dtype(), "self");
   refuse_bool("baddbmm", self.dtype());
   expect_factor("baddbmm", "beta", beta, self.dtype());
   expect_factor("baddbmm", "alpha", alpha, self.dtype());

@@ -79,9 +79,7 @@ void check_classes(const char* op, const Tensor& input, const Tensor& target, co
   if (weight.defined() && (weight.dim() != 1 || weight.size(0) != classes)) [[unlikely]]
     fail(ErrorKind::Runtime, op, ": argument 'weight' has shape ", shape_text(weight.sizes()), ", expected (", classes,
          ",), one for each class");
-  if (weight.defined() && weight.dtype() != input.dtype()) [[unlikely]]
-    fail(ErrorKind::Runtime, op, ": argument 'weight' has dtype ", name(weight.dtype()), ", expected ",
-         name(input.dtype()), ", the dtype of 'input'");
+  if (weight.defined()) expect_dtype(op, "weight", weight, input.dtype(), "input");
 }
 /// The gradient of a loss over classes, and the sum of weights that its mean divided by.
 void expect_class_grad(const char* op, const Tensor& grad, const Tensor& target, int64_t reduction,

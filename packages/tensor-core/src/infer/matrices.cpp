@@ -1,4 +1,5 @@
 // Checks that the operators on batches of matrices share.
+#include "infer/dtypes.h"
 #include "infer/matrices.h"
 
 #include <algorithm>
@@ -25,8 +26,7 @@ void expect_exact(const char* op, const char* argument, const Tensor& t) {
 }
 
 void expect_like(const char* op, const char* argument, const Tensor& t, const char* like, const Tensor& other) {
-  check(t.dtype() == other.dtype(), ErrorKind::Runtime, op, ": argument '", argument, "' has dtype ", name(t.dtype()),
-        ", expected ", name(other.dtype()), ", the dtype of '", like, "'");
+  expect_dtype(op, argument, t, other.dtype(), like);
 }
 
 Shape with_tail(IntSpan batch, std::initializer_list<int64_t> tail) {

@@ -1,4 +1,5 @@
 // Inference of the pool family.
+#include "infer/dtypes.h"
 #include "infer/pool.h"
 
 #include <algorithm>
@@ -59,8 +60,7 @@ void expect_grad(const char* op, const Tensor& grad, const Tensor& input, int64_
 void expect_places(const char* op, const char* argument, const Tensor& t, DType dtype, const Tensor& input, int64_t oh,
                    int64_t ow) {
   expect_pooled(op, argument, t, input, oh, ow);
-  check(t.dtype() == dtype, ErrorKind::Runtime, op, ": argument '", argument, "' has dtype ", name(t.dtype()),
-        ", expected ", name(dtype));
+  expect_dtype(op, argument, t, dtype);
 }
 void expect_countable(const char* op, IntSpan kernel_size) {
   const Pair kernel = both(kernel_size);

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <optional>
 
+#include "infer/dtypes.h"
 #include "infer/cast.h"
 #include "infer/conv.h"
 #include "infer/windows.h"
@@ -13,10 +14,6 @@ namespace {
 void expect_codes(const char* op, const char* argument, const Tensor& t) {
   check(t.dtype() == DType::UInt8 || t.dtype() == DType::Int8, ErrorKind::Runtime, op, ": argument '", argument,
         "' has dtype ", name(t.dtype()), ", expected uint8 or int8");
-}
-void expect_dtype(const char* op, const char* argument, const Tensor& t, DType dtype) {
-  check(t.dtype() == dtype, ErrorKind::Runtime, op, ": argument '", argument, "' has dtype ", name(t.dtype()),
-        ", expected ", name(dtype));
 }
 void expect_scale(const char* op, const char* argument, double scale) {
   check(scale > 0 && std::isfinite(scale), ErrorKind::Runtime, op, ": argument '", argument, "' is ", scale,

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "taeda/half.h"
+#include "infer/dtypes.h"
 
 namespace taeda::infer {
 namespace {
@@ -12,10 +13,6 @@ namespace {
 void expect_shape(const char* op, const char* argument, const Tensor& t, const Shape& expected) {
   check(std::ranges::equal(t.sizes(), IntSpan(expected)), ErrorKind::Runtime, op, ": argument '", argument,
         "' has shape ", shape_text(t.sizes()), ", expected ", shape_text(expected));
-}
-void expect_dtype(const char* op, const char* argument, const Tensor& t, DType dtype) {
-  check(t.dtype() == dtype, ErrorKind::Runtime, op, ": argument '", argument, "' has dtype ", name(t.dtype()),
-        ", expected ", name(dtype));
 }
 /// (N, gates * H) beside a state (N, H).
 void expect_gates(const char* op, const Tensor& state, int64_t gates,
