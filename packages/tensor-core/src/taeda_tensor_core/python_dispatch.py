@@ -414,7 +414,9 @@ def wrapped_number(tensor: Tensor) -> Any:
 
 def _beginning_at(shape: Tensor, offset: int) -> Tensor:
     """A tensor of this shape and these strides, whose first element is that one of its storage."""
-    reach = 1 + offset + sum((size - 1) * step for size, step in zip(shape.shape, shape.stride(), strict=True))
+    reach = (
+        1 + offset + sum((size - 1) * step for size, step in zip(shape.shape, shape.stride(), strict=True))
+    )
     whole = _C.empty((max(reach, offset),), dtype=shape.dtype, device="meta")
     return whole.as_strided(shape.shape, shape.stride(), offset).detach()
 
