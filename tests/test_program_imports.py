@@ -11,6 +11,7 @@ import taeda
 
 IMPORTED = [
     "fx._symbolic_trace: FunctionType ScriptObject _orig_module_call compatibility",
+    "profiler._memory_profiler: MemoryProfileTimeline _CATEGORY_TO_COLORS _CATEGORY_TO_INDEX",
     "jit: _get_trace_graph", "cuda: _lazy_call _lazy_init", "nn.modules.conv: _ConvTransposeMixin _ConvNd",
     "_C: Value Graph Node FunctionSchema", "_vmap_internals: _vmap", "_subclasses.fake_tensor: unset_fake_temporarily",
     "distributed.tensor._utils: compute_local_shape_and_global_offset", "distributed.run: main get_args_parser",

@@ -138,7 +138,8 @@ NAMES = {
     "jit.mobile": "LiteScriptModule",
     "nested._internal": "",
     "onnx.verification": "OnnxBackend VerificationOptions verify",
-    "profiler._memory_profiler": "Action Category MemoryProfile MemoryProfileTimeline",
+    "profiler._memory_profiler": "Action Category MemoryProfile MemoryProfileTimeline _CATEGORY_TO_COLORS "
+    "_CATEGORY_TO_INDEX",
     "profiler._utils": "BasicEvaluation",
     "utils._sympy": "",
     "utils._sympy.functions": "CeilDiv FloorDiv Max Min Mod ModularIndexing",
