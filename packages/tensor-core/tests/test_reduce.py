@@ -252,3 +252,26 @@ def test_repeated_elements(function, keepdim):
             found = getattr(shown, function)(axes, keepdim=keepdim).numpy()
             reference = getattr(expected, {"amax": "max", "amin": "min"}.get(function, function))
             np.testing.assert_allclose(found, reference(axis=axes, keepdims=keepdim), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["max", "min", "amax", "amin", "aminmax"])
+def test_an_empty_tensor_has_no_extremum_as_a_whole(name):
+    for x in (taeda.zeros(0), taeda.zeros(2, 0)):
+        with pytest.raises(RuntimeError, match=f"{name}: argument 'self' of shape .* has no elements"):
+            getattr(taeda, name)(x)
+        with pytest.raises(IndexError, match=f"{name}: dimension {x.dim() - 1} of shape .* is empty"):
+            getattr(taeda, name)(x, dim=-1)
+
+
+def test_an_empty_tensor_has_no_place_of_an_extremum():
+    for find in (taeda.argmax, taeda.argmin):
+        with pytest.raises(IndexError, match="has no elements"):
+            find(taeda.zeros(0))
+
+
+@pytest.mark.parametrize("ord", [float("inf"), -float("inf"), -1])
+def test_norms_that_no_elements_have(ord):
+    for dim in (None, 0):
+        with pytest.raises(RuntimeError, match=r"vector_norm: dimension 0 of shape \(0,\) is empty"):
+            taeda.linalg.vector_norm(taeda.zeros(0), ord, dim)
+    assert taeda.linalg.vector_norm(taeda.zeros(0, 3), ord, 1).shape == (0,)

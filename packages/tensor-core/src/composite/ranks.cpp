@@ -63,6 +63,8 @@ Tensor of_all(const char* op, const Tensor& self, const Along& along) {
 
 std::tuple<Tensor, Tensor> kthvalue(const Tensor& self, int64_t k, int64_t dim, bool keepdim) {
   const Line line("kthvalue", self, dim);
+  check(line.size > 0, ErrorKind::Index, "kthvalue: dimension ", line.dim, " of shape ", shape_text(self.sizes()),
+        " is empty");
   check(k >= 1 && k <= line.size, ErrorKind::Runtime, "kthvalue: argument 'k' is ", k, ", expected 1 to ", line.size,
         ", the size of dimension ", line.dim);
   return at_rank(self, k - 1, line.dim, keepdim);

@@ -10,12 +10,16 @@ namespace {
 [[noreturn]] void unsupported(const char* op, DType d) {
   fail(ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(d));
 }
-void check_not_empty(const char* op, const Tensor& self, uint64_t reduced) {
+void check_not_empty(const char* op, const Tensor& self, uint64_t reduced, ErrorKind kind = ErrorKind::Index) {
   if (self.numel() > 0) return;
   for (int64_t d = 0; d < self.dim(); ++d)
     if ((reduced >> d & 1) && self.size(d) == 0) [[unlikely]]
-      fail(ErrorKind::Index, op, ": dimension ", d, " of shape ", shape_text(self.sizes()),
-           " is empty and has no extremum");
+      fail(kind, op, ": dimension ", d, " of shape ", shape_text(self.sizes()), " is empty and has no extremum");
+}
+/// Of a whole tensor. PyTorch raises one error for an extremum and another for its place.
+void check_has_elements(const char* op, const Tensor& self, ErrorKind kind) {
+  check(self.numel() > 0, kind, op, ": argument 'self' of shape ", shape_text(self.sizes()),
+        " has no elements: Expected reduction dim to be specified for input.numel() == 0");
 }
 Spec same_layout(const Tensor& self, DType dtype) { return spec_like(self.sizes(), dtype, self); }
 
@@ -55,8 +59,7 @@ Spec variance(const Tensor& self, const Dims& dim, bool keepdim) {
 }
 Spec extremum(const char* op, const Tensor& self, const Dims& dim, bool keepdim) {
   if (is_complex(self.dtype())) unsupported(op, self.dtype());
-  check(self.numel() > 0 || (dim && !dim->empty()), ErrorKind::Index, op, ": argument 'self' of shape ",
-        shape_text(self.sizes()), " has no elements: Expected reduction dim to be specified for input.numel() == 0");
+  if (!dim || dim->empty()) check_has_elements(op, self, ErrorKind::Runtime);
   const uint64_t reduced = reduced_dims(op, self, dim);
   check_not_empty(op, self, reduced);
   return spec(reduced_shape(self, reduced, keepdim), self.dtype());
@@ -66,6 +69,7 @@ std::array<Spec, 2> extremum_dim(const char* op, const Tensor& self, int64_t dim
   return {values, spec(values.sizes, DType::Int64)};
 }
 Spec arg_extremum(const char* op, const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
+  if (!dim) check_has_elements(op, self, ErrorKind::Index);
   Spec out = dim ? extremum(op, self, IntSpan(&*dim, 1), keepdim) : extremum(op, self, std::nullopt, keepdim);
   out.dtype = DType::Int64;
   return out;
@@ -81,7 +85,8 @@ Spec vector_norm(const Tensor& self, const Scalar& ord, const Dims& dim, bool ke
         name(in));
   check(!ord.is_complex(), ErrorKind::Runtime, "vector_norm: argument 'ord' must be a real number");
   const uint64_t reduced = reduced_dims("vector_norm", self, dim);
-  if (ord.to_double() < 0 || ord.to_double() == __builtin_inf()) check_not_empty("vector_norm", self, reduced);
+  if (ord.to_double() < 0 || ord.to_double() == __builtin_inf())
+    check_not_empty("vector_norm", self, reduced, ErrorKind::Runtime);
   return spec(reduced_shape(self, reduced, keepdim), real_of(in));
 }
 Spec scan(const char* op, const Tensor& self, int64_t dim, std::optional<DType> dtype) {

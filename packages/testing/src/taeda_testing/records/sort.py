@@ -335,6 +335,7 @@ RECORDS = [
     )),
     _record("kthvalue", _kthvalue, _kth, differentiable=True, errors=(
         *misfit("kthvalue", (3,), 4, words=("k", "4", "3")),
+        *misfit("kthvalue", (2, 0), 1, words=("dimension 1", "(2, 0)"), error=IndexError),
         *misfit("kthvalue", (3,), 0, words=("k", "0", "3")),
         *misfit("kthvalue", (3,), 1, 1, words=("dim", "1"), error=IndexError),
     )),
