@@ -246,6 +246,15 @@ def test_linear_cross_entropy_of_several_places():
     same(F.linear_cross_entropy(x, w, target), expected.item())
 
 
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_classes_of_convolutions_stand_next_to_their_base(rank):
+    from taeda_nn.modules import conv
+
+    plain, back = getattr(nn, f"Conv{rank}d"), getattr(nn, f"ConvTranspose{rank}d")
+    assert plain.__bases__ == (conv._ConvNd,) and back.__bases__ == (conv._ConvTransposeNd,)
+    assert plain(1, 2, 3).kernel_size == (3,) * rank == back(1, 2, 3).kernel_size
+
+
 def test_a_layer_of_volumes():
     layer = nn.Conv3d(2, 3, 2, padding="same", dtype=tt.float64)
     assert layer(wave(1, 2, 3, 4, 5)).shape == (1, 3, 3, 4, 5)

@@ -215,31 +215,27 @@ class _ConvNd(Module):
         return ", ".join(parts)
 
 
-class _Conv(_ConvNd):
-    """A convolution of as many dimensions as ``_sizes`` gives numbers."""
-
-    _sizes: Callable[[Any], tuple[int, ...]]
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        padding = padding if isinstance(padding, str) else self._sizes(padding)
-        settings = self._sizes(kernel_size), self._sizes(stride), padding, self._sizes(dilation)
-        super().__init__(in_channels, out_channels, *settings, groups, bias, padding_mode, device, dtype)
+def _init_conv(
+    self: Any,
+    in_channels: int,
+    out_channels: int,
+    kernel_size: Any,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+    bias: bool = True,
+    padding_mode: str = "zeros",
+    device: Any = None,
+    dtype: Any = None,
+) -> None:
+    """Of convolutions, of as many dimensions as their ``_sizes`` gives numbers."""
+    padding = padding if isinstance(padding, str) else self._sizes(padding)
+    settings = self._sizes(kernel_size), self._sizes(stride), padding, self._sizes(dilation)
+    _ConvNd.__init__(self, in_channels, out_channels, *settings, groups, bias, padding_mode, device, dtype)
 
 
-class Conv1d(_Conv):
+class Conv1d(_ConvNd):
     """Cross-correlation over one dimension: (N, C, L) to (N, out, L').
 
     Args:
@@ -259,6 +255,7 @@ class Conv1d(_Conv):
     """
 
     _sizes = staticmethod(_single)
+    __init__ = _init_conv
 
     def forward(self, input: Tensor) -> Tensor:
         if self._plain and F.conv1d is _f_conv1d:
@@ -274,7 +271,7 @@ class Conv1d(_Conv):
         return F.conv1d(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
 
-class Conv2d(_Conv):
+class Conv2d(_ConvNd):
     """Cross-correlation over two dimensions: (N, C, H, W) to (N, out, H', W').
 
     Args:
@@ -298,6 +295,7 @@ class Conv2d(_Conv):
     """
 
     _sizes = staticmethod(_pair)
+    __init__ = _init_conv
 
     def forward(self, input: Tensor) -> Tensor:
         if self._plain and F.conv2d is _f_conv2d:
@@ -313,7 +311,7 @@ class Conv2d(_Conv):
         return F.conv2d(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
 
-class Conv3d(_Conv):
+class Conv3d(_ConvNd):
     """Cross-correlation over three dimensions: (N, C, D, H, W) to (N, out, D', H', W').
 
     Args:
@@ -337,6 +335,7 @@ class Conv3d(_Conv):
     """
 
     _sizes = staticmethod(_triple)
+    __init__ = _init_conv
 
     def forward(self, input: Tensor) -> Tensor:
         if self._plain and F.conv3d is _f_conv3d:
@@ -382,11 +381,11 @@ class _ConvTransposeNd(_ConvNd):
         self,
         input: Tensor,
         output_size: Any,
-        stride: Sequence[int] | None = None,
-        padding: Sequence[int] | None = None,
-        kernel_size: Sequence[int] | None = None,
+        stride: Any = None,
+        padding: Any = None,
+        kernel_size: Any = None,
         num_spatial_dims: int | None = None,
-        dilation: Sequence[int] | None = None,
+        dilation: Any = None,
     ) -> tuple[int, ...]:
         """What is to be added to the least output for it to have ``output_size``; other settings are the layer's."""
         if output_size is None:
@@ -412,40 +411,37 @@ class _ConvTransposeMixin(_ConvTransposeNd):
     """Deprecated name of `_ConvTransposeNd`, which libraries import."""
 
 
-class _ConvTranspose(_ConvTransposeNd):
-    """A transposed convolution of as many dimensions as ``_sizes`` gives numbers."""
-
-    _sizes: Callable[[Any], tuple[int, ...]]
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: Any = 1,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        sizes = (
-            self._sizes(kernel_size),
-            self._sizes(stride),
-            self._sizes(padding),
-            self._sizes(output_padding),
-        )
-        settings = groups, bias, self._sizes(dilation), padding_mode, device, dtype
-        super().__init__(in_channels, out_channels, *sizes, *settings)
+def _init_conv_transpose(
+    self: Any,
+    in_channels: int,
+    out_channels: int,
+    kernel_size: Any,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    bias: bool = True,
+    dilation: Any = 1,
+    padding_mode: str = "zeros",
+    device: Any = None,
+    dtype: Any = None,
+) -> None:
+    """Of transposed convolutions, of as many dimensions as their ``_sizes`` gives numbers."""
+    sizes = (
+        self._sizes(kernel_size),
+        self._sizes(stride),
+        self._sizes(padding),
+        self._sizes(output_padding),
+    )
+    settings = groups, bias, self._sizes(dilation), padding_mode, device, dtype
+    _ConvTransposeNd.__init__(self, in_channels, out_channels, *sizes, *settings)
 
 
-class ConvTranspose1d(_ConvTranspose):
+class ConvTranspose1d(_ConvTransposeNd):
     """The gradient of ``Conv1d`` with respect to its input, as a layer: (N, C, L) to (N, out, L')."""
 
     _sizes = staticmethod(_single)
+    __init__ = _init_conv_transpose
 
     def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
         extra = self._output_padding(input, output_size)
@@ -453,10 +449,11 @@ class ConvTranspose1d(_ConvTranspose):
         return F.conv_transpose1d(input, self.weight, self.bias, *settings)
 
 
-class ConvTranspose2d(_ConvTranspose):
+class ConvTranspose2d(_ConvTransposeNd):
     """The gradient of ``Conv2d`` with respect to its input, as a layer: (N, C, H, W) to (N, out, H', W')."""
 
     _sizes = staticmethod(_pair)
+    __init__ = _init_conv_transpose
 
     def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
         extra = self._output_padding(input, output_size)
@@ -464,10 +461,11 @@ class ConvTranspose2d(_ConvTranspose):
         return F.conv_transpose2d(input, self.weight, self.bias, *settings)
 
 
-class ConvTranspose3d(_ConvTranspose):
+class ConvTranspose3d(_ConvTransposeNd):
     """The gradient of ``Conv3d`` with respect to its input, as a layer: (N, C, D, H, W) to (N, out, D', H', W')."""
 
     _sizes = staticmethod(_triple)
+    __init__ = _init_conv_transpose
 
     def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
         extra = self._output_padding(input, output_size)
