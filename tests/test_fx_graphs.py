@@ -360,6 +360,9 @@ def test_a_tracer_may_patch_calls_and_members_of_modules_itself():
     assert taeda.equal(fx.GraphModule(module, graph)(x), module(x))
     assert nn.Module.__call__ is inner._orig_module_call
     assert nn.Module.__getattribute__ is object.__getattribute__
+    with pytest.raises(AttributeError) as caught:
+        _ = module.layer.nothing
+    assert len(caught.traceback) == 1, "attributes are read as before the trace"
 
 
 def test_what_is_patched_once_is_left_alone():

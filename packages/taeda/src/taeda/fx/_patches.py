@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from taeda_registry.slots import nn, tensor
@@ -53,6 +54,8 @@ class Patcher:
                 delattr(cls, name)
             else:
                 setattr(cls, name, before)
+            if cls is nn.Module and name == "__getattribute__":
+                _read_quickly()
 
         self._undo.append(undo)
         setattr(cls, name, new_fn)
@@ -70,6 +73,13 @@ class Patcher:
         while self._undo:
             self._undo.pop()()
         self.visited.clear()
+
+
+def _read_quickly() -> None:
+    """Let attributes of modules be read without their lookup again, where the provider has a way."""
+    have_lookup = getattr(sys.modules.get(nn.Module.__module__), "have_lookup", None)
+    if have_lookup is not None:
+        have_lookup(nn.Module, nn.Module)
 
 
 def _reading(read: Any, member: Any) -> Any:
