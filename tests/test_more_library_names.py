@@ -483,7 +483,7 @@ def test_parameters_of_wrapping_classes_are_of_their_class():
     assert type(module.weight) is Wrapped and isinstance(module.weight, taeda.nn.Parameter)
     assert dict(module.named_parameters())["weight"].elem.tolist() == [[1.0, 1.0]]
     module.bfloat16()
-    assert module.weight.dtype == taeda.bfloat16 and module.weight.elem.dtype == taeda.float32
+    assert module.weight.dtype == module.weight.elem.dtype == taeda.bfloat16
 
 
 def test_names_of_a_compilers_inside_can_be_imported():
