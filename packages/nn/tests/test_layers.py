@@ -461,3 +461,19 @@ def test_nothing_is_learned_from_an_empty_batch(options):
     assert layer.weight.grad.tolist() == [0, 0, 0] and layer.bias.grad.tolist() == [0, 0, 0]
     if layer.running_mean is not None:
         assert layer.running_mean.tolist() == [0, 0, 0] and layer.running_var.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("momentum", [0.1, None])
+def test_batches_that_are_refused_do_not_count(momentum):
+    layer = nn.BatchNorm1d(3, momentum=momentum)
+    layer(tt.ones(4, 3) * 2)
+    before = {name: value.tolist() for name, value in layer.state_dict().items()}
+    with pytest.raises(RuntimeError):
+        layer(tt.ones(4, 5))
+    assert {name: value.tolist() for name, value in layer.state_dict().items()} == before
+    layer(tt.ones(4, 3) * 4)
+    weight = 0.5 if momentum is None else momentum
+    expected = before["running_mean"][0] * (1 - weight) + 4 * weight
+    assert (
+        layer.running_mean.tolist() == pytest.approx([expected] * 3) and layer.num_batches_tracked.item() == 2
+    )

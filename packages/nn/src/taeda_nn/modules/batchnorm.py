@@ -117,15 +117,18 @@ class _BatchNorm(_NormBase):
         if self.eps <= 0.0:
             raise _wrong_eps(self.eps, True)
         _need_several_values(self, input)
+        tracked = self.num_batches_tracked if self.track_running_stats else None
         if not self.track_running_stats:
             mean = var = None
-        elif self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)
-            if momentum is None:
-                momentum = 1.0 / float(self.num_batches_tracked)
+        elif tracked is not None and momentum is None:
+            momentum = 1.0 / (float(tracked) + 1.0)
         if F.batch_norm is not _f_batch_norm:
-            return F.batch_norm(input, mean, var, self.weight, self.bias, True, momentum or 0.0, self.eps)
-        return _batch_norm(input, self.weight, self.bias, mean, var, True, momentum or 0.0, self.eps)
+            result = F.batch_norm(input, mean, var, self.weight, self.bias, True, momentum or 0.0, self.eps)
+        else:
+            result = _batch_norm(input, self.weight, self.bias, mean, var, True, momentum or 0.0, self.eps)
+        if tracked is not None:
+            tracked.add_(1)  # a batch that was refused does not count
+        return result
 
 
 class BatchNorm1d(_BatchNorm):
