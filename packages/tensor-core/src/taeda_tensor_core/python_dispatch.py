@@ -146,49 +146,65 @@ class _Dispatch(Layer):
         super().__init__("__torch_dispatch__", position, fresh)
 
     def __call__(self, op: Operator, args: tuple, kwargs: dict[str, Any]) -> Any:
-        if self.asks_at == _BELOW:
-            if op.name == "linear":
-                with _Again(_BELOW):
-                    return linear(*args)
-            if (found := convolution(op.name, args)) is not None:
-                define("convolution")
-                op, args = find_op("aten::convolution"), found
-            elif (other := renamed(op.name, args, kwargs)) is not None:
-                name, args, kwargs = other
-                define(name.removeprefix("aten::"))
-                op = find_op(name)
+        below = self.asks_at == _BELOW
+        if below and op.name == "linear":
+            with _Again(_BELOW):
+                return linear(*args)
+        if below:
+            op, args, kwargs = _as_one_there(op, args, kwargs)
         types = tuple(_classes(args, kwargs))
         classes = [cls for cls in types if _position_of(cls) == self.asks_at]
-        theirs = None
-        if classes and self.asks_at == _BELOW:
-            if (parts := taken_apart(op)) is not None:
-                with _Again(_BELOW):
-                    return parts(*args, **kwargs)
-            theirs = as_theirs(op.name, args, kwargs)
+        if classes and below and (parts := taken_apart(op)) is not None:
+            with _Again(_BELOW):
+                return parts(*args, **kwargs)
+        theirs = as_theirs(op.name, args, kwargs) if classes and below else None
         if op.name == "to_device" and args[0].device == args[1]:
             return args[0]
-        if op.name == "slice" and args[2:] == (None, None, -1):
-            op, args = find_op("flip"), (args[0], [args[1]])
-        if op.name in _COPIES:
-            define("_to_copy")
-            op, args, kwargs = find_op("aten::_to_copy"), args[:1], {_COPIES[op.name]: args[1], **kwargs}
+        op, args, kwargs = _as_copied_there(op, args, kwargs)
         if kwargs.get("requires_grad") and op.name in _MAKERS:
             return self(op, args, kwargs | {"requires_grad": False}).requires_grad_()
         args, kwargs = _given(op, args, kwargs)
-        call = _Call(op, args, kwargs, self.asks_at, types, theirs)
-        # A class is asked after the modes, those below autograd included.
+        return self._answer(_Call(op, args, kwargs, self.asks_at, types, theirs), classes)
+
+    def _answer(self, call: _Call, classes: list[type]) -> Any:
+        """What the modes say, or the classes after them; those below autograd are asked with classes above it too."""
         for position in (_ABOVE, _BELOW) if classes and self.asks_at == _ABOVE else (self.asks_at,):
             if (result := call.ask_mode(_thread.modes[position])) is not NotImplemented:
                 return result
         for cls in classes:
             if (result := call.ask(cls, cls.__name__, True)) is not NotImplemented:
                 return result
-        if not call.asked or len(classes) < len(types):
-            return op(*args, **kwargs)
+        if not call.asked or len(classes) < len(call.types):
+            return call.op(*call.args, **call.kwargs)
         raise TypeError(
-            f"{op.default.name()}: __torch_dispatch__ of all of them returned NotImplemented: "
+            f"{call.op.default.name()}: __torch_dispatch__ of all of them returned NotImplemented: "
             f"{', '.join(call.asked)}"
         )
+
+
+_Told = tuple[Operator, tuple, dict[str, Any]]
+
+
+def _as_one_there(op: Operator, args: tuple, kwargs: dict[str, Any]) -> _Told:
+    """A call below autograd as PyTorch's operator for several of ours, or for a case of it."""
+    if (found := convolution(op.name, args)) is not None:
+        define("convolution")
+        return find_op("aten::convolution"), found, kwargs
+    if (other := renamed(op.name, args, kwargs)) is not None:
+        name, args, kwargs = other
+        define(name.removeprefix("aten::"))
+        return find_op(name), args, kwargs
+    return op, args, kwargs
+
+
+def _as_copied_there(op: Operator, args: tuple, kwargs: dict[str, Any]) -> _Told:
+    """Changes of dtype and device, and parts that go backwards, as PyTorch's operators for them."""
+    if op.name == "slice" and args[2:] == (None, None, -1):
+        return find_op("flip"), (args[0], [args[1]]), kwargs
+    if op.name in _COPIES:
+        define("_to_copy")
+        return find_op("aten::_to_copy"), args[:1], {_COPIES[op.name]: args[1], **kwargs}
+    return op, args, kwargs
 
 
 class _Call:
