@@ -477,3 +477,26 @@ def test_batches_that_are_refused_do_not_count(momentum):
     assert (
         layer.running_mean.tolist() == pytest.approx([expected] * 3) and layer.num_batches_tracked.item() == 2
     )
+
+
+@pytest.mark.parametrize(("kind", "base"), [("Conv2d", "_ConvNd"), ("ConvTranspose3d", "_ConvTransposeNd")])
+@pytest.mark.parametrize("own", [False, True])
+def test_classes_between_a_convolution_and_its_base_are_set_up(kind, base, own):
+    made = []
+
+    class Between(getattr(nn.modules.conv, base)):
+        def __init__(self, *args, **kwargs):
+            made.append(type(self))
+            super().__init__(*args, **kwargs)
+
+    class Plain(getattr(nn, kind), Between):
+        pass
+
+    class Own(getattr(nn, kind), Between):
+        def __init__(self):
+            super().__init__(1, 2, 3)
+
+    layer = Own() if own else Plain(1, 2, 3)
+    assert (
+        made == [type(layer)] and layer.out_channels == 2 and layer.weight.dim() == len(layer.kernel_size) + 2
+    )

@@ -215,6 +215,12 @@ class _ConvNd(Module):
         return ", ".join(parts)
 
 
+def _next_init(module: Any, init: Any) -> Any:
+    """The next ``__init__`` behind ``init``, which several classes share, in the order of the module's classes."""
+    owner = next(cls for cls in type(module).__mro__ if vars(cls).get("__init__") is init)
+    return super(owner, module).__init__
+
+
 def _init_conv(
     self: Any,
     in_channels: int,
@@ -232,7 +238,8 @@ def _init_conv(
     """Of convolutions, of as many dimensions as their ``_sizes`` gives numbers."""
     padding = padding if isinstance(padding, str) else self._sizes(padding)
     settings = self._sizes(kernel_size), self._sizes(stride), padding, self._sizes(dilation)
-    _ConvNd.__init__(self, in_channels, out_channels, *settings, groups, bias, padding_mode, device, dtype)
+    init = _next_init(self, _init_conv)
+    init(in_channels, out_channels, *settings, groups, bias, padding_mode, device, dtype)
 
 
 class Conv1d(_ConvNd):
@@ -434,7 +441,7 @@ def _init_conv_transpose(
         self._sizes(output_padding),
     )
     settings = groups, bias, self._sizes(dilation), padding_mode, device, dtype
-    _ConvTransposeNd.__init__(self, in_channels, out_channels, *sizes, *settings)
+    _next_init(self, _init_conv_transpose)(in_channels, out_channels, *sizes, *settings)
 
 
 class ConvTranspose1d(_ConvTransposeNd):
