@@ -35,9 +35,14 @@ Tensor baddbmm(const Tensor& self, const Tensor& a, const Tensor& b, const Scala
 }
 /// All dimensions but the last as rows, also when there are no elements.
 Tensor as_rows(const Tensor& t) {
+  if (t.dim() == 2) return t;
   int64_t rows = 1;
   for (int64_t d = 0; d + 1 < t.dim(); ++d) rows *= t.size(d);
   return ops::reshape(t, Shape{rows, t.size(-1)});
+}
+/// In other sizes, where they are others.
+Tensor in_sizes(const Tensor& t, IntSpan sizes) {
+  return std::ranges::equal(t.sizes(), sizes) ? t : ops::reshape(t, sizes);
 }
 /// A weight (in) is a layer of one output that has no dimension.
 Tensor as_matrix(const Tensor& weight) { return weight.dim() == 1 ? ops::unsqueeze(weight, 0) : weight; }
@@ -51,10 +56,9 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
 Three linear_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, int64_t mask) {
   const Tensor rows = as_rows(weight.dim() == 1 ? ops::unsqueeze(grad, -1) : grad);
   Three out;
-  if (mask & 1) std::get<0>(out) = ops::reshape(ops::mm(rows, as_matrix(weight)), input.sizes());
-  if (mask & 2) std::get<1>(out) = ops::reshape(ops::mm(ops::t(rows), as_rows(input)), weight.sizes());
-  if (mask & 4)
-    std::get<2>(out) = ops::reshape(ops::sum(rows, Shape{0}), weight.sizes().first(size_t(weight.dim() - 1)));
+  if (mask & 1) std::get<0>(out) = in_sizes(ops::mm(rows, as_matrix(weight)), input.sizes());
+  if (mask & 2) std::get<1>(out) = in_sizes(ops::mm(ops::t(rows), as_rows(input)), weight.sizes());
+  if (mask & 4) std::get<2>(out) = in_sizes(ops::sum(rows, Shape{0}), weight.sizes().first(size_t(weight.dim() - 1)));
   return out;
 }
 

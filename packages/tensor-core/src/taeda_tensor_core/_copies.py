@@ -195,9 +195,9 @@ def _deep_values(self: Tensor, memo: dict) -> Tensor:
     return shown_over(memo[key][1], self.dtype, tuple(self.shape), self.stride(), self.storage_offset())
 
 
-def _wraps(self: Tensor) -> bool:
-    """Whether only the class knows the elements (`_make_wrapper_subclass`)."""
-    return "_wrapped_device" in getattr(self, "__dict__", ())
+def wraps(tensor: Tensor) -> bool:
+    """Whether a tensor has no memory of its own: other tensors, among its attributes, say what it is."""
+    return "_wrapped_device" in getattr(tensor, "__dict__", ())
 
 
 def _copied_wrapper(self: Tensor) -> Tensor:
@@ -221,7 +221,7 @@ def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
         )
     from copy import deepcopy
 
-    made = memo[id(self)] = _copied_wrapper(self) if _wraps(self) else _like(self, _deep_values(self, memo))
+    made = memo[id(self)] = _copied_wrapper(self) if wraps(self) else _like(self, _deep_values(self, memo))
     if self.grad is not None:
         made.grad = deepcopy(self.grad, memo)
     state = _C._state_of(self)

@@ -8,7 +8,7 @@ from typing import Any
 
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
-from taeda_tensor_core._copies import Memory, reduced_over_memory, shown_over, storage_bytes
+from taeda_tensor_core._copies import Memory, reduced_over_memory, shown_over, storage_bytes, wraps
 
 __all__ = [
     "Memory",
@@ -46,11 +46,6 @@ def at_end(note: Callable[[Any], object], value: Any, act: Callable[[], object] 
 def storage_facts(tensor: Tensor) -> tuple[int, int, int]:
     """Address and bytes of the memory that a tensor shows a part of, and how many hold it: tensors, arrays, buffers."""
     return tensor._storage_facts()[:3]
-
-
-def wraps(tensor: Tensor) -> bool:
-    """Whether a tensor has no memory of its own: other tensors, among its attributes, say what it is."""
-    return "_wrapped_device" in getattr(tensor, "__dict__", ())
 
 
 def export_memory(tensor: Tensor) -> bytes:

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any
 
 import taeda_tensor_core as tc
-from taeda_tensor_core._copies import storage_bytes
+from taeda_tensor_core._copies import storage_bytes, wraps
 from taeda_tensor_core.checkpoint import torch_names
 from taeda_tensor_core.checkpoint.common import DTYPES, dtype_name
 from taeda_tensor_core.storage import TypedStorage, UntypedStorage
@@ -174,7 +174,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one written
 
     def _values(self, tensor: Any) -> tuple[_Global, tuple[Any, ...]]:
         dtype, grad = dtype_name(tensor), tensor.requires_grad
-        if "_wrapped_device" in tensor.__dict__:
+        if wraps(tensor):
             return self._wrapper(tensor, dtype, grad)
         if tensor.device.type == "meta":
             facts = getattr(tc, dtype), tuple(tensor.shape), tuple(tensor.stride()), grad

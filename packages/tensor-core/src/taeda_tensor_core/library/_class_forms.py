@@ -24,23 +24,6 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return made if input.dim() == 2 else made.view((*input.shape[:-1], weight.shape[0]))
 
 
-def _linear_backward(grad: Tensor, input: Tensor, weight: Tensor, output_mask: int = 7) -> tuple:
-    matrix = weight if weight.dim() == 2 else weight.unsqueeze(0)
-    rows = grad if grad.dim() == 2 and weight.dim() == 2 else grad.reshape(-1, matrix.shape[0])
-    inputs = input if input.dim() == 2 else input.reshape(-1, input.shape[-1])
-    to_input = to_weight = to_bias = None
-    if output_mask & 1:
-        to_input = rows.mm(matrix)
-        to_input = to_input if input.dim() == 2 else to_input.view(input.shape)
-    if output_mask & 2:
-        to_weight = rows.t().mm(inputs)
-        to_weight = to_weight if weight.dim() == 2 else to_weight.squeeze(0)
-    if output_mask & 4:
-        to_bias = rows.sum((0,))
-        to_bias = to_bias if weight.dim() == 2 else to_bias.squeeze(0)
-    return to_input, to_weight, to_bias
-
-
 def _max_pool2d_with_offsets(*args: Any) -> tuple:
     values, offsets = _C._decomposed("max_pool2d_with_offsets", args)
     return values, offsets.to(_C.uint8)
@@ -48,11 +31,10 @@ def _max_pool2d_with_offsets(*args: Any) -> tuple:
 
 #: Operators that have a form of their own here: PyTorch's classes are not asked for them, but for these parts.
 _WHOLE: dict[str, Callable[..., Any]] = {
-    "linear_backward": _linear_backward,
     "max_pool2d_with_offsets": _max_pool2d_with_offsets,
 }
-#: PyTorch's too, but told in parts: what steps of optimizers consist of.
-_STEPS = ("_fused_sgd_", "_fused_adam_")
+#: PyTorch's too, but told in parts: the gradient of a linear layer, and what steps of optimizers consist of.
+_IN_PARTS = ("linear_backward", "_fused_sgd_", "_fused_adam_")
 
 
 def taken_apart(op: Any) -> Callable[..., Any] | None:
@@ -60,7 +42,7 @@ def taken_apart(op: Any) -> Callable[..., Any] | None:
     if (found := _WHOLE.get(op.name)) is not None:
         return found
     ours = aten_name(op.name)[0] == "taeda" and op.name not in _RENAMED
-    if (ours or op.name in _STEPS) and _C._has_decomposition(op.name):
+    if (ours or op.name in _IN_PARTS) and _C._has_decomposition(op.name):
         return lambda *args, **kwargs: _C._decomposed(op.name, _in_order(op, args, kwargs))
     return None
 
