@@ -15,7 +15,7 @@ def test_operators_have_pytorchs_names_and_arguments():
     )
     graph, result = taeda.jit._get_trace_graph(net, taeda.ones(2, 3, 8, 8))
     assert result.shape == (2, 144)
-    names = ["_convolution", "add_", "batch_norm", "relu", "flatten"]  # a batch is counted
+    names = ["_convolution", "batch_norm", "add_", "relu", "flatten"]  # then a batch is counted
     assert kinds(graph) == [f"aten::{name}" for name in names]
     conv = graph.findNode("aten::_convolution")
     inputs = list(conv.inputs())
