@@ -235,6 +235,60 @@ def test_sequences_begin_at_the_rate_that_the_last_of_the_parts_left(make):
     np.testing.assert_allclose(found, [0.04, 0.06, 0.08])
 
 
+def rates_of(optimizer, schedule, steps):
+    found = []
+    for _ in range(steps):
+        found.append(optimizer.param_groups[0]["lr"])
+        schedule.step()
+    return found
+
+
+def test_parts_of_a_sequence_wait_until_it_is_their_turn(make):
+    optimizer = optimizer_of(make, [1.0])
+    parts = [
+        lrs.LinearLR(optimizer, 0.5, 1.0, 2),
+        lrs.StepLR(optimizer, 2),
+        lrs.ConstantLR(optimizer, 0.5, 2),
+    ]
+    schedule = lrs.SequentialLR(optimizer, parts, [2, 4])
+    found = []
+    for _ in range(6):
+        found.append([(part.last_epoch, part._step_count) for part in parts])
+        schedule.step()
+    assert found == [
+        [(0, 1), (-1, 1), (-1, 1)],
+        [(1, 2), (-1, 1), (-1, 1)],
+        [(1, 2), (0, 1), (-1, 1)],
+        [(1, 2), (1, 2), (-1, 1)],
+        [(1, 2), (1, 2), (0, 1)],
+        [(1, 2), (1, 2), (1, 2)],
+    ]
+
+
+def test_chains_begin_at_their_first_step_in_a_sequence(make):
+    optimizer = optimizer_of(make, [1.0])
+
+    def chain():
+        return lrs.ChainedScheduler([lrs.LinearLR(optimizer, 0.25, 1.0, 3), lrs.StepLR(optimizer, 2, 0.1)])
+
+    schedule = lrs.SequentialLR(optimizer, [chain(), lrs.ConstantLR(optimizer, 0.5, 9), chain()], [3, 4])
+    expected = [0.25, 0.5, 0.075, 0.5, 0.25, 0.5, 0.075]
+    np.testing.assert_allclose(rates_of(optimizer, schedule, 7), expected)
+
+
+def test_factors_go_on_from_the_rate_that_they_find(make):
+    optimizer = optimizer_of(make, [1.0])
+    parts = [lrs.StepLR(optimizer, 1, 0.5), lrs.MultiplicativeLR(optimizer, lambda k: 0.8)]
+    schedule = lrs.SequentialLR(optimizer, parts, [2])
+    np.testing.assert_allclose(rates_of(optimizer, schedule, 4), [1.0, 0.5, 0.4, 0.32])
+    optimizer = optimizer_of(make, [1.0])
+    schedule = lrs.MultiplicativeLR(optimizer, lambda k: 0.5 + k / 10)
+    schedule.step(4)
+    assert optimizer.param_groups[0]["lr"] == 0.9
+    schedule.step()
+    np.testing.assert_allclose(optimizer.param_groups[0]["lr"], 0.9)  # times 1.0
+
+
 def test_cycles_keep_the_first_rate_of_another_schedule(make):
     optimizer = optimizer_of(make, [1.0])
     lrs.StepLR(optimizer, 1)

@@ -101,6 +101,9 @@ class SequentialLR(_Composed):
         for group in optimizer.param_groups:
             set_rate(group, group["initial_lr"])
         first = self._schedulers[0]
+        for part in self._schedulers[1:]:
+            for simple in _simple(part):
+                simple.last_epoch -= 1  # waits where it was before its constructor's step
         if last_epoch == -1 and type(first).step is LRScheduler.step and not first._sets_anew:
             self.last_epoch = 0
             first._begin_again()
@@ -115,11 +118,21 @@ class SequentialLR(_Composed):
         which = bisect.bisect_right(self._milestones, self.last_epoch)
         start = self._milestones[which - 1] if which else 0
         part, at = self._schedulers[which], self.last_epoch - start
-        if at == 0 or part.last_epoch != at - 1:
+        if at == 0 and isinstance(part, ChainedScheduler):
+            part._begin_again()
+        elif at == 0 or part.last_epoch != at - 1:
             (part._go if type(part).step is LRScheduler.step else part.step)(at)
+            part._step_count = at + 1
         else:
             part.step()
         self._last_lr = part.get_last_lr()
+
+
+def _simple(part: LRScheduler) -> list[LRScheduler]:
+    """A schedule, or those that it is made of."""
+    if not isinstance(part, _Composed):
+        return [part]
+    return [simple for inner in part._schedulers for simple in _simple(inner)]
 
 
 class ChainedScheduler(_Composed):
@@ -137,6 +150,14 @@ class ChainedScheduler(_Composed):
         self._schedulers = list(schedulers)
         self.optimizer = self._check(optimizer)
         self._last_lr = self.get_lr()
+
+    def _begin_again(self) -> None:
+        """The first step of every schedule once more, from the groups' first rates."""
+        for group in self.optimizer.param_groups:
+            set_rate(group, group["initial_lr"])
+        for part in _simple(self):
+            part.last_epoch, part._step_count = -1, 0
+        self.step()
 
     @property
     def last_epoch(self) -> int:  # type: ignore[override]

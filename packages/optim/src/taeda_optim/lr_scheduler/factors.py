@@ -63,6 +63,16 @@ class MultiplicativeLR(_Functions):
         self._products: list[list[float]] = [[1.0] * len(optimizer.param_groups)]  # by step
         super().__init__(optimizer, last_epoch)
 
+    def _go(self, epoch: int | None = None) -> None:
+        if epoch is None:
+            super()._go()
+            return
+        self._meet_groups()
+        self.last_epoch, self._step_count = epoch, self._step_count + 1
+        self._pure, self._pure_at = self.rates(epoch), epoch
+        groups = self.optimizer.param_groups
+        self._set([float(g["lr"]) * factor(epoch) for g, factor in zip(groups, self.lr_lambdas, strict=True)])
+
     def rates(self, step: int) -> list[float]:
         products = self._products
         while len(products) <= step:
