@@ -144,6 +144,9 @@ def test_states_go_both_ways(name, options):
     assert ours["state"].keys() == others["state"].keys()
     for number, state in others["state"].items():
         assert set(ours["state"][number]) == set(state)
+        for key, value in state.items():
+            mine = ours["state"][number][key]
+            assert isinstance(mine, taeda.Tensor) == isinstance(value, torch.Tensor), key
     assert [sorted(g) for g in ours["param_groups"]] == [sorted(g) for g in others["param_groups"]]
     # Each library goes on from the other's state as the other does.
     first.optimizer.load_state_dict(to_taeda(second.reference.state_dict()))

@@ -217,6 +217,21 @@ def test_a_line_search_keeps_to_the_evaluations_that_are_left(make):
     assert len(calls) <= 7
 
 
+def test_the_state_of_a_search_has_a_place_for_every_remembered_step(make):
+    param = make[0]([3.0, -2.0])
+    optimizer = optim.LBFGS([param], max_iter=3, history_size=7)
+
+    def closure():
+        param.grad = tt.tensor([2.0, 20.0], dtype=param.dtype) * param.detach()
+        return float((tt.tensor([1.0, 10.0], dtype=param.dtype) * param.detach() ** 2).sum())
+
+    optimizer.step(closure)
+    kept = optimizer.state[param]["al"]
+    known = len(optimizer.state[param]["old_dirs"])
+    assert len(kept) == 7 and 0 < known < 7
+    assert [each is None for each in kept] == [False] * known + [True] * (7 - known)
+
+
 @pytest.mark.parametrize("slopes", [(0.0, 0.0), (-1.0, -1.0)])
 def test_a_cubic_without_curvature_has_its_minimum_in_the_middle(slopes):
     from taeda_optim.lbfgs import cubic_minimum

@@ -144,6 +144,38 @@ def test_steps_are_counted_in_tensors_that_programs_write(name, make):
     assert optimizer.state[params["bias"]]["step"].item() == 6
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("NAdam", {"mu_product": 0.9 * (1 - 0.5 * 0.96**0.004) * 0.9 * (1 - 0.5 * 0.96**0.008)}),
+        ("ASGD", {"eta": 0.1 / (1 + 1e-4 * 0.1 * 2) ** 0.75, "mu": 1.0}),
+    ],
+)
+def test_other_numbers_of_states_are_tensors_too(name, expected, make):
+    params, optimizer = build(name, make)
+    run(params, optimizer, make, 0, 1)
+    state = optimizer.state[params["weight"]]
+    numbers = {key: state[key] for key in expected}
+    run(params, optimizer, make, 1, 2)
+    for key, value in expected.items():
+        assert state[key] is numbers[key] and tuple(state[key].shape) == ()
+        np.testing.assert_allclose(state[key].item(), value, rtol=1e-6)
+    # States of earlier releases hold plain numbers.
+    saved = copy.deepcopy(optimizer.state_dict())
+    for each in saved["state"].values():
+        each.update({key: each[key].item() for key in expected})
+    others, resumed = build(name, make)
+    with tt.no_grad():
+        for key in SHAPES:
+            others[key].copy_(params[key])
+    resumed.load_state_dict(saved)
+    run(params, optimizer, make, 2, 3)
+    run(others, resumed, make, 2, 3)
+    assert all(isinstance(resumed.state[others["bias"]][key], tt.Tensor) for key in expected)
+    for key in SHAPES:
+        np.testing.assert_allclose(make[2](others[key]), make[2](params[key]), rtol=1e-6)
+
+
 def test_a_written_count_is_what_the_step_computes_with(make):
     params, optimizer = build("Adam", make)
     for count in optimizer.state.values():

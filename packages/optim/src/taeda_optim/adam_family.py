@@ -8,7 +8,7 @@ from typing import Any
 
 from taeda_optim._functional import adamax, nadam, radam  # noqa: F401
 from taeda_optim.adam import check_adam, update_moments
-from taeda_optim.counting import next_counts, raise_counts
+from taeda_optim.counting import next_counts, numbers_of, raise_counts
 from taeda_optim.optimizer import (
     Optimizer,
     add_quotient,
@@ -125,7 +125,8 @@ class NAdam(Optimizer):
         return {"exp_avg", "exp_avg_sq"}
 
     def _begun(self, group: dict[str, Any], params: list[Any]) -> list[dict[str, Any]]:
-        return self._states(params, "exp_avg", "exp_avg_sq", mu_product=1.0)
+        states = self._states(params, "exp_avg", "exp_avg_sq", mu_product=None)
+        return numbers_of(params, states, mu_product=1)
 
     def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
         states = self._begun(group, params)
@@ -141,12 +142,11 @@ class NAdam(Optimizer):
         grad, average, square = decayed(group, param, gradient), *_moments(state)
         # The momentum of this step and of the next, after the paper's warm-up.
         now, following = (beta1 * (1 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
-        product = float(state["mu_product"]) * now
+        product = float(state["mu_product"].mul_(now))
         update_moments(average, square, grad, beta1, beta2)
         denominator = square.div(1 - beta2**step).sqrt().add(group["eps"])
         add_quotient(param, grad, denominator, -lr * (1 - now) / (1 - product))
         add_quotient(param, average, denominator, -lr * following / (1 - product * following))
-        state["mu_product"] = product
 
 
 class RAdam(Optimizer):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from taeda_optim._functional import asgd  # noqa: F401
-from taeda_optim.counting import next_counts, raise_counts
+from taeda_optim.counting import next_counts, numbers_of, raise_counts, write
 from taeda_optim.optimizer import (
     Optimizer,
     ParamsT,
@@ -64,7 +64,8 @@ class ASGD(Optimizer):
         return {"ax"}
 
     def _begun(self, group: dict[str, Any], params: list[Any]) -> list[dict[str, Any]]:
-        return self._states(params, "ax", eta=number(group), mu=1.0)
+        states = self._states(params, "ax", eta=None, mu=None)
+        return numbers_of(params, states, eta=number(group), mu=1)
 
     def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
         lr, lambd = number(group), group["lambd"]
@@ -73,13 +74,13 @@ class ASGD(Optimizer):
             param, mean = real_view(param), real_view(state["ax"])
             grad = directed(group, param, real_view(gradient))
             eta, mu = state["eta"], float(state["mu"])
-            eta = eta if group["differentiable"] else float(eta)
+            eta = eta.clone() if group["differentiable"] else float(eta)
             param.mul_(1 - lambd * eta)
             add_scaled(param, grad, -eta)
             if mu == 1:
                 mean.copy_(param)
             else:
                 mean.add_(param - mean, alpha=mu)
-            state["eta"] = lr / (1 + lambd * lr * step) ** group["alpha"]
-            state["mu"] = 1 / max(1, step - group["t0"])
+            write(state["eta"], lr / (1 + lambd * lr * step) ** group["alpha"])
+            write(state["mu"], 1 / max(1, step - group["t0"]))
         raise_counts(states)

@@ -53,8 +53,30 @@ def as_tensors(states: Any) -> None:
             state["step"] = count_of(state["step"])
 
 
+def numbers_of(params: list[Any], states: States, **first: Any) -> States:
+    """The states, their named numbers as tensors: ``first`` where there is none yet.
+
+    They are made as precise as their parameter, so that what follows from them is.
+    """
+    for param, state in zip(params, states, strict=True):
+        for name, value in first.items():
+            if state[name] is None:
+                doubles = param.dtype in (tensor.float64, tensor.complex128)
+                state[name] = tensor.tensor(float(value), dtype=tensor.float64 if doubles else count_dtype())
+            counted(state, name)
+    return states
+
+
 def counted(state: dict[str, Any], name: str) -> Any:
     """One of a state's numbers as a tensor, which stands there from now on."""
     if not isinstance(state[name], tensor.Tensor):
         state[name] = count_of(state[name])
     return state[name]
+
+
+def write(number: Any, value: Any) -> None:
+    """Puts a value, a number or a tensor of one, into one of a state's numbers."""
+    if isinstance(value, tensor.Tensor):
+        number.copy_(value)
+    else:
+        number.fill_(value)

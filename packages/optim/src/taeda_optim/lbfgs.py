@@ -195,14 +195,14 @@ class _Memory:
             return gradient.neg()
         self._remember(gradient.sub(self.previous), last.mul(t))
         d = gradient.neg()
-        alphas = [0.0] * len(self.changes)
+        alphas: list[Any] = [0.0] * len(self.changes)
         for i in reversed(range(len(self.changes))):
             alphas[i] = self.steps[i].dot(d) * self.ro[i]
             d.add_(self.changes[i] * -alphas[i])
         d = d.mul(self.scale)
         for i, change in enumerate(self.changes):
             d.add_(self.steps[i] * (alphas[i] - change.dot(d) * self.ro[i]))
-        self.state["al"] = alphas
+        self.state["al"] = alphas + [None] * (self.size - len(alphas))  # as long as others' states have it
         return d
 
     def _remember(self, change: Any, step: Any) -> None:
