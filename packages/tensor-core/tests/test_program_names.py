@@ -77,18 +77,15 @@ def test_default_tensor_type_and_device():
     assert tc.ones(2).device.type == "cpu" and tc.get_default_device().type == "cpu"
 
 
-def test_a_device_is_a_context_and_a_decorator():
+def test_a_device_is_a_context_and_not_a_function():
     with tc.device("meta") as device:
         assert tc.zeros(3).device == device and tc.arange(3).device == device
         with tc.device("cpu"):
             assert tc.zeros(3).device.type == "cpu"
     assert tc.zeros(3).device.type == "cpu"
-
-    @tc.device("meta")
-    def make():
-        return tc.rand(2)
-
-    assert make().device.type == "meta"
+    assert not callable(tc.device("cpu"))
+    with pytest.raises(TypeError, match="not callable"):
+        tc.device("meta")(tc.rand)
 
 
 def test_storages_show_the_memory():

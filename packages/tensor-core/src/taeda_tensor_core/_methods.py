@@ -545,13 +545,6 @@ def _leave_device(self: Any, *exception: object) -> None:
     leave(self, *exception)
 
 
-def _decorate_with_device(self: Any, function: Callable) -> Callable:
-    """The function in a block of this device."""
-    from taeda_tensor_core.default_device import decorate
-
-    return decorate(self, function)
-
-
 def _volatile(self: Tensor) -> bool:
     import warnings
 
@@ -579,7 +572,6 @@ def install() -> None:
     Tensor.is_same_size = _functions.is_same_size
     Tensor.lu = lu
     _C.device.__enter__, _C.device.__exit__ = _enter_device, _leave_device
-    _C.device.__call__ = _decorate_with_device
     Tensor.storage = storage
     Tensor._cdata = property(id, doc="A number that no other tensor has while this one lives.")
     for method in (_typed_storage, _is_all_true, _is_any_true):

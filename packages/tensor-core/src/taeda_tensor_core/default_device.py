@@ -129,8 +129,3 @@ def enter(self: Any) -> Any:
 def leave(self: Any, *exception: object) -> None:
     """End of `with device:`."""
     _thread.entered.pop().__exit__(*exception)
-
-
-def decorate(self: Any, function: Any) -> Any:
-    """A device as a decorator."""
-    return set_device(self)(function)
