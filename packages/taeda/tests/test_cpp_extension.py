@@ -45,6 +45,16 @@ Tensor out_of_range(const Tensor& x) { return x.select(5, 0); }
 void refuse(int64_t n) { TAEDA_CHECK(n > 3, "n is ", n); }
 Tensor numbers() { return tensor({1.5, 2.5, 3.5}, kFloat); }
 bool same(const Tensor& a, const Tensor& b) { return a.is_same(b); }
+std::vector<Tensor> bits(const Tensor& x) {
+  return {x.__and__(6), x.__or__(9), x.__xor__(x + 1), x.__lshift__(2), (x & 0xF0).__rshift__(4)};
+}
+std::vector<Tensor> bits_in_place(const Tensor& x) {
+  std::vector<Tensor> out;
+  for (int i = 0; i < 8; ++i) out.push_back(x.clone());
+  out[0] &= 6, out[1] |= 9, out[2] ^= 5;
+  out[3].__iand__(6), out[4].__ior__(9), out[5].__ixor__(5), out[6].__ilshift__(2), out[7].__irshift__(1);
+  return out;
+}
 """
 NAMES = [
     *(
@@ -59,7 +69,17 @@ NAMES = [
         "best",
         "mixed",
     ),
-    *("diagonal_sum", "overwrite", "wrong", "out_of_range", "refuse", "numbers", "same"),
+    *(
+        "diagonal_sum",
+        "overwrite",
+        "wrong",
+        "out_of_range",
+        "refuse",
+        "numbers",
+        "same",
+        "bits",
+        "bits_in_place",
+    ),
 ]
 
 
@@ -92,6 +112,21 @@ def test_facts_and_values_cross_the_border(values):
     assert values.diagonal_sum(torch.eye(3, dtype=torch.float64) * 2) == 6
     assert values.numbers().tolist() == [1.5, 2.5, 3.5] and values.numbers().dtype is torch.float32
     assert values.same(x, x) and not values.same(x, x.clone())
+
+
+def test_operators_of_bits_have_their_names_of_python(values):
+    numbers = [0, 3, 90, 255]
+    x = torch.tensor(numbers)
+    assert [t.tolist() for t in values.bits(x)] == [
+        [n & 6 for n in numbers],
+        [n | 9 for n in numbers],
+        [n ^ (n + 1) for n in numbers],
+        [n << 2 for n in numbers],
+        [(n & 0xF0) >> 4 for n in numbers],
+    ]
+    changed = [[n & 6 for n in numbers], [n | 9 for n in numbers], [n ^ 5 for n in numbers]]
+    shifted = [[n << 2 for n in numbers], [n >> 1 for n in numbers]]
+    assert [t.tolist() for t in values.bits_in_place(x)] == [*changed, *changed, *shifted]
 
 
 def test_writes_count_and_are_refused_where_they_must_be(values):

@@ -31,6 +31,19 @@ inline Tensor& Tensor::operator+=(const Operand& other) { return add_(other); }
 inline Tensor& Tensor::operator-=(const Operand& other) { return sub_(other); }
 inline Tensor& Tensor::operator*=(const Operand& other) { return mul_(other); }
 inline Tensor& Tensor::operator/=(const Operand& other) { return div_(other); }
+inline Tensor& Tensor::operator&=(const Operand& other) { return bitwise_and_(other); }
+inline Tensor& Tensor::operator|=(const Operand& other) { return bitwise_or_(other); }
+inline Tensor& Tensor::operator^=(const Operand& other) { return bitwise_xor_(other); }
+inline Tensor Tensor::__and__(const Operand& other) const { return bitwise_and(other); }
+inline Tensor& Tensor::__iand__(const Operand& other) const { return bitwise_and_(other); }
+inline Tensor Tensor::__or__(const Operand& other) const { return bitwise_or(other); }
+inline Tensor& Tensor::__ior__(const Operand& other) const { return bitwise_or_(other); }
+inline Tensor Tensor::__xor__(const Operand& other) const { return bitwise_xor(other); }
+inline Tensor& Tensor::__ixor__(const Operand& other) const { return bitwise_xor_(other); }
+inline Tensor Tensor::__lshift__(const Operand& other) const { return bitwise_left_shift(other); }
+inline Tensor& Tensor::__ilshift__(const Operand& other) const { return bitwise_left_shift_(other); }
+inline Tensor Tensor::__rshift__(const Operand& other) const { return bitwise_right_shift(other); }
+inline Tensor& Tensor::__irshift__(const Operand& other) const { return bitwise_right_shift_(other); }
 inline Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) const {
   return extension_v1::slice(*this, dim, start, end, step);
 }

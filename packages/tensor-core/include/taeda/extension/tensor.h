@@ -171,6 +171,20 @@ class Tensor : public detail::AsksForDevices<Tensor> {
   Tensor& operator-=(const Operand& other);
   Tensor& operator*=(const Operand& other);
   Tensor& operator/=(const Operand& other);
+  Tensor& operator&=(const Operand& other);
+  Tensor& operator|=(const Operand& other);
+  Tensor& operator^=(const Operand& other);
+  // Python's operators of bits, under the names by which sources for PyTorch's C++ API call them.
+  Tensor __and__(const Operand& other) const;
+  Tensor __or__(const Operand& other) const;
+  Tensor __xor__(const Operand& other) const;
+  Tensor __lshift__(const Operand& other) const;
+  Tensor __rshift__(const Operand& other) const;
+  Tensor& __iand__(const Operand& other) const;
+  Tensor& __ior__(const Operand& other) const;
+  Tensor& __ixor__(const Operand& other) const;
+  Tensor& __ilshift__(const Operand& other) const;
+  Tensor& __irshift__(const Operand& other) const;
 
 #include "taeda/extension/methods.inc"
 
