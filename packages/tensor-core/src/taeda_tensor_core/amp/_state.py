@@ -29,7 +29,8 @@ class _Thread(threading.local):
         self.dtypes: dict[str, Any] = {}
         self.nesting = 0
         self.caching = True
-        self.casts: dict[tuple[int, Any], tuple[Tensor, Tensor]] = {}
+        #: By the tensor, the dtype and whether a graph is recorded: the tensor, its version, the cast.
+        self.casts: dict[tuple[int, Any, bool], tuple[Tensor, int, Tensor]] = {}
 
 
 _thread = _Thread()
@@ -120,18 +121,18 @@ def _eligible(tensor: Tensor) -> bool:
 def _cast(tensor: Tensor, dtype: Any) -> Tensor:
     if tensor.dtype is dtype:
         return tensor
-    # A parameter is used many times in a step; its cast is a node of the graph like any.
+    # A parameter is used many times in a step; its cast is a node of the graph like any, where one is recorded.
     keep = (
         _thread.caching and _thread.nesting > 0 and tensor.requires_grad and tensor.is_leaf
-        and dtype is not _C.float32 and _C.is_grad_enabled()
+        and dtype is not _C.float32
     )  # fmt: skip
     if not keep:
         return tensor.to(dtype)
-    key = id(tensor), dtype
+    key = id(tensor), dtype, _C.is_grad_enabled()
     found = _thread.casts.get(key)
-    if found is None:
-        found = _thread.casts[key] = tensor, tensor.to(dtype)
-    return found[1]
+    if found is None or found[1] != tensor._version:
+        found = _thread.casts[key] = tensor, tensor._version, tensor.to(dtype)
+    return found[2]
 
 
 def _each(value: Any, change: Any) -> Any:
