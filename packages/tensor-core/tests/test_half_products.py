@@ -215,8 +215,8 @@ def test_instructions_are_used():
         pytest.skip("oneDNN, which has the kernels, is not built in")
     program = (
         "import taeda_tensor_core as t; from taeda_tensor_core import ops\n"
-        "x = t.randn(96, 128).bfloat16(); w = t.randn(160, 128).bfloat16()\n"
-        "x @ w.t(); ops.linear_backward(t.randn(96, 160).bfloat16(), x, w, 3)\n"
+        "x = t.randn(12, 128).bfloat16(); w = t.randn(160, 128).bfloat16()\n"
+        "x @ w.t(); ops.linear_backward(t.randn(12, 160).bfloat16(), x, w, 3)\n"
         "ops.conv2d(t.randn(2, 32, 20, 20).bfloat16(), t.randn(32, 32, 3, 3).bfloat16())\n"
     )
     environment = {**os.environ, "ONEDNN_VERBOSE": "1", "ONEDNN_MAX_CPU_ISA": "DEFAULT"}
@@ -230,7 +230,8 @@ def test_instructions_are_used():
     )
     lines = [line for line in result.stdout.splitlines() if ",exec," in line]
     products = [line for line in lines if ",matmul," in line or ",convolution," in line]
-    assert len(products) >= 4
+    # With more rows, as in the gradient of the weight, tile registers are used without oneDNN.
+    assert len(products) >= (3 if has.get("amx_bf16") else 4)
     assert all("src_bf16" in line and ("amx" in line or "bf16" in line.split(",")[4]) for line in products), (
         products
     )

@@ -10,6 +10,7 @@
 
 #include "cpu/loops/gemm.h"
 #include "cpu/onednn/matmul.h"
+#include "cpu/pieces.h"
 #include "cpu/tiles.h"
 #include "taeda/interrupt.h"
 #include "taeda/parallel.h"
@@ -40,10 +41,6 @@ double scipy_cblas_ddot(int, const double*, int, const double*, int);
 
 namespace taeda::blas {
 namespace {
-
-// Note [Pieces of a product]
-// The vendor libraries are called on one thread each, for blocks of the result (or of the inner dimension, summed in
-// order) whose borders depend on the shape alone. So a product has the same bits whatever the number of threads.
 
 #ifdef TAEDA_WITH_OPENBLAS
 const bool single_threaded = [] {
@@ -121,15 +118,6 @@ void vendor_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
   } else {
     plain_gemm(m, n, k, alpha, a, b, beta, c, ldc);
   }
-}
-
-template <class T>
-Operand<T> rows_from(Operand<T> x, int64_t i) {
-  return {x.data + (x.transposed ? i : i * x.ld), x.ld, x.transposed};
-}
-template <class T>
-Operand<T> columns_from(Operand<T> x, int64_t j) {
-  return {x.data + (x.transposed ? j * x.ld : j), x.ld, x.transposed};
 }
 
 // OpenBLAS takes products up to this work without packing, at its best; a strip of columns at a time gets there.
@@ -235,9 +223,7 @@ void patient_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operan
   }
 }
 
-constexpr int64_t kTinyWork = 4096;                // up to here the choice between routines takes longer than one
-constexpr int64_t kPieceFlops = int64_t(1) << 20;  // multiplications that pay for a piece of their own
-constexpr int64_t kMaxPieces = 16;
+constexpr int64_t kTinyWork = 4096;  // up to here the choice between routines takes longer than one
 
 /// Longest runs of the inner dimension that a vendor's routine sums up in the operands' own dtype: of dot, which keeps
 /// blocks apart itself, and of matrix products.
@@ -278,38 +264,7 @@ void split_inner(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
   });
 }
 
-/// Pieces of an m by n result: of whole vectors, not narrower than what the routines need for their speed, along the
-/// longer side first.
-struct Grid {
-  int64_t m, n, step_m, step_n;
-
-  Grid(int64_t m_, int64_t n_, int64_t pieces, int64_t narrowest) : m(m_), n(n_) {
-    const auto cuts = [narrowest](int64_t size, int64_t most) {
-      return std::clamp<int64_t>((size + narrowest - 1) / narrowest, 1, std::max<int64_t>(1, most));
-    };
-    const int64_t first = cuts(std::max(m, n), pieces), second = cuts(std::min(m, n) / 2, pieces / first);
-    const int64_t cuts_n = n >= m ? first : second, cuts_m = n >= m ? second : first;
-    step_n = ((n + cuts_n - 1) / cuts_n + 15) / 16 * 16;
-    step_m = ((m + cuts_m - 1) / cuts_m + 15) / 16 * 16;
-  }
-  int64_t count_n() const { return (n + step_n - 1) / step_n; }
-  int64_t columns_at(int64_t j) const { return std::min(step_n, n - j); }
-
-  /// Calls `body(i, j, rows, columns)` for each piece, in several threads.
-  template <class Body>
-  void each(const Body& body) const {
-    parallel_for(count_n() * ((m + step_m - 1) / step_m), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t p = begin; p < end; ++p) {
-        const int64_t i = p / count_n() * step_m, j = p % count_n() * step_n;
-        body(i, j, std::min(step_m, m - i), columns_at(j));
-      }
-    });
-  }
-};
-
-constexpr int64_t kManyRows = 512;                  // from here on linear layers are cut by rows alone
 constexpr int64_t kMostInParts = 1 << 17;           // numbers of a result that is summed up in parts
-constexpr int64_t kMostPacked = 1 << 24;            // numbers of a right operand that is copied for all pieces
 constexpr int64_t kPatientRows = int64_t(1) << 31;  // multiplications of one piece of rows
 
 /// Rows that lie a multiple of this apart have their columns in the same few lines of the cache: a left operand that
@@ -335,8 +290,6 @@ void in_rows(int64_t m, int64_t n, int64_t k, float alpha, Operand<float> a, Ope
     }
   });
 }
-
-int64_t count_pieces(int64_t work) { return std::min(kMaxPieces, (work + kPieceFlops - 1) / kPieceFlops); }
 
 }  // namespace
 
@@ -419,78 +372,6 @@ void gemm_whole(int64_t m, int64_t n, int64_t k, Operand<T> a, Operand<T> b, T b
 }
 template void gemm_whole<float>(int64_t, int64_t, int64_t, Operand<float>, Operand<float>, float, float*, int64_t);
 template void gemm_whole<double>(int64_t, int64_t, int64_t, Operand<double>, Operand<double>, double, double*, int64_t);
-
-bool worth_bfloat16(int64_t m, int64_t n, int64_t k, int64_t batch) {
-  // Few results of long sums are cut along the sum.
-  const bool wide = m * n > 128 * 128 || std::max(m, n) >= 1024 || k < 4096;
-  return wide && m * n * k > (batch > 1 ? 16 * 16 * 16 : 64 * 64 * 64) && onednn::has_bfloat16();
-}
-
-namespace {
-
-/// `onto`: whether a float32 c is added to, or the row that is added to each row of a bfloat16 c.
-template <class Onto, class C>
-void bfloat16_piece(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b, Onto onto, C* c,
-                    int64_t ldc) {
-  poll_signals();
-  check(onednn::matmul(m, n, k, a.data, a.ld, a.transposed, b.data, b.ld, b.transposed, onto, c, ldc),
-        ErrorKind::Runtime, "matmul: oneDNN could not multiply bfloat16 matrices (", m, ", ", k, ") and (", k, ", ", n,
-        ")");
-}
-bool columns_of(bool accumulate, int64_t) { return accumulate; }
-const float* columns_of(const float* row, int64_t j) { return row ? row + j : row; }
-
-/// The columns of each piece of a right operand, laid out for tiles; empty where that does not pay or oneDNN cannot.
-/// Measured: (1024, 1024) matrices are multiplied in 2.5 instead of 3.3 ms, a tenth of which is the laying out. Turning
-/// a transposed left operand takes as long as it would save.
-std::vector<std::optional<onednn::Packed>> packed_columns(const Grid& grid, int64_t k, const Operand<BFloat16>& a,
-                                                          const Operand<BFloat16>& b) {
-  if (a.transposed || b.transposed || grid.m < kManyRows || grid.n * k > kMostPacked) return {};
-  std::vector<std::optional<onednn::Packed>> packed(size_t(grid.count_n()));
-  parallel_for(grid.count_n(), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) {
-      const int64_t j = p * grid.step_n;
-      packed[size_t(p)].emplace(grid.step_m, grid.columns_at(j), k, b.data + j, b.ld, false);
-    }
-  });
-  if (!std::ranges::all_of(packed, [](const auto& one) { return bool(*one); })) packed.clear();
-  return packed;
-}
-
-template <class Onto, class C>
-void bfloat16_pieces(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b, Onto onto, C* c) {
-  const int64_t work = m * n * k;
-  if (work <= kPieceFlops) return bfloat16_piece(m, n, k, a, b, onto, c, n);
-  const Grid grid(m, n, count_pieces(work), 256);
-  const auto packed = packed_columns(grid, k, a, b);
-  grid.each([&](int64_t i, int64_t j, int64_t rows, int64_t columns) {
-    const Onto added = columns_of(onto, j);
-    C* const to = c + i * n + j;
-    poll_signals();
-    if (packed.empty() || !packed[size_t(j / grid.step_n)]->multiply(rows, a.data + i * a.ld, a.ld, added, to, n))
-      bfloat16_piece(rows, columns, k, rows_from(a, i), columns_from(b, j), added, to, n);
-  });
-}
-
-}  // namespace
-
-void gemm_bfloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b, bool accumulate,
-                   float* c) {
-  bfloat16_pieces(m, n, k, a, b, accumulate, c);
-}
-void gemm_bfloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b, const float* row,
-                   BFloat16* c) {
-  bfloat16_pieces(m, n, k, a, b, row, c);
-}
-bool gemm_bfloat16(int64_t batch, int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, int64_t step_a,
-                   Operand<BFloat16> b, int64_t step_b, BFloat16* c) {
-  poll_signals();
-  return onednn::matmul(batch, m, n, k, a.data, step_a, a.ld, a.transposed, b.data, step_b, b.ld, b.transposed, c);
-}
-void gemm_whole_bfloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b, bool accumulate,
-                         float* c) {
-  bfloat16_piece(m, n, k, a, b, accumulate, c, n);
-}
 
 namespace {
 
