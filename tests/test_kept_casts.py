@@ -1,4 +1,4 @@
-"""Casts of parameters that a block of autocast keeps: made once, with and without a graph, until the parameter changes."""
+"""Casts of parameters that autocast keeps: made once, with and without a graph, until the parameter changes."""
 
 import pytest
 
