@@ -429,9 +429,16 @@ def test_a_schedule_records_its_active_steps():
             prof.step()
     # ProfilerStep, ones and fill_ of two steps.
     assert seen == [(4, 6), (8, 6)]
-    names = {event.name for event in prof.events()}
-    assert names == {"ProfilerStep#6", "ProfilerStep#7", "aten::ones", "aten::fill_"}
-    assert "ProfilerStep*" not in names
+    names = {"ProfilerStep*", "aten::ones", "aten::fill_"}
+    assert {event.name for event in prof.events()} == names
+    assert {event.trace_name for event in prof.events()} == names - {"ProfilerStep*"} | {
+        "ProfilerStep#6",
+        "ProfilerStep#7",
+    }
+    # Steps are summed up as one, by every way of telling events apart.
+    for told in ({}, {"group_by_input_shape": True}, {"group_by_stack_n": 3}):
+        counts = {row.key: row.count for row in prof.key_averages(**told)}
+        assert counts["ProfilerStep*"] == 2 and counts.keys() == names
 
 
 def test_without_a_schedule_all_is_recorded_and_handed_over_once():

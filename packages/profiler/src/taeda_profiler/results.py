@@ -15,6 +15,12 @@ from taeda_profiler.trace import OPERATOR, Numbers, Trace
 
 MEMORY = "[memory]"
 _US = 1e-3  # nanoseconds in microseconds
+_STEP = "ProfilerStep#"
+
+
+def name_of_all(name: str) -> str:
+    """The name of an event and of all like it: steps of a profile have one, whatever their number."""
+    return "ProfilerStep*" if name.startswith(_STEP) else name
 
 
 class Results:
@@ -76,7 +82,7 @@ class Results:
     def key_averages(self, by_shapes: bool = False, stack_lines: int = 0) -> EventList:
         """Events of one name summed up, and told apart by shapes and by the innermost lines of the program."""
         trace = self.trace
-        keys = trace.name.astype(np.int64) << 8 | trace.kind
+        keys = self._alike()[trace.name] << 8 | trace.kind
         labels: list[tuple[str, ...]] = [()]
         if by_shapes or stack_lines:
             groups, labels = self._groups(by_shapes, stack_lines)
@@ -91,6 +97,13 @@ class Results:
             averages.append(average)
         averages += self._device_averages() + self._memory_average()
         return self._list(averages)
+
+    def _alike(self) -> Numbers:
+        """Of each name the number of the first that is summed up with it."""
+        first: dict[str, int] = {}
+        return np.array(
+            [first.setdefault(name_of_all(name[0]), i) for i, name in enumerate(self.trace.names)], np.int64
+        )
 
     def _sums(self, of_event: Numbers, count: int) -> dict[str, list[Any]]:
         trace = self.trace
@@ -138,7 +151,7 @@ class Results:
     def _average(self, event: int, sums: dict[str, list[Any]], number: int, shapes: bool) -> FunctionEventAvg:
         trace, average = self.trace, FunctionEventAvg()
         name = int(trace.name[event])
-        average.key = trace.names[name][0]
+        average.key = name_of_all(trace.names[name][0])
         average.is_user_annotation = int(trace.kind[event]) == USER + 1
         average.use_device = self._use_device
         average.input_shapes = self.shapes_of(name, int(trace.detail[event])) if shapes else ""
@@ -221,7 +234,7 @@ class Results:
             made.append(
                 FunctionEvent(
                     i,
-                    trace.names[name][0],
+                    name_of_all(trace.names[name][0]),
                     threads[i],
                     begins[i],
                     begins[i] + durations[i],
@@ -234,6 +247,7 @@ class Results:
                     sequence_nr=sequences[i] or -1,
                     scope=_SCOPES.get(kinds[i], 0),
                     flops=self.flops_of(name, detail) or None,
+                    trace_name=trace.names[name][0],
                     is_user_annotation=kinds[i] == USER + 1,
                 )
             )
