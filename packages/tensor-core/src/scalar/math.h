@@ -84,13 +84,21 @@ TAEDA_HD inline T vexp(T x) {
   return p * power_of_two(half) * power_of_two((n - (half - F::magic)) + F::magic);
 }
 
-/// e^x for -80 < x <= 0, of float64 numbers for -708 < x.
+/// e^x for -87.6 < x <= 0, of float64 numbers for -708 < x.
 template <class T>
 TAEDA_HD inline T vexp_small(T x) {
   using F = Format<T>;
   const T shifted = x * T(1.44269504088896340736) + F::magic, n = shifted - F::magic;
   const T r = (x - n * F::ln2_high) - n * F::ln2_low;
   return (T(1) + expm1_core(r)) * power_of_two(shifted);
+}
+
+/// e^x for x <= 0, of float32 numbers with nothing left below the normal range.
+template <class T>
+TAEDA_HD inline T vexp_down(T x) {
+  if constexpr (!is_same<T, float>) return vexp(x);
+  const T least = T(-87.5), result = vexp_small(x < least ? least : x);
+  return x < least ? T(0) : result;
 }
 
 template <class T>

@@ -11,7 +11,7 @@ namespace {
 
 template <class T>
 inline void shifted_exponentials(T* x, T top) {
-  for (int i = 0; i < Lanes<T>::count; ++i) x[i] = vexp(x[i] - top);
+  for (int i = 0; i < Lanes<T>::count; ++i) x[i] = vexp_down(x[i] - top);
 }
 /// out = exp(in - top), the last ones as a whole vector too; `out` may be `in`.
 template <class T>
@@ -22,7 +22,7 @@ inline void shifted_exponentials(T* out, const T* in, int64_t n, T top) {
   std::copy_n(in + from, count, last);
   shifted_exponentials(last, top);
 #pragma GCC ivdep
-  for (int64_t i = 0; i < from / L * L; ++i) out[i] = vexp(in[i] - top);
+  for (int64_t i = 0; i < from / L * L; ++i) out[i] = vexp_down(in[i] - top);
   if (from % L) {
     alignas(64) T x[L];
     std::memcpy(x, in + from / L * L, sizeof x);
@@ -110,7 +110,7 @@ void log_softmax_backward_rows(void* out_, const void* grad_, const void* output
   for (int64_t r = 0; r < rows; ++r, grad += n, out += n, y += n) {
     const T total = sum_contiguous(grad, n);
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = grad[i] - vexp(y[i]) * total;
+    for (int64_t i = 0; i < n; ++i) out[i] = grad[i] - vexp_down(y[i]) * total;
   }
 }
 
@@ -160,7 +160,7 @@ template <class T, bool Log>
     }
     column_sums(n, width, sum, [&](int64_t i, int64_t j) {
       T& place = tile[i * kColumns + j];
-      const T shifted = place - top[j], e = vexp(shifted);
+      const T shifted = place - top[j], e = vexp_down(shifted);
       place = Log ? shifted : e;
       return e;
     });
@@ -187,7 +187,7 @@ void softmax_backward_columns(void* out_, const void* grad_, const void* output_
 #pragma GCC ivdep
       for (int64_t j = 0; j < w; ++j) {
         const int64_t at = i * stride + j;
-        out[at] = Log ? grad[at] - vexp(y[at]) * sum[j] : y[at] * (grad[at] - sum[j]);
+        out[at] = Log ? grad[at] - vexp_down(y[at]) * sum[j] : y[at] * (grad[at] - sum[j]);
       }
     }
   });
