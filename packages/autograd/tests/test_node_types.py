@@ -124,3 +124,36 @@ def test_backward_takes_its_arguments_by_position():
     assert x.grad.tolist() == [5.0, 5.0]
     with pytest.raises(RuntimeError, match="exclude each other"):
         autograd.backward([x * 2], [tt.ones(2)], grad_variables=[tt.ones(2)])
+
+
+def test_a_node_is_a_function_from_gradients_to_gradients():
+    x = tt.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 3
+    assert [g if g is None else g.tolist() for g in y.grad_fn(tt.tensor([1.0, 10.0]))] == [[3.0, 30.0], None]
+    assert y.sum().grad_fn(tt.tensor(2.0)).tolist() == [2.0, 2.0]
+    twice = (x * x).grad_fn  # each operand has a gradient of its own
+    assert [g.tolist() for g in twice(tt.ones(2))] == [[1.0, 2.0], [1.0, 2.0]]
+    assert twice(tt.ones(2))[0].requires_grad  # recorded, as any function of x
+    with autograd.no_grad():
+        assert not twice(tt.ones(2))[0].requires_grad
+    assert x.grad is None
+    leaf = y.grad_fn.next_functions[0][0]
+    assert leaf(tt.ones(2)) == () and leaf(tt.ones(2)) == ()
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+def test_the_call_of_a_node_checks_its_gradients():
+    x = tt.ones(2, requires_grad=True)
+    node = (x * 3).grad_fn
+    with pytest.raises(TypeError, match="MulBackward0: got 2 gradients, expected 1"):
+        node(tt.ones(2), tt.ones(2))
+    with pytest.raises(RuntimeError, match=r"MulBackward0: gradient 0 has shape \(3,\), expected \(2,\)"):
+        node(tt.ones(3))
+    with pytest.raises(TypeError, match="expected a Tensor or None, found int"):
+        node(1)
+    with pytest.raises(TypeError, match="takes no keywords"):
+        node(grad=tt.ones(2))
+    assert node(tt.ones(2, dtype=tt.float64))[0].dtype is tt.float32
+    (y := x * x).sum().backward()
+    with pytest.raises(RuntimeError, match="freed"):
+        y.grad_fn(tt.ones(2))

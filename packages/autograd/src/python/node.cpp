@@ -1,4 +1,5 @@
 // The Python type of graph nodes: name, edges, hooks, metadata, saved tensors.
+#include <algorithm>
 #include <string>
 #include <unordered_map>
 
@@ -84,6 +85,33 @@ void take_over(PyObject* result, Tensor* grads, size_t count, const char* who) {
   check(changed.size() == count, ErrorKind::Runtime, who, ": the hook returned ", changed.size(),
         " gradients, expected ", count);
   std::copy(changed.begin(), changed.end(), grads);
+}
+
+/// The gradients that a call hands to a node, of the shape and dtype of its outputs.
+std::vector<Tensor> gradients_for(Node* node, PyObject* args) {
+  std::vector<Tensor> grads = tensors_of(args, node->name(), true);
+  check(grads.size() == node->output_count, ErrorKind::Type, node->name(), ": got ", grads.size(),
+        " gradients, expected ", node->output_count, ", one for each output");
+  for (size_t i = 0; i < grads.size(); ++i) {
+    const OutputInfo& info = node->outputs[i];
+    if (!grads[i].defined()) continue;
+    check(!info.known || std::ranges::equal(grads[i].sizes(), info.sizes), ErrorKind::Runtime, node->name(),
+          ": gradient ", i, " has shape ", shape_text(grads[i].sizes()), ", expected ", shape_text(info.sizes));
+    grads[i] = fit_gradient(std::move(grads[i]), info, node->name(), i);
+  }
+  return grads;
+}
+
+/// `node(*grads)`: the gradients of the inputs from those of the outputs. Hooks do not run, and nothing is freed.
+PyObject* call(PyObject* self, PyObject* args, PyObject* keywords) {
+  return guarded([&] {
+    Node* node = of(self);
+    check(!keywords || PyDict_GET_SIZE(keywords) == 0, ErrorKind::Type, node->name(), ": takes no keywords");
+    std::vector<Tensor> grads = gradients_for(node, args), results(node->edge_count);
+    const bool any = std::ranges::any_of(grads, [](const Tensor& grad) { return grad.defined(); });
+    if (any || (node->flags & (kPython | kAccumulates))) node->apply(grads.data(), results.data());
+    return results.size() == 1 ? wrap(results[0]) : pack(results.data(), results.size()).release();
+  });
 }
 
 PyObject* register_prehook(PyObject* self, PyObject* hook) {
@@ -254,6 +282,7 @@ PyType_Slot slots[] = {
     {Py_tp_getattro, reinterpret_cast<void*>(getattro)},
     {Py_tp_richcompare, reinterpret_cast<void*>(richcompare)},
     {Py_tp_hash, reinterpret_cast<void*>(hash)},
+    {Py_tp_call, reinterpret_cast<void*>(call)},
     {Py_tp_methods, methods},
     {Py_tp_getset, attributes},
     {Py_tp_doc, const_cast<char*>("A recorded operation of the graph.")},
