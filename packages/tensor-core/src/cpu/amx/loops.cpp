@@ -79,23 +79,27 @@ struct alignas(64) Configuration {
 /// first cache.
 constexpr int64_t kRun = 8;
 
-/// Sums of a block, in tiles 0 to 3; 4 and 5 are its left operand, 6 and 7 its
-/// right one.
+/// Sums of a block, from row to row so many numbers apart.
+struct Block {
+  float* sums;
+  int64_t ld;
+};
+/// They stand in tiles 0 to 3; 4 and 5 are the block's left operand, 6 and 7 its right one.
 inline void multiply_block(const Left& left, const Half* upper, const Half* right, int64_t steps, bool first,
-                           float* sums) {
-  constexpr int kRowBytes = kBlock * sizeof(float), kTileBytes = kDeep * sizeof(Half);
-  const int64_t left_bytes = left.row * int64_t(sizeof(Half));
-  float* const lower = sums + 16 * kBlock;
+                           const Block& block) {
+  constexpr int kTileBytes = kDeep * sizeof(Half);
+  const int64_t left_bytes = left.row * int64_t(sizeof(Half)), bytes = block.ld * int64_t(sizeof(float));
+  float *const sums = block.sums, *const lower = sums + 16 * block.ld;
   if (first) {
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
   } else {
-    _tile_loadd(0, sums, kRowBytes);
-    _tile_loadd(1, sums + 16, kRowBytes);
-    _tile_loadd(2, lower, kRowBytes);
-    _tile_loadd(3, lower + 16, kRowBytes);
+    _tile_loadd(0, sums, bytes);
+    _tile_loadd(1, sums + 16, bytes);
+    _tile_loadd(2, lower, bytes);
+    _tile_loadd(3, lower + 16, bytes);
   }
   for (int64_t s = 0; s < steps; ++s, upper += left.step, right += kStep) {
     const Half* const half = upper + 16 * left.row;
@@ -110,10 +114,10 @@ inline void multiply_block(const Left& left, const Half* upper, const Half* righ
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
   }
-  _tile_stored(0, sums, kRowBytes);
-  _tile_stored(1, sums + 16, kRowBytes);
-  _tile_stored(2, lower, kRowBytes);
-  _tile_stored(3, lower + 16, kRowBytes);
+  _tile_stored(0, sums, bytes);
+  _tile_stored(1, sums + 16, bytes);
+  _tile_stored(2, lower, bytes);
+  _tile_stored(3, lower + 16, bytes);
 }
 
 /// Writes sums of a block into the columns of a result.
@@ -230,13 +234,17 @@ void multiply(const Left& left, int64_t m, const Right& right, int64_t steps, co
     const int64_t run = last ? steps - s : kRun;
     if (!right.laid)
       lay_right(right.side.from_row(s * kDeep), last ? right.k - s * kDeep : run * kDeep, result.columns, laid);
-    for (int64_t i = 0; i < m; i += kBlock, sums += kSums) {
+    for (int64_t i = 0; i < m; i += kBlock) {
+      const int64_t count = m - i < kBlock ? m - i : kBlock;
+      // Whole blocks of float32 numbers are summed up where they are wanted.
+      const bool in_place = result.floats && !result.row && count == kBlock && result.columns == kBlock;
+      const Block block = in_place       ? Block{result.floats + i * result.ld, result.ld}
+                          : steps > kRun ? Block{sums + i * kBlock, kBlock}
+                                         : Block{sums, kBlock};
       multiply_block(left, left.data + i / kBlock * left.block + s * left.step,
-                     right.laid ? right.laid + s * kStep : laid, run, s == 0, sums);
-      if (last) columns.store(sums, i, m - i < kBlock ? m - i : kBlock);
-      if (steps <= kRun) sums -= kSums;  // one block of sums will do
+                     right.laid ? right.laid + s * kStep : laid, run, s == 0 && !(in_place && result.onto), block);
+      if (last && !in_place) columns.store(block.sums, i, count);
     }
-    if (steps > kRun) sums -= (m + kBlock - 1) / kBlock * kSums;
   }
   _tile_release();
 }
