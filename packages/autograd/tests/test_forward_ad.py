@@ -89,3 +89,37 @@ def test_a_function_without_derivatives_says_so():
 
     with pytest.raises(NotImplementedError, match=r"Nothing.*'backward'"):
         Nothing.apply(taeda.ones(2, requires_grad=True)).sum().backward()
+
+
+def test_no_grad_is_for_backward_alone():
+    values, direction = taeda.tensor([1.0, 2.0]), taeda.tensor([1.0, 10.0])
+    weight = taeda.tensor([3.0, 4.0], requires_grad=True)
+    with taeda.no_grad(), fwd.dual_level():
+        x = fwd.make_dual(values, direction)
+        primal, tangent = fwd.unpack_dual(x * x * weight)
+        assert primal.numpy().tolist() == [3.0, 16.0] and tangent.numpy().tolist() == [6.0, 160.0]
+        joined = taeda.cat([x, values])
+        joined[0] = 2 * x[1]
+        assert fwd.unpack_dual(joined).tangent.tolist() == [20.0, 10.0, 0.0, 0.0]
+        assert fwd.unpack_dual(x.exp().detach()).tangent is None
+        weight.add_(tangent)  # a leaf changes in place, as under no_grad elsewhere
+        assert not taeda.is_grad_enabled()
+    assert weight.tolist() == [9.0, 164.0]
+    with fwd.dual_level():
+        x = fwd.make_dual(values, direction)
+        with taeda.no_grad():
+            inner = fwd.unpack_dual(x * weight)
+        assert inner.tangent.tolist() == [9.0, 1640.0] and not inner.tangent.requires_grad
+        outer = fwd.unpack_dual(x * weight)
+        assert outer.primal.requires_grad and outer.tangent.requires_grad
+        assert not fwd.unpack_dual(x.sin()).primal.requires_grad
+
+
+def test_a_level_ends_below_modes_that_were_entered_in_it():
+    stack = taeda.overrides._get_current_function_mode_stack
+    fwd.enter_dual_level()
+    with taeda.device("cpu"):
+        above = stack()[-1]
+        fwd.exit_dual_level()
+        assert stack() == [above]
+    assert stack() == []

@@ -1,8 +1,8 @@
 """Derivatives along directions, by tensors that carry a tangent through a program.
 
 A dual tensor begins a graph (or is a view, where it has a history); the level knows the beginning with its tangent. The
-tangent of a result follows from the graph between them, differentiated twice. For whole functions
-`taeda.func.jvp` is shorter.
+tangent of a result follows from the graph between them, differentiated twice. `no_grad` is for backward alone: what
+duals move through is recorded within it too. For whole functions `taeda.func.jvp` is shorter.
 
 Example:
     >>> with dual_level():
@@ -14,12 +14,14 @@ Example:
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from taeda_autograd._engine import grad
 from taeda_autograd.function import Function
 from taeda_autograd.graph import GradientEdge, get_gradient_edge, reaches_beyond
-from taeda_tensor_core import Tensor, enable_grad, is_grad_enabled, zeros_like
+from taeda_tensor_core import _C, Tensor, enable_grad, is_grad_enabled, zeros_like
+from taeda_tensor_core.overrides import TorchFunctionMode
 
 __all__ = [
     "UnpackedDualTensor",
@@ -46,11 +48,34 @@ class _Moving(NamedTuple):
     tangent: Tensor
 
 
+def _tensors(values: Iterable[Any]) -> Iterator[Tensor]:
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from _tensors(value)
+
+
+class _Recording(TorchFunctionMode):
+    """A level's mode: records what duals move through where gradients are off."""
+
+    def __torch_function__(
+        self, func: Callable, types: tuple, args: tuple = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        given = (*args, *kwargs.values())
+        if is_grad_enabled() or not any(t.requires_grad and not t.is_leaf for t in _tensors(given)):
+            return func(*args, **kwargs)
+        with enable_grad():
+            return func(*args, **kwargs)
+
+
 class _Thread(threading.local):
-    """The dual tensors of a thread's level; None outside of a level."""
+    """The dual tensors of a thread's level, None outside of a level; and the level's mode."""
 
     def __init__(self) -> None:
         self.duals: list[_Moving] | None = None
+        self.mode = _Recording()
 
 
 _thread = _Thread()
@@ -77,6 +102,7 @@ def enter_dual_level() -> int:
     if _thread.duals is not None:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     _thread.duals = []
+    _C._push_function_mode(_thread.mode)
     return 0
 
 
@@ -89,6 +115,13 @@ def exit_dual_level(*, level: int | None = None) -> None:
     if _thread.duals is None or level not in (None, 0):
         raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created.")
     _thread.duals = None
+    above = []  # modes that were entered in the level and are still in force
+    while (mode := _C._function_mode_stack()[-1]) is not _thread.mode:
+        _C._pop_function_mode()
+        above.append(mode)
+    _C._pop_function_mode()
+    for mode in reversed(above):
+        _C._push_function_mode(mode)
 
 
 class dual_level:
@@ -155,7 +188,8 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         )  # fmt: skip
     if found is not None and not (recorded and reaches_beyond([found], starts)):
         found = found.detach()
-    return UnpackedDualTensor(tensor, found)
+    kept = recorded and reaches_beyond([tensor], starts)
+    return UnpackedDualTensor(tensor if kept else tensor.detach(), found)
 
 
 def __getattr__(name: str) -> int:
