@@ -301,6 +301,30 @@ def test_training_a_graph_network():
     assert loss.item() < 0.2
 
 
+@pytest.mark.parametrize("layout", [t.sparse_coo, t.sparse_csr])
+@pytest.mark.parametrize("shape", [(40, 12), (12, 40)])
+@pytest.mark.parametrize("dtype", [t.float64, t.complex128])
+def test_low_rank_decompositions_multiply_alone(layout, shape, dtype):
+    t.manual_seed(5)
+    rng = np.random.default_rng(5)
+    rows, columns = (rng.standard_normal((n, 3)) * (rng.random((n, 3)) < 0.5) for n in shape)
+    dense = rows @ columns.T * (1 if dtype == t.float64 else 1 - 2j)
+    given = t.tensor(dense).to_sparse(layout=layout)
+    for found, wanted in (
+        (t.svd_lowrank(given, 5), dense),
+        (t.svd_lowrank(given, 5, M=t.ones(1, shape[1], dtype=dtype)), dense - 1),
+        (t.svd_lowrank(given, 5, M=t.ones(shape, dtype=dtype)), dense - 1),
+        (t.pca_lowrank(given, 4), dense - dense.mean(0)),
+        (t.pca_lowrank(given, 4, center=False), dense),
+    ):
+        u, s, v = found
+        assert u.shape == (shape[0], len(s)) and v.shape == (shape[1], len(s))
+        np.testing.assert_allclose((u * s @ v.mH).numpy(), wanted, atol=1e-9)
+        np.testing.assert_allclose(s.numpy(), np.linalg.svd(wanted)[1][: len(s)], atol=1e-9)
+    with pytest.raises(ValueError, match="argument 'q' is 13"):
+        t.pca_lowrank(given, 13)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
@@ -315,10 +339,10 @@ def test_training_a_graph_network():
             "found index 9 in dimension 0 of size 3",
         ),
         (lambda: t.sparse_coo_tensor([[0, -1]], [1.0, 2.0], (3,)), IndexError, "negative index, -1"),
-        (lambda: t.sparse_coo_tensor([[0]], [1.0, 2.0]), ValueError, r"indices of shape \(1, 1\)"),
+        (lambda: t.sparse_coo_tensor([[0]], [1.0, 2.0]), RuntimeError, r"indices of shape \(1, 1\)"),
         (lambda: t.sparse_coo_tensor([[0.5j]], [1.0]), TypeError, "expected a real one"),
         (lambda: t.sparse_csr_tensor([0.0, 1.0], [0], [1.0]), TypeError, "expected an integer one"),
-        (lambda: t.sparse_coo_tensor([[0]], [1.0], (3, 2)), ValueError, "argument 'size'"),
+        (lambda: t.sparse_coo_tensor([[0]], [1.0], (3, 2)), RuntimeError, "argument 'size'"),
         (lambda: t.sparse_csr_tensor([0, 2, 1], [0, 1], [1.0, 2.0]), ValueError, "must rise from 0"),
         (
             lambda: t.sparse_csr_tensor([0, 1, 2], [0, 5], [1.0, 2.0], (2, 3)),

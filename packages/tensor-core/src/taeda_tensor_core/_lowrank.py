@@ -62,6 +62,17 @@ def svd_lowrank(
     return (right, s, left) if wide else (left, s, right)
 
 
+def checked_rank(A: Tensor, q: int | None, niter: int) -> int:
+    """The number of principal components that are asked for; ValueError for one out of range, and for `niter`."""
+    most = min(A.shape[-2:])
+    q = min(6, most) if q is None else q
+    if not 0 <= q <= most:
+        raise ValueError(f"pca_lowrank: argument 'q' is {q}, expected a number from 0 to {most}")
+    if niter < 0:
+        raise ValueError(f"pca_lowrank: argument 'niter' is {niter}, expected a number that is not negative")
+    return q
+
+
 def pca_lowrank(
     A: Tensor, q: int | None = None, center: bool = True, niter: int = 2
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -78,12 +89,7 @@ def pca_lowrank(
     Raises:
         ValueError: `q` or `niter` out of range.
     """
-    most = min(A.shape[-2:])
-    q = min(6, most) if q is None else q
-    if not 0 <= q <= most:
-        raise ValueError(f"pca_lowrank: argument 'q' is {q}, expected a number from 0 to {most}")
-    if niter < 0:
-        raise ValueError(f"pca_lowrank: argument 'niter' is {niter}, expected a number that is not negative")
+    q = checked_rank(A, q, niter)
     return svd_lowrank(A, q, niter, A.mean(-2, keepdim=True) if center else None)
 
 

@@ -54,7 +54,7 @@ def sparse_coo_tensor(
         is_coalesced: whether every place is named once, in order, which is not checked.
 
     Raises:
-        ValueError: parts that do not fit together.
+        RuntimeError: parts that do not fit together.
         IndexError: a place outside of ``size``.
 
     Example:
@@ -70,7 +70,7 @@ def sparse_coo_tensor(
     elements = _values(name, values, dtype, device, requires_grad)
     places = _integers(name, "indices", indices, elements, cut=True)
     if places.ndim != 2 or elements.ndim == 0 or places.shape[1] != elements.shape[0]:
-        raise ValueError(
+        raise RuntimeError(
             f"{name}: found indices of shape {tuple(places.shape)} and values of shape {tuple(elements.shape)}, "
             "expected (sparse dims, nnz) and (nnz, dense dims...)"
         )
@@ -78,7 +78,7 @@ def sparse_coo_tensor(
     least = [int(n) + 1 for n in places.amax(1).tolist()] if places.shape[1] else [0] * dims
     shape = tuple(size) if size is not None else (*least, *elements.shape[1:])
     if len(shape) != dims + elements.ndim - 1 or tuple(shape[dims:]) != tuple(elements.shape[1:]):
-        raise ValueError(
+        raise RuntimeError(
             f"{name}: argument 'size' is {tuple(shape)}, expected {dims} sizes and {tuple(elements.shape[1:])}"
         )
     outside = next((d for d in range(dims) if least[d] > shape[d]), None)
