@@ -259,6 +259,15 @@ def test_grids_and_private_samples():
     assert (taeda._standard_gamma(taeda.full((5,), 2.0)) > 0).all()
 
 
+def test_private_samples_follow_a_generator():
+    for draw in (taeda._standard_gamma, taeda._sample_dirichlet):
+        generator, state = taeda.Generator().manual_seed(4), taeda.get_rng_state()
+        first = draw(taeda.full((5,), 0.5), generator=generator)
+        assert not taeda.equal(draw(taeda.full((5,), 0.5), generator=generator), first)
+        assert taeda.equal(draw(taeda.full((5,), 0.5), generator=generator.manual_seed(4)), first)
+        assert taeda.equal(taeda.get_rng_state(), state)
+
+
 def test_functions_of_networks_can_be_marked():
     for function in (taeda.nn.functional.sigmoid, taeda.nn.functional.tanh):
         function.__default_init__ = taeda.nn.init.xavier_uniform_

@@ -218,6 +218,19 @@ def test_lstm_two_layers_both_ways(rng, to_tensor, close, batch_first):
     close(c, np.stack([final[1] for final in finals]))
 
 
+def test_sequences_are_padded_from_any_iterable_of_tensors(to_tensor):
+    parts = [to_tensor(np.array(p)) for p in ([1.0, 2.0], [3.0])]
+    pad = nn.utils.rnn.pad_sequence
+    for given in (parts, tuple(parts), iter(parts)):
+        assert pad(given, batch_first=True).tolist() == [[1, 2], [3, 0]]
+    with pytest.raises(TypeError, match="expected Tensor as element 1, found list"):
+        pad([parts[0], [3.0]])
+    with pytest.raises(RuntimeError, match="padding_side to be one of"):
+        pad(parts, padding_side="up")
+    with pytest.raises(RuntimeError, match="at least one tensor"):
+        pad(iter(()))
+
+
 def test_packed_equals_each_sequence_alone(rng, to_tensor, close):
     for make in (lambda: nn.LSTM(3, 4, 2, bidirectional=True), lambda: nn.GRU(3, 4, bidirectional=True)):
         module = make().double()

@@ -71,6 +71,9 @@ def test_hashes_are_the_exclusive_or_of_bits() -> None:
     assert tc.hash_tensor(tc.tensor(3)).item() == 3
     x = tc.arange(12).reshape(3, 4)
     assert x.hash_tensor(1).tolist() == np.bitwise_xor.reduce(x.numpy(), 1).tolist()
+    for wrong in (x.dim(), -x.dim() - 1, [0, 7]):
+        with pytest.raises(IndexError, match="argument 'dim': Dimension out of range"):
+            x.hash_tensor(wrong)
     assert tc.hash_tensor(x, 0, keepdim=True).shape == (1, 4)
     with pytest.raises(RuntimeError, match="mode"):
         tc.hash_tensor(x, mode=1)

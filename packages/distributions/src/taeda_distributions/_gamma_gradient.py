@@ -60,7 +60,7 @@ def _ends(a: Any, x: Any, distance: Any, below: Any) -> Any:
     return tensor.where(below, lower, upper)
 
 
-def sample_standard_gamma(concentration: Any) -> Any:
+def sample_standard_gamma(concentration: Any, generator: Any = None) -> Any:
     """Standard gamma samples, one for each concentration, without gradients; NaN where it is NaN or negative."""
     given = concentration.detach().to(tensor.float64)
     # Others have no samples, or only one: every proposal would be rejected.
@@ -68,9 +68,9 @@ def sample_standard_gamma(concentration: Any) -> Any:
     a = tensor.where(drawn, given, tensor.ones_like(given))
     small = a < 1
     boosted = tensor.where(small, a + 1, a)
-    found = _marsaglia_tsang(boosted)
+    found = _marsaglia_tsang(boosted, generator)
     # For small ones x = y * u ** (1 / a), by logarithms: the power alone may be too small for a number.
-    uniform = tensor.rand(tuple(a.shape), dtype=tensor.float64, device=a.device).clamp(
+    uniform = tensor.rand(tuple(a.shape), generator=generator, dtype=tensor.float64, device=a.device).clamp(
         min=tiny(tensor.float64)
     )
     shrunk = (found.log() + uniform.log() / a).exp()
@@ -78,15 +78,16 @@ def sample_standard_gamma(concentration: Any) -> Any:
     return tensor.where(drawn, found, tensor.where(given > 0, given, math.nan).to(concentration.dtype))
 
 
-def _marsaglia_tsang(a: Any) -> Any:
+def _marsaglia_tsang(a: Any, generator: Any) -> Any:
     d = a - 1 / 3
     c = (9 * d).rsqrt()
     result = tensor.zeros_like(a)
     missing = tensor.ones_like(a, dtype=tensor.bool)
     while bool(missing.any()):
         shape = tuple(a.shape)
-        normal = tensor.randn(shape, dtype=a.dtype, device=a.device)
-        uniform = tensor.rand(shape, dtype=a.dtype, device=a.device).clamp(min=tiny(a.dtype))
+        options = {"generator": generator, "dtype": a.dtype, "device": a.device}
+        normal = tensor.randn(shape, **options)
+        uniform = tensor.rand(shape, **options).clamp(min=tiny(a.dtype))
         v = (1 + c * normal) ** 3
         inside = v > 0
         v = tensor.where(inside, v, tensor.ones_like(v))
@@ -102,21 +103,21 @@ def _function() -> Any:
         """Samples with implicit gradients."""
 
         @staticmethod
-        def forward(ctx: Any, concentration: Any) -> Any:
-            sample = sample_standard_gamma(concentration)
+        def forward(ctx: Any, concentration: Any, generator: Any) -> Any:
+            sample = sample_standard_gamma(concentration, generator)
             ctx.save_for_backward(concentration, sample)
             return sample
 
         @staticmethod
         @autograd.once_differentiable
         def backward(ctx: Any, grad: Any) -> Any:
-            return grad * gradient(*ctx.saved_tensors)
+            return grad * gradient(*ctx.saved_tensors), None
 
     return StandardGamma
 
 
-def standard_gamma(concentration: Any) -> Any:
-    """Standard gamma samples that gradients flow through."""
+def standard_gamma(concentration: Any, generator: Any = None) -> Any:
+    """Standard gamma samples that gradients flow through, drawn by a generator or the default one."""
     if concentration.requires_grad and tensor.is_grad_enabled():
-        return _function().apply(concentration)
-    return sample_standard_gamma(concentration)
+        return _function().apply(concentration, generator)
+    return sample_standard_gamma(concentration, generator)

@@ -8,16 +8,10 @@ __all__ = ["_sample_dirichlet", "_standard_gamma"]
 
 
 def _standard_gamma(self: Any, generator: Any = None) -> Any:
-    """Samples of gamma distributions of the given concentrations and rate 1.
-
-    Raises:
-        NotImplementedError: A generator is given: samples follow the default one.
-    """
+    """Samples of gamma distributions of the given concentrations and rate 1, by a generator or the default one."""
     from importlib import import_module
 
-    if generator is not None:
-        raise NotImplementedError("_standard_gamma: argument 'generator' is not there; use manual_seed")
-    return import_module("taeda.distributions._gamma_gradient").standard_gamma(self)
+    return import_module("taeda.distributions._gamma_gradient").standard_gamma(self, generator)
 
 
 def _sample_dirichlet(self: Any, generator: Any = None) -> Any:

@@ -288,7 +288,7 @@ def hash_tensor(
         uint64.
 
     Raises:
-        RuntimeError: Another mode. TypeError: Complex numbers.
+        RuntimeError: Another mode. TypeError: Complex numbers. IndexError: A dimension that is not there.
 
     Example:
         >>> taeda.hash_tensor(taeda.tensor([1, 2, 3]))
@@ -299,6 +299,13 @@ def hash_tensor(
     if input.is_complex():
         raise TypeError(f"hash_tensor: argument 'input' has dtype {input.dtype}, expected real numbers")
     dims = [dim] if isinstance(dim, int) else list(dim or range(input.dim()))
+    most = max(input.dim(), 1)
+    outside = [d for d in dims if not -most <= d < most]
+    if outside:
+        raise IndexError(
+            f"hash_tensor: argument 'dim': Dimension out of range (expected to be in range of [{-most}, {most - 1}], "
+            f"but got {outside[0]})"
+        )
     dims = [d % input.dim() for d in dims] if input.dim() else []
     kept = [d for d in range(input.dim()) if d not in dims]
     wide = input.to(_C.float64 if input.is_floating_point() else _C.int64)

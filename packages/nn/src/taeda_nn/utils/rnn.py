@@ -208,11 +208,19 @@ def pad_sequence(
 ) -> Tensor:
     """Stacks tensors (length, ...) of different lengths into (T, B, ...), or (B, T, ...) if ``batch_first``."""
     if isinstance(sequences, Tensor):
-        sequences = list(sequences.unbind(0))
-    if not isinstance(sequences, Iterable) or not sequences:
+        sequences = sequences.unbind(0)
+    sequences = list(sequences) if isinstance(sequences, Iterable) else []
+    if not sequences:
         raise RuntimeError("pad_sequence: expected at least one tensor in a list or tuple")
     if padding_side not in ("left", "right"):
-        raise ValueError(f"pad_sequence: padding_side must be 'left' or 'right', got {padding_side!r}")
+        raise RuntimeError(
+            f"pad_sequence: expected padding_side to be one of 'left' or 'right', found {padding_side!r}"
+        )
+    for i, s in enumerate(sequences):
+        if not isinstance(s, Tensor):
+            raise TypeError(
+                f"pad_sequence: argument 'sequences': expected Tensor as element {i}, found {type(s).__name__}"
+            )
     total = max(s.shape[0] for s in sequences)
     padded = []
     for s in sequences:
