@@ -87,39 +87,62 @@ class Rows {
 Result result_at(float* c, int64_t ld) { return {c, nullptr, ld, 0, nullptr, false}; }
 Result result_at(BFloat16* c, int64_t ld) { return {nullptr, reinterpret_cast<Half*>(c), ld, 0, nullptr, false}; }
 
+/// Columns [0, n) of a right operand (k, n), in strips of a block.
+class Strips {
+ public:
+  /// What several tasks read is laid out beforehand.
+  Strips(const Side& b, int64_t n, int64_t k, bool shared, bool alone)
+      : b_(b), n_(n), k_(k), shared_(shared), room_(shared ? ceil_div(n, kBlock) : 0, k) {
+    if (shared)
+      room_.fill(n, alone, [&](int64_t j, int64_t count, Half* to) { lay_right(b.from_column(j), k, count, to); });
+  }
+  int64_t columns() const { return n_; }
+  int64_t count() const { return ceil_div(n_, kBlock); }
+  Right at(int64_t strip) const { return {shared_ ? room_.at(strip) : nullptr, b_.from_column(strip * kBlock), k_}; }
+
+ private:
+  Side b_;
+  int64_t n_, k_;
+  bool shared_;
+  Room room_;
+};
+
+/// The numbers of a run of steps, and the rows of a task, which stay in the cache.
+int64_t whole_steps(int64_t k) { return ceil_div(k, kDeep) * kDeep; }
+int64_t task_rows(int64_t k) { return std::clamp(kRowsRoom / whole_steps(k) / kBlock * kBlock, kBlock, kMostRows); }
+
+/// c (m, n) = left @ right, summed up in one go.
+template <class C>
+void multiply_strips(const Rows& left, int64_t m, int64_t k, const Strips& right, Onto onto, C* c, int64_t ldc,
+                     bool alone) {
+  const int64_t rows = task_rows(k), strips = right.count();
+  const auto tasks = [&](int64_t begin, int64_t end) {
+    alignas(64) float sums[kMostRows * kBlock];
+    for (int64_t task = begin; task < end; ++task) {
+      poll_signals();
+      const int64_t i = task / strips * rows, strip = task % strips, j = strip * kBlock;
+      Result result = result_at(c + i * ldc + j, ldc);
+      result.columns = std::min(kBlock, right.columns() - j);
+      result.row = onto.row ? onto.row + j : nullptr;
+      result.onto = onto.result;
+      left.multiply_by(right.at(strip), i, std::min(m, i + rows), result, sums);
+    }
+  };
+  each(alone, ceil_div(m, rows) * strips, kTaskWork / (std::min(m, rows) * kBlock * whole_steps(k)), tasks);
+}
+
 /// A product of so short an inner dimension that its sums need not be kept in between.
 template <class C>
 void multiply_part(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b, Onto onto, C* c,
                    int64_t ldc, bool alone) {
-  const int64_t deep = ceil_div(k, kDeep) * kDeep;
-  const int64_t rows = std::clamp(kRowsRoom / deep / kBlock * kBlock, kBlock, kMostRows);  // of a task
-  const int64_t most = std::max(kMostLaid / deep / rows, int64_t(1)) * rows;
-  for (int64_t i0 = 0; i0 < m; i0 += most) {
-    const int64_t height = std::min(most, m - i0), parts = ceil_div(height, rows);
-    const Rows left(side(a).from_row(i0), height, k, n, alone);
-    for (int64_t j0 = 0; j0 < n; j0 += most) {
-      const int64_t width = std::min(most, n - j0), strips = ceil_div(width, kBlock);
-      const Side columns = side(b).from_column(j0);
-      // What several tasks read is laid out beforehand.
-      const bool shared = parts > 1;
-      Room room(shared ? strips : 0, k);
-      if (shared)
-        room.fill(width, alone,
-                  [&](int64_t j, int64_t count, Half* to) { lay_right(columns.from_column(j), k, count, to); });
-      const auto tasks = [&](int64_t begin, int64_t end) {
-        alignas(64) float sums[kMostRows * kBlock];
-        for (int64_t task = begin; task < end; ++task) {
-          poll_signals();
-          const int64_t i = task / strips * rows, strip = task % strips, j = strip * kBlock;
-          const Right right{shared ? room.at(strip) : nullptr, columns.from_column(j), k};
-          Result result = result_at(c + (i0 + i) * ldc + j0 + j, ldc);
-          result.columns = std::min(kBlock, width - j);
-          result.row = onto.row ? onto.row + j0 + j : nullptr;
-          result.onto = onto.result;
-          left.multiply_by(right, i, std::min(height, i + rows), result, sums);
-        }
-      };
-      each(alone, parts * strips, kTaskWork / (std::min(height, rows) * kBlock * deep), tasks);
+  const int64_t rows = task_rows(k), most = std::max(kMostLaid / whole_steps(k) / rows, int64_t(1)) * rows;
+  for (int64_t i = 0; i < m; i += most) {
+    const int64_t height = std::min(most, m - i);
+    const Rows left(side(a).from_row(i), height, k, n, alone);
+    for (int64_t j = 0; j < n; j += most) {
+      const Strips right(side(b).from_column(j), std::min(most, n - j), k, height > rows, alone);
+      multiply_strips(left, height, k, right, Onto{onto.row ? onto.row + j : nullptr, onto.result}, c + i * ldc + j,
+                      ldc, alone);
     }
   }
 }
