@@ -482,3 +482,44 @@ def test_signatures_of_built_in_functions():
     traced = fx.symbolic_trace(Net())
     (call,) = (node for node in traced.graph.nodes if node.op == "call_function")
     assert list(call.normalized_arguments(traced, normalize_to_only_use_kwargs=True).kwargs) == ["input"]
+
+
+def test_arguments_of_graphs_are_normalised():
+    from taeda.fx.experimental.normalize import NormalizeArgs, NormalizeOperators
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(3, 3)
+
+        def forward(self, x):
+            y = F.layer_norm(self.linear(x), (3,), eps=1e-3) + F.relu(x, True)
+            return taeda.mul(y, x), taeda.add(y, x, alpha=2), y.sum(1, keepdim=True)
+
+    net = fx.symbolic_trace(Net())
+    for only_names in (True, False):
+        changed = NormalizeArgs(net, only_names).transform()
+        called = {
+            node.name: (node.args, {k: str(v) for k, v in node.kwargs.items()})
+            for node in changed.graph.nodes
+        }
+        assert called["linear"] == (
+            ((), {"input": "x"}) if only_names else ((called_node(changed, "x"),), {})
+        )
+        defaults = {"normalized_shape": "(3,)", "weight": "None", "bias": "None", "eps": "0.001"}
+        assert called["layer_norm"][1].items() >= (
+            defaults.items() if only_names else {"eps": "0.001"}.items()
+        )
+        assert len(called["add"][0]) == 2  # an operator takes no names
+        assert called["sum_1"][1] == {"keepdim": "True"}
+        for mine, wanted in zip(changed(taeda.ones(2, 3)), net(taeda.ones(2, 3)), strict=True):
+            taeda.testing.assert_close(mine, wanted)
+    plain = NormalizeOperators(net).transform()
+    targets = [node.target for node in plain.graph.nodes]
+    assert operator.mul in targets and taeda.mul not in targets
+    assert taeda.add in targets  # with an option that the operator has not
+    taeda.testing.assert_close(plain(taeda.ones(2, 3)), net(taeda.ones(2, 3)))
+
+
+def called_node(module, name):
+    return next(node for node in module.graph.nodes if node.name == name)

@@ -534,7 +534,6 @@ NAMES: dict[str, str] = {
     "fx.experimental.debug": "set_trace",
     "fx.experimental.dynamic_spec": "DictSpec IntVar ObjectSpec ParamsSpec SeqSpec ShapeVar ShapesSpec TensorSpec",
     "fx.experimental.merge_matmul": "are_nodes_independent may_depend_on merge_matmul split_result_tensors",
-    "fx.experimental.normalize": "NormalizeArgs NormalizeOperators",
     "fx.experimental.partitioner_utils":
     "Device NodeLatency Partition PartitionLatency "
     "PartitionMode:size_based,sparse_nn,cost_aware,kl_based,aot_based PartitionerConfig get_comm_latency_between "

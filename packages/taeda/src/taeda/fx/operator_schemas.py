@@ -98,13 +98,18 @@ def normalize_module(
     return None if signature is None else _bound(signature, args, kwargs or {}, normalize_to_only_use_kwargs)
 
 
-_STARS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+#: Parameters that cannot be given by name.
+_NAMELESS = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.VAR_POSITIONAL,
+    inspect.Parameter.VAR_KEYWORD,
+)
 
 
 def _bound(
     signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], only_kwargs: bool
 ) -> ArgsKwargsPair | None:
-    if any(parameter.kind in _STARS for parameter in signature.parameters.values()):
+    if any(parameter.kind in _NAMELESS for parameter in signature.parameters.values()):
         return None
     try:
         bound = signature.bind(*args, **kwargs)
