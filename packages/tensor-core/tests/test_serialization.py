@@ -3,6 +3,7 @@
 import io
 import json
 import random
+from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -144,6 +145,27 @@ def test_plain_dicts_are_plain_safetensors():
     assert data[8 + size :] == np.ones(2, np.float32).tobytes() + bytes(8)
 
 
+def test_state_dicts_keep_their_class_and_versions():
+    state = OrderedDict(b=tc.ones(2), a=OrderedDict({1: None}))
+    state._metadata = OrderedDict({"": {"version": 2}, "inner": {}})
+    loaded = round_trip({"model": state, "plain": {}})
+    assert type(loaded["plain"]) is dict
+    assert type(loaded["model"]) is type(loaded["model"]["a"]) is OrderedDict
+    assert list(loaded["model"]) == ["b", "a"] and loaded["model"]["b"].tolist() == [1.0, 1.0]
+    assert loaded["model"]._metadata == state._metadata and not hasattr(loaded["model"]["a"], "_metadata")
+    state.more = 1  # other attributes are kept by a file of another format
+    assert round_trip(state).more == 1
+
+
+def test_state_dicts_are_plain_safetensors_where_these_are_asked_for():
+    state = OrderedDict(a=tc.ones(1))
+    state._metadata = OrderedDict({"": {"version": 2}})
+    plain, asked = io.BytesIO(), io.BytesIO()
+    save({"a": tc.ones(1)}, plain)
+    save(state, asked, format="safetensors")
+    assert asked.getvalue() == plain.getvalue()
+
+
 def file_of(header, data=b""):
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     return io.BytesIO(len(text).to_bytes(8, "little") + text + data)
@@ -179,6 +201,8 @@ MALFORMED = {
     "malformed number": file_of(described({"float": "x"})),
     "nested too deeply": file_of({"__metadata__": {"taeda.structure": '{"list":[' * 20_000 + "]}" * 20_000}}),
     "repeats the key 1": file_of(described({"dict": [[1, {"value": 1}], [1, {"value": 1}]]})),
+    "malformed part 'ordered'": file_of(described({"ordered": [[]]})),
+    "a dict in the structure must be": file_of(described({"ordered": [[1], {"value": None}]})),
     "reaches from element 0 to 1": file_of(described({"view": ["a", 0, [2], [1]]}, a=entry()), bytes(4)),
     "reaches from element -1": file_of(described({"view": ["a", 0, [2], [-1]]}, a=entry()), bytes(4)),
     "expected ints": file_of(described({"view": ["a", 0, [1], [0.5]]}, a=entry()), bytes(4)),

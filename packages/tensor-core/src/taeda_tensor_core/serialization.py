@@ -75,7 +75,8 @@ def save(
         _disable_byteorder_record: accepted as in PyTorch and not used.
         format: ``safetensors`` or ``torch``; by default the first, unless the path is named like a file of PyTorch's
             (``.pt``, ``.pth``, ``.bin``, ``.tar``) or ``obj`` is more than safetensors can hold: dicts (str or int
-            keys), lists and tuples of tensors, numbers, strings and None. Parameters, tensors that require grad and
+            keys), lists and tuples of tensors, numbers, strings and None. State dicts keep their order's class and
+            their modules' versions, unless safetensors are asked for. Parameters, tensors that require grad and
             containers of other classes come back as what they were from a file of PyTorch's alone.
 
     Raises:

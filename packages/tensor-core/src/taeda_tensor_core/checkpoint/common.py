@@ -10,6 +10,8 @@ from taeda_tensor_core import _C
 
 # Key in a header's metadata under which nesting, numbers and strings are described.
 STRUCTURE = "taeda.structure"
+#: The attribute in which a state dict has its modules' versions.
+METADATA = "_metadata"
 MAX_HEADER = 100_000_000
 # Containers within containers: in a header, and in a pickle, which nothing here follows by recursion.
 MAX_DEPTH = 200

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from taeda_tensor_core.checkpoint.common import (
     MAX_DEPTH,
     MAX_HEADER,
     MAX_KEY,
+    METADATA,
     STRUCTURE,
     Budget,
     CheckpointError,
@@ -159,6 +161,8 @@ class _Builder:
             return items if kind == "list" else tuple(items)
         if kind == "dict" and isinstance(value, list):
             return self._dict(value, depth + 1)
+        if kind == "ordered" and isinstance(value, list) and len(value) == 2 and isinstance(value[0], list):
+            return self._ordered(*value, depth + 1)
         if kind == "view":
             return self._view(value)
         return fail(f"the structure in the header has the unknown or malformed part {shown(kind)}")
@@ -173,6 +177,12 @@ class _Builder:
             if pair[0] in out:
                 fail(f"a dict in the structure repeats the key {shown(pair[0])}")
             out[pair[0]] = self._build(pair[1], depth)
+        return out
+
+    def _ordered(self, pairs: list[Any], metadata: Any, depth: int) -> OrderedDict[Any, Any]:
+        out = OrderedDict(self._dict(pairs, depth))
+        if (versions := self._build(metadata, depth)) is not None:
+            setattr(out, METADATA, versions)
         return out
 
     def _view(self, value: Any) -> Any:

@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 
 import taeda_tensor_core as tc
-from taeda_tensor_core.checkpoint.common import DTYPES, MAX_DEPTH, STRUCTURE, bounds, dtype_name
+from taeda_tensor_core.checkpoint.common import (
+    DTYPES,
+    MAX_DEPTH,
+    METADATA,
+    STRUCTURE,
+    bounds,
+    dtype_name,
+)
 
 
 @dataclass
@@ -38,8 +45,9 @@ class Collector:
     """Walks a nested object: tensors get names and are taken out, the rest becomes JSON.
 
     Attributes:
-        exact: Refuse what would come back as something else: tensors of other classes, with attributes, on other
-            devices than the cpu, or that require grad, and containers of other classes.
+        exact: Keep ordered dicts and the versions of state dicts, which no other reader sees, and refuse what would
+            come back as something else: tensors of other classes, with attributes, on other devices than the cpu, or
+            that require grad, and containers of other classes.
     """
 
     exact: bool = False
@@ -56,8 +64,11 @@ class Collector:
         if isinstance(value, tc.Tensor):
             return self._add(value, name or "tensor")
         if isinstance(value, Mapping):
-            items = value.items()
-            return {"dict": [[_key(k, name), self.describe(v, _join(name, k), depth + 1)] for k, v in items]}
+            pairs = [[_key(k, name), self.describe(v, _join(name, k), depth + 1)] for k, v in value.items()]
+            if self.exact and type(value) is OrderedDict:
+                metadata = self.describe(getattr(value, METADATA, None), _join(name, METADATA), depth + 1)
+                return {"ordered": [pairs, metadata]}
+            return {"dict": pairs}
         if isinstance(value, (list, tuple)):
             kind = "list" if isinstance(value, list) else "tuple"
             return {kind: [self.describe(item, _join(name, i), depth + 1) for i, item in enumerate(value)]}
@@ -98,12 +109,9 @@ def _check_kept(value: Any, name: str) -> None:
         plain = type(value) is tc.Tensor and not tc._C._state_of(value)
         kept = plain and not value.requires_grad and value.device.type == "cpu"
     else:
-        kept = not isinstance(value, (Mapping, list, tuple)) or type(value) in (
-            dict,
-            OrderedDict,
-            list,
-            tuple,
-        )
+        containers = isinstance(value, (Mapping, list, tuple))
+        kept = not containers or type(value) in (dict, OrderedDict, list, tuple)
+        kept = kept and (type(value) is not OrderedDict or vars(value).keys() <= {METADATA})
     if not kept:
         raise TypeError(f"save: safetensors do not keep what {type(value).__name__} at '{name}' is")
 
@@ -215,7 +223,10 @@ def _is_flat(obj: Any, structure: dict[str, Any]) -> bool:
     """Whether names and tensors say everything, so that any reader of safetensors sees the same."""
     if not isinstance(obj, Mapping):
         return False
-    return all(isinstance(key, str) and node == {"tensor": key} for key, node in structure["dict"])
+    pairs = structure.get("dict", ())
+    return "dict" in structure and all(
+        isinstance(key, str) and node == {"tensor": key} for key, node in pairs
+    )
 
 
 def _raw(tensor: Any) -> np.ndarray:
