@@ -189,6 +189,16 @@ def test_hooks_see_states_come_and_go(make):
     assert seen == ["before", "after"]
 
 
+def test_a_hook_changes_its_own_copy_of_a_loaded_state(make):
+    optimizer = optim.SGD([make[0]([1.0])], lr=0.1)
+    state = {**optimizer.state_dict(), "note": 1}
+    optimizer.register_load_state_dict_pre_hook(lambda o, state: seen.append(state.pop("note")))
+    seen = []
+    for _ in range(2):
+        optimizer.load_state_dict(state)
+    assert seen == [1, 1] and state["note"] == 1
+
+
 def test_what_a_program_keeps_by_name_among_the_states_stays(make):
     def made():
         param = make[0]([1.0, 2.0])

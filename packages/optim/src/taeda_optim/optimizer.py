@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import warnings
 from collections import OrderedDict, defaultdict
@@ -332,7 +333,7 @@ class Optimizer:
     def register_load_state_dict_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHook:
-        """Calls ``hook(optimizer, state_dict)`` before a state is loaded; it may return another one."""
+        """Calls ``hook(optimizer, copy of the state)`` before it is loaded; the hook may return another one."""
         return _add_hook(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
 
     def register_load_state_dict_post_hook(
@@ -383,6 +384,7 @@ class Optimizer:
         Raises:
             ValueError: groups, parameters, names of state or shapes that do not match; one text lists all.
         """
+        state_dict = copy.copy(state_dict)  # a hook changes this one, not the caller's
         for hook in tuple(self._optimizer_load_state_dict_pre_hooks.values()):
             changed = hook(self, state_dict)
             state_dict = state_dict if changed is None else changed
