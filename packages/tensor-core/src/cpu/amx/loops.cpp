@@ -75,8 +75,7 @@ struct alignas(64) Configuration {
   uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 
-/// A run of the inner dimension, whose part of a right operand stays in the
-/// first cache.
+/// A run of the inner dimension, whose part of a right operand stays in the first cache.
 constexpr int64_t kRun = 8;
 
 /// Sums of a block, from row to row so many numbers apart.
@@ -179,7 +178,9 @@ inline void lay_turned(const Side& b, int64_t s, int64_t j, int64_t k, int64_t n
     __m512i rows[16];
     for (int64_t c = 0; c < 16; ++c) {
       const int64_t column = j + 16 * half + c;
-      rows[c] = column < n ? load(which, b.data + column * b.ld + s) : _mm512_setzero_si512();
+      const Half* const from = b.data + column * b.ld + s;
+      rows[c] = column < n ? load(which, from) : _mm512_setzero_si512();
+      _mm_prefetch(from + kRun * kDeep, _MM_HINT_T1);  // which is laid out when this run has been multiplied
     }
     turn(rows);
     write(rows, to + half * (kStep / 2));
