@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cpu/loops/distance.h"
 #include "cpu/prepare.h"
 #include "taeda/arithmetic.h"
 #include "taeda/elementwise.h"
@@ -18,7 +19,8 @@ namespace {
 
 using cpu::row_major;
 
-enum class Norm : uint8_t { Zero, One, Two, Infinite, Any };
+using loops::Norm;
+
 Norm norm_of(double p) {
   return p == 0 ? Norm::Zero : p == 1 ? Norm::One : p == 2 ? Norm::Two : std::isinf(p) ? Norm::Infinite : Norm::Any;
 }
@@ -39,35 +41,8 @@ void visit_norm(DType dtype, double p, const Body& body) {
   }
 }
 
-constexpr int64_t kLanes = 16;
-
-/// One term of the norm of a difference.
-template <class T, Norm kNorm>
-T term(T a, T b, T p) {
-  const T d = std::abs(a - b);
-  if constexpr (kNorm == Norm::Zero) return d == 0 ? T(0) : std::isnan(d) ? d : T(1);
-  else if constexpr (kNorm == Norm::Two) return d * d;
-  else if constexpr (kNorm == Norm::Any) return std::pow(d, p);
-  else return d;
-}
-template <class T, Norm kNorm>
-T joined(T a, T b) {
-  if constexpr (kNorm == Norm::Infinite) return b > a || b != b ? b : a;
-  else return a + b;
-}
-/// In a fixed number of lanes, so that loops vectorise and the order of terms follows from the length alone.
-template <class T, Norm kNorm>
-T distance(const T* a, const T* b, int64_t n, T p) {
-  T lanes[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int64_t k = 0; k < kLanes; ++k) lanes[k] = joined<T, kNorm>(lanes[k], term<T, kNorm>(a[i + k], b[i + k], p));
-  for (int64_t k = 0; i + k < n; ++k) lanes[k] = joined<T, kNorm>(lanes[k], term<T, kNorm>(a[i + k], b[i + k], p));
-  for (int64_t step = kLanes / 2; step; step /= 2)
-    for (int64_t k = 0; k < step; ++k) lanes[k] = joined<T, kNorm>(lanes[k], lanes[k + step]);
-  if constexpr (kNorm == Norm::Two) return std::sqrt(lanes[0]);
-  else if constexpr (kNorm == Norm::Any) return std::pow(lanes[0], 1 / p);
-  else return lanes[0];
+auto distances_from_row(DType dtype, double p) {
+  return loops::distance_table().from_row[int(norm_of(p))][dtype == DType::Float64];
 }
 
 void cdist_forward_kernel(const Tensor& out, const Tensor& x1, const Tensor& x2, double p) {
@@ -77,19 +52,18 @@ void cdist_forward_kernel(const Tensor& out, const Tensor& x1, const Tensor& x2,
   const int64_t rows = x1.size(1), others = x2.size(1), n = x1.size(2);
   {
     const Unlocked unlocked(out.numel() * n > 32768);
-    visit_norm(dtype, p, [&]<class T, Norm kNorm>() {
-      const T *const from = a.data<T>(), *const to = b.data<T>();
-      T* const result = target.data<T>();
-      parallel_for(x1.size(0) * rows, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, others * n)),
-                   [&](int64_t begin, int64_t end) {
-                     for (int64_t i = begin; i < end; ++i) {
-                       poll_signals();
-                       for (int64_t j = 0; j < others; ++j)
-                         result[i * others + j] =
-                             distance<T, kNorm>(from + i * n, to + (i / rows * others + j) * n, n, T(p));
-                     }
-                   });
-    });
+    const auto distances = distances_from_row(dtype, p);
+    const int64_t bytes = a.item_bytes();
+    const char *const from = static_cast<const char*>(a.bytes()), *const to = static_cast<const char*>(b.bytes());
+    char* const result = static_cast<char*>(target.tensor().bytes());
+    parallel_for(x1.size(0) * rows, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, others * n)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i) {
+                     poll_signals();
+                     distances(from + i * n * bytes, to + i / rows * others * n * bytes, others, n, p,
+                               result + i * others * bytes);
+                   }
+                 });
   }
   target.finish();
 }
@@ -101,22 +75,23 @@ void pdist_forward_kernel(const Tensor& out, const Tensor& input, double p) {
   const int64_t rows = input.size(0), n = input.size(1);
   {
     const Unlocked unlocked(out.numel() * n > 32768);
-    visit_norm(dtype, p, [&]<class T, Norm kNorm>() {
-      const T* const from = x.data<T>();
-      const auto row = [&](int64_t i) {
-        poll_signals();
-        T* const to = target.data<T>() + i * (2 * rows - i - 1) / 2 - i - 1;
-        for (int64_t j = i + 1; j < rows; ++j) to[j] = distance<T, kNorm>(from + i * n, from + j * n, n, T(p));
-      };
-      // A long row and a short one together, so that all pieces have as many pairs.
-      parallel_for((rows + 1) / 2, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, rows * n)),
-                   [&](int64_t begin, int64_t end) {
-                     for (int64_t i = begin; i < end; ++i) {
-                       row(i);
-                       if (rows - 1 - i != i) row(rows - 1 - i);
-                     }
-                   });
-    });
+    const auto distances = distances_from_row(dtype, p);
+    const int64_t bytes = x.item_bytes();
+    const char* const from = static_cast<const char*>(x.bytes());
+    char* const result = static_cast<char*>(target.tensor().bytes());
+    const auto row = [&](int64_t i) {
+      poll_signals();
+      distances(from + i * n * bytes, from + (i + 1) * n * bytes, rows - 1 - i, n, p,
+                result + i * (2 * rows - i - 1) / 2 * bytes);
+    };
+    // A long row and a short one together, so that all pieces have as many pairs.
+    parallel_for((rows + 1) / 2, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, rows * n)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i) {
+                     row(i);
+                     if (rows - 1 - i != i) row(rows - 1 - i);
+                   }
+                 });
   }
   target.finish();
 }

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "cpu/loops/cast.h"
+#include "cpu/loops/distance.h"
 #include "cpu/loops/fft.h"
 #include "cpu/loops/gemm.h"
 #include "cpu/loops/layers.h"
@@ -26,6 +27,7 @@ namespace taeda::loops {
 
 TAEDA_EACH_ISA(TAEDA_FAMILY_ROWS)
 TAEDA_EACH_ISA(TAEDA_CAST_LOOPS)
+TAEDA_EACH_ISA(TAEDA_DISTANCE_LOOPS)
 TAEDA_EACH_ISA(TAEDA_FFT_LOOPS)
 TAEDA_EACH_ISA(TAEDA_GEMM_LOOPS)
 TAEDA_EACH_ISA(TAEDA_LAYER_LOOPS)
@@ -43,6 +45,7 @@ struct Copy {
   std::string_view name;
   const ElementRow *activation, *arith, *compare, *special, *unary;
   const CastTable& cast;
+  const DistanceTable& distance;
   const FftTable& fft;
   const GemmTable& gemm;
   LayerTables layers;
@@ -63,6 +66,7 @@ struct Copy {
        ISA::special_rows,                       \
        ISA::unary_rows,                         \
        ISA::cast,                               \
+       ISA::distance,                           \
        ISA::fft,                                \
        ISA::gemm,                               \
        {ISA::layers_float, ISA::layers_double}, \
@@ -122,6 +126,7 @@ FamilyRows special_rows() noexcept { return {chosen().special, kCopies[0].specia
 FamilyRows unary_rows() noexcept { return {chosen().unary, kCopies[0].unary}; }
 const CastTable& cast_table() noexcept { return chosen().cast; }
 const CastTable& least_cast_table() noexcept { return kCopies[0].cast; }
+const DistanceTable& distance_table() noexcept { return chosen().distance; }
 const FftTable& fft_table() noexcept { return chosen().fft; }
 const GemmTable& gemm_table() noexcept { return chosen().gemm; }
 const LayerTables& layer_tables() noexcept { return chosen().layers; }
