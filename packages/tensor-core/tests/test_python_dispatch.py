@@ -361,3 +361,27 @@ def test_every_form_with_targets_knows_their_names():
         assert kwargs == {name: own for name, own in written(op).items() if own in places}, op.name
         assert kwargs and set(args) == set(places) - set(written(op).values()), op.name
     assert len(forms) > 300
+
+
+class _Shadowing(taeda.Tensor):
+    """Has attributes that are named like methods, its inner tensor among them."""
+
+    @staticmethod
+    def __new__(cls, t):
+        made = taeda.Tensor._make_wrapper_subclass(cls, t.shape, dtype=t.dtype, device=t.device)
+        made.t = made.dim = made.reshape = made.view = made.mm = made.mv = t
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        def plain(value):
+            return value.t if isinstance(value, cls) else value
+
+        return cls(func(*map(plain, args), **{k: plain(v) for k, v in (kwargs or {}).items()}))
+
+
+def test_attributes_of_a_class_may_be_named_like_methods():
+    x, weight, bias = taeda.randn(2, 3, 4), taeda.randn(5, 4), taeda.randn(5)
+    for args in ((x, weight, bias), (x, weight), (x[0], weight, bias), (x[0], weight[0])):
+        made = taeda.ops.linear(*map(_Shadowing, args))
+        taeda.testing.assert_close(made.t, taeda.ops.linear(*args))

@@ -339,7 +339,7 @@ def renamed(
         return name[1:], args[:1], {}
     if name == "square":
         return "pow", (args[0], 2), {}
-    if name == "transpose" and args[0].dim() == 2 and args[1:] == (0, 1):
+    if name == "transpose" and args[0].ndim == 2 and args[1:] == (0, 1):
         return "t", args[:1], {}
     if name == "sub" and not isinstance(number := _number(args[0]), Tensor):
         return "rsub", (args[1], number), kwargs

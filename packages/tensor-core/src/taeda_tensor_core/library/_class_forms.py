@@ -15,13 +15,17 @@ from taeda_tensor_core.library._aten_forms import aten_name
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """A layer in the operators that PyTorch's modes see of it."""
-    rows = input if input.dim() == 2 else input.reshape(-1, input.shape[-1])
-    if weight.dim() == 1:  # one number for each row
-        made = rows.mv(weight) if bias is None else rows.mv(weight) + bias
-        return made.view(input.shape[:-1])
-    made = rows.mm(weight.t()) if bias is None else _C.addmm(bias, rows, weight.t())
-    return made if input.dim() == 2 else made.view((*input.shape[:-1], weight.shape[0]))
+    """A layer in the operators that PyTorch's modes see of it.
+
+    Of functions alone: classes have attributes of their own, which may be named like methods.
+    """
+    rows = input if input.ndim == 2 else _C.reshape(input, (-1, input.shape[-1]))
+    if weight.ndim == 1:  # one number for each row
+        made = _C.mv(rows, weight) if bias is None else _C.add(_C.mv(rows, weight), bias)
+        return Tensor.view(made, input.shape[:-1])
+    turned = _C.t(weight)
+    made = _C.mm(rows, turned) if bias is None else _C.addmm(bias, rows, turned)
+    return made if input.ndim == 2 else Tensor.view(made, (*input.shape[:-1], weight.shape[0]))
 
 
 def _max_pool2d_with_offsets(*args: Any) -> tuple:
@@ -79,7 +83,7 @@ def _convolution_backward(
     grad: Tensor, input: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any, groups: int,
     output_mask: int = 7,
 ) -> tuple[str, tuple[Any, ...]]:  # fmt: skip
-    rank = input.dim() - 2
+    rank = input.ndim - 2
     each = (list(given) * (rank if len(given) == 1 else 1) for given in (stride, padding, dilation))
     biases = [weight.shape[0]] if output_mask & 4 else None
     return "convolution_backward", (
