@@ -104,16 +104,55 @@ def test_nll_loss(shape, reduction):
     [[INF, NAN, 1.0], [-INF, NAN, 0.0], [NAN] * 3, [INF, 1.0, 2.0], [-INF, -3.0, 4.0], [1e30, -1e30, 0.0]],
 )
 def test_cross_entropy_of_rows_with_special_values(values, copies):
-    """Short rows and long ones: the sum of exponentials that IEEE arithmetic gives, with NaN wherever one is."""
+    """Short rows and long ones: the sum of exponentials relative to the largest that IEEE arithmetic gives, which is
+    NaN beside an infinite score."""
     row = np.array(values * copies)
     for target in range(3):
         with np.errstate(invalid="ignore", over="ignore"):
             top = row.max()  # NaN if there is one
-            log_sum = top + (np.log(np.exp(row - top).sum()) if np.isfinite(top) else 0.0)
+            log_sum = top + np.log(np.exp(row - top).sum())
             expected = log_sum - row[target]
+            slope = np.exp(row - log_sum) - (np.arange(row.size) == target)
         for dtype in (taeda.float32, taeda.float64):
-            loss = ops.cross_entropy_loss(taeda.tensor([row.tolist()], dtype=dtype), taeda.tensor([target]))
-            np.testing.assert_allclose(loss.item(), expected, rtol=1e-6)
+            x = taeda.tensor([row.tolist()], dtype=dtype)
+            planes = x.reshape(1, -1, 1, 1).expand(1, row.size, 2, 1)
+            of_planes = [(planes, [[[target], [target]]])] if max(row) < 1e9 or np.isinf(row).any() else []
+            for scores, classes in ((x, [target]), *of_planes):
+                arguments = (scores, taeda.tensor(classes), None, 1, -100, 0.0)
+                loss, sums, total = ops.cross_entropy_forward(*arguments)
+                np.testing.assert_allclose(loss.item(), expected, rtol=1e-6, atol=1e-6)
+                back = ops.cross_entropy_backward(taeda.tensor(1.0, dtype=dtype), *arguments, sums, total)
+                found = back.reshape(row.size, -1).sum(1).numpy()
+                np.testing.assert_allclose(found, slope, rtol=1e-3, atol=1e-6)
+
+
+def test_losses_of_infinite_logits_and_yes_or_no():
+    """log(1 + exp(x)) - t x as a limit; infinity times nothing is no number."""
+    x = [INF, INF, INF, -INF, -INF, -INF, 1e30, -1e30]
+    t = [0.0, 0.25, 1.0, 0.0, 0.75, 1.0, 0.0, 1.0]
+    expected = [INF, INF, NAN, NAN, INF, INF, 1e30, 1e30]
+    for dtype in (taeda.float32, taeda.float64):
+        logits, wanted = taeda.tensor(x, dtype=dtype), taeda.tensor(t, dtype=dtype)
+        np.testing.assert_allclose(ops.bce_with_logits_loss(logits, wanted, 0).numpy(), expected, rtol=1e-6)
+        grad = ops.bce_with_logits_loss_backward(taeda.ones(8, dtype=dtype), logits, wanted, 0).numpy()
+        np.testing.assert_allclose(grad, [1, 0.75, 0, 0, -0.75, -1, 1, -1])
+
+
+def test_targets_of_binary_cross_entropy_are_chances():
+    for t in (-0.5, 1.5, INF):
+        with pytest.raises(RuntimeError, match=r"argument 'target'.*between 0 and 1"):
+            ops.bce_loss(tensor([0.5, 0.5]), tensor([1.0, t]), 1)
+    assert np.isnan(ops.bce_loss(tensor([0.5]), tensor([NAN]), 1).item())
+
+
+def test_ctc_loss_of_scores_that_are_no_numbers():
+    """A label that cannot come makes the loss infinite, one with NaN makes it NaN, which is not taken for infinite."""
+    lengths = taeda.tensor([2]), taeda.tensor([1])
+    for middle, plain, zeroed in ((NAN, NAN, NAN), (-INF, INF, 0.0)):
+        scores = tensor([[[-1.0, middle, -2.0]]] * 2)
+        for zero, expected in ((False, plain), (True, zeroed)):
+            found = ops.ctc_loss(scores, taeda.tensor([[1]]), *lengths, 0, 2, zero)
+            np.testing.assert_equal(found.item(), expected)
 
 
 def test_cross_entropy_of_probabilities_and_extremes():

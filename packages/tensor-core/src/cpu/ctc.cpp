@@ -19,8 +19,8 @@ template <class T> constexpr T kNever = -std::numeric_limits<T>::infinity();
 
 template <class T>
 T log_add(T a, T b, T c = kNever<T>) {
+  if (a == kNever<T> && b == kNever<T> && c == kNever<T>) return kNever<T>;  // one that is no number goes on
   const T most = std::max(a, std::max(b, c));
-  if (most == kNever<T>) return most;
   return std::log(std::exp(a - most) + std::exp(b - most) + std::exp(c - most)) + most;
 }
 

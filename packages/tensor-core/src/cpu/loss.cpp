@@ -53,6 +53,10 @@ void pair_loss(loops::PairLoss which, const Tensor& out, const Tensor& input, co
       const int64_t bad = layers<T>().outside_unit(a, n);
       check(bad < 0, ErrorKind::Runtime, "binary_cross_entropy: argument 'input' has ", bad < 0 ? 0.0 : double(a[bad]),
             ", expected values between 0 and 1");
+      const int64_t wrong = layers<T>().outside_unit(b, n);
+      check(wrong < 0, ErrorKind::Runtime, "binary_cross_entropy: argument 'target' has ",
+            wrong < 0 ? 0.0 : double(b[wrong]),
+            ", expected values between 0 and 1: all elements of target should be between 0 and 1");
     }
     const loops::PairLoops& loop = layers<T>().pair[which];
     const Unlocked unlocked(n > 32768);

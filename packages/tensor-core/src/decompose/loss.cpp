@@ -51,7 +51,8 @@ Tensor bce_loss_backward(const Tensor& grad, const Tensor& x, const Tensor& t, i
   return shared(grad, (x - t) / ops::clamp_min(x * (Tensor(1) - x), Tensor(1e-12)), how);
 }
 Tensor bce_with_logits_loss(const Tensor& x, const Tensor& t, int64_t how) {
-  return reduced(ops::clamp_min(x, Tensor(0)) - x * t + ops::log1p(ops::exp(-ops::abs(x))), how);
+  const Tensor factor = ops::where(ops::gt(x, Tensor(0)), Tensor(1) - t, -t);
+  return reduced(factor * x + ops::log1p(ops::exp(-ops::abs(x))), how);
 }
 Tensor bce_with_logits_loss_backward(const Tensor& grad, const Tensor& x, const Tensor& t, int64_t how) {
   return shared(grad, ops::sigmoid(x) - t, how);
@@ -104,7 +105,8 @@ Tensor class_weights(const Tensor& input, const Tensor& weight, int64_t dim) {
 Three cross_entropy_forward(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t how,
                             int64_t ignore, double smooth) {
   const Targets t(input, target, weight, ignore);
-  const Tensor lse = ops::logsumexp(input, Shape{t.dim}), total = ops::sum(t.weight);
+  const Tensor sums = ops::logsumexp(input, Shape{t.dim}), total = ops::sum(t.weight);
+  const Tensor lse = sums + (sums - sums);  // of infinite scores no number, and so are the losses
   Tensor loss = t.weight * (lse - t.picked(input)) * Tensor(1 - smooth);
   if (smooth > 0) {
     const Tensor all = class_weights(input, weight, t.dim) * (ops::unsqueeze(lse, t.dim) - input);

@@ -44,7 +44,7 @@ struct CrossEntropy {
     if (turn == 0 && pass < 2) {
       C found = pass == 0 ? -loops::TAEDA_ISA::kInfinity<C> : C(0);
       over_row<C>(s.in, s.place(row, 0), s.inner, s.classes, thread, kThreads, [&](int64_t, C x) {
-        if (pass == 1) found += x == own.largest ? C(1) : C(loops::TAEDA_ISA::vexp(x - own.largest));
+        if (pass == 1) found += C(loops::TAEDA_ISA::vexp(x - own.largest));  // no number beside an infinite score
         else if (x > found || x != x) found = x;
       });
       part = found;

@@ -63,11 +63,8 @@ def binary_cross_entropy_with_logits(
     reduction: int = 1,
 ) -> Tensor:
     softplus = op("softplus")
-    negative = softplus(input, 1.0, 20.0)
-    if pos_weight is None:
-        loss = negative - target * input
-    else:
-        loss = (1 - target) * negative + pos_weight * target * softplus(-input, 1.0, 20.0)
+    weighted = target if pos_weight is None else pos_weight * target
+    loss = (1 - target) * softplus(input, 1.0, 20.0) + weighted * softplus(-input, 1.0, 20.0)
     return reduced(loss if weight is None else loss * weight, reduction)
 
 

@@ -61,9 +61,8 @@ template <class T>
 double log_sum_exp(const void* x_, int64_t n) {
   const T* const x = static_cast<const T*>(x_);
   const T top = greatest(x, n);
-  // A NaN makes the sum NaN; only beside infinities is it looked for.
-  if (std::isinf(top))
-    return std::any_of(x, x + n, [](T v) { return v != v; }) ? std::numeric_limits<double>::quiet_NaN() : double(top);
+  // Differences from an infinite score are no numbers, and the losses of its position none either.
+  if (std::isinf(top)) return std::numeric_limits<double>::quiet_NaN();
   return double(top) + std::log(sum_of(x, n, [top](T v) { return vexp(v - top); }));
 }
 

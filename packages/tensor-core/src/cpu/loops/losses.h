@@ -63,7 +63,8 @@ struct Bce {
 template <class T>
 struct BceWithLogits {
   explicit BceWithLogits(double) {}
-  T value(T x, T t) const { return (x > T(0) || x != x ? x : T(0)) - x * t + vlog1p_of_small(vexp(-magnitude(x))); }
+  // One product each, so that infinities are not subtracted from one another.
+  T value(T x, T t) const { return (x > T(0) ? T(1) - t : -t) * x + vlog1p_of_small(vexp(-magnitude(x))); }
   T slope(T x, T t) const { return vsigmoid(x) - t; }
 };
 
