@@ -148,6 +148,35 @@ def test_linear_of_complex_operands_conjugates_the_other():
     assert a.grad.tolist() == [[3 - 1j]]
 
 
+LEAST, MIDDLE, LARGEST = [1, 0, 0, 0], [0, 0, 0, 1], [0, 0.5, 0.5, 0]
+
+
+@pytest.mark.parametrize(
+    ("function", "shares"),
+    [
+        (taeda.max, LARGEST),
+        (taeda.amax, LARGEST),
+        (taeda.min, LEAST),
+        (taeda.amin, LEAST),
+        (taeda.median, MIDDLE),
+        (taeda.nanmedian, MIDDLE),
+    ],
+)
+def test_the_chosen_elements_of_all_share_the_gradient(function, shares):
+    """Equal ones equally; a NaN that was chosen is one, and where it is passed over it gets nothing."""
+    assert slopes(function, [1.0, 3.0, 3.0, 2.0]) == [shares]
+    passed_over = function is taeda.nanmedian
+    assert slopes(function, [NAN, 5.0, NAN]) == [[0, 1, 0] if passed_over else [0.5, 0, 0.5]]
+    assert slopes(function, [2.0, 2.0, 2.0, 2.0]) == [[0.25] * 4]
+    assert slopes(function, [NAN, NAN]) == [[0.5, 0.5]]
+
+
+@pytest.mark.parametrize(("name", "choice"), [("amax", 2.0), ("amin", 1.0)])
+def test_lines_with_nan_give_their_gradient_to_it(name, choice):
+    (found,) = slopes(lambda x: getattr(taeda, name)(x, 1), [[1.0, 2.0], [NAN, 9.0], [INF, INF]])
+    assert found == [[float(choice == 1.0), float(choice == 2.0)], [1.0, 0.0], [0.5, 0.5]]
+
+
 @pytest.mark.parametrize("reduce", ["amax", "amin"])
 def test_numbers_that_are_none_share_the_gradient_of_the_extremum_that_they_are(reduce):
     index = taeda.tensor([0, 0, 0, 1])

@@ -82,11 +82,6 @@ bool needs_recorded_others(const Tensor& self, const Tensor& src, bool include_s
   return recording() && ((include_self && any_zero(self)) || any_zero(src));
 }
 
-/// 1 where elements are the extremum of theirs, which of several with NaN is NaN; else 0.
-Tensor chosen(const Tensor& x, const Tensor& extremum, DType dtype) {
-  const Tensor same = ops::logical_or(ops::eq(x, extremum), ops::logical_and(ops::isnan(x), ops::isnan(extremum)));
-  return ops::to_dtype(same, dtype);
-}
 /// For amax/amin: gradient of one chosen element, ties share equally.
 Tensor shared(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
               bool include_self, const Tensor& result) {

@@ -52,16 +52,20 @@ Tensor mean_grad(const Tensor& grad, IntSpan sizes, const Dims& dim, bool keepdi
   return sum_grad(grad / double(count_of(sizes, dim)), sizes, dim, keepdim);
 }
 
+Tensor chosen(const Tensor& x, const Tensor& result, DType dtype) {
+  const Tensor both_nan = ops::logical_and(ops::isnan(x), ops::isnan(result));
+  return ops::to_dtype(ops::logical_or(ops::eq(x, result), both_nan), dtype);
+}
+
 Tensor extremum_grad(const Tensor& grad, const Tensor& self, const Tensor& result, const Dims& dim, bool keepdim) {
   const size_t n = size_t(self.dim());
-  const Tensor chosen = ops::to_dtype(ops::eq(self, restore_dims(result, n, dim, keepdim)), grad.dtype());
-  return restore_dims(grad, n, dim, keepdim) * chosen / ops::sum(chosen, dim, true);
+  const Tensor hits = chosen(self, restore_dims(result, n, dim, keepdim), grad.dtype());
+  return restore_dims(grad, n, dim, keepdim) * hits / ops::sum(hits, dim, true);
 }
 
 Tensor median_grad(const Tensor& grad, const Tensor& self, const Tensor& result) {
-  const Tensor both_nan = ops::logical_and(ops::isnan(self), ops::isnan(result));
-  const Tensor chosen = ops::to_dtype(ops::logical_or(ops::eq(self, result), both_nan), grad.dtype());
-  return grad * (chosen / ops::sum(chosen));
+  const Tensor hits = chosen(self, result, grad.dtype());
+  return grad * (hits / ops::sum(hits));
 }
 
 Tensor choice_grad(const Tensor& grad, int64_t dim, const Tensor& indices, IntSpan sizes, bool keepdim) {

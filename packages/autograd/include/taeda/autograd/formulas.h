@@ -88,6 +88,8 @@ Tensor minus_ratio(const Tensor& value, const Tensor& above, const Tensor& below
 Tensor spherical_slope(const Tensor& x, const Tensor& result);
 
 // --- reduce ---
+/// 1 where elements are the chosen one of theirs, which of several with NaN is NaN; else 0.
+Tensor chosen(const Tensor& x, const Tensor& result, DType dtype);
 Tensor sum_grad(const Tensor& grad, IntSpan sizes, const Dims& dim, bool keepdim);
 Tensor mean_grad(const Tensor& grad, IntSpan sizes, const Dims& dim, bool keepdim);
 Tensor extremum_grad(const Tensor& grad, const Tensor& self, const Tensor& result, const Dims& dim, bool keepdim);
