@@ -144,6 +144,48 @@ def test_images_with_borders_of_their_own_keep_their_layout(mode):
     assert taeda.equal(found, F.pad(images, (1, 2, 3, 4), mode=mode))
 
 
+MOVED = {
+    "pixel_shuffle": lambda x: F.pixel_shuffle(x, 2),
+    "pixel_unshuffle": lambda x: F.pixel_unshuffle(x, 2),
+    "channel_shuffle": lambda x: F.channel_shuffle(x, 4),
+    "group_norm": lambda x: F.group_norm(x, 2, weight=numbers(x.shape[1])),
+    "roll of channels": lambda x: x.roll(3, 1),
+    "roll of places": lambda x: x.roll((-1, 2), (2, 3)),
+    "cat of parts": lambda x: taeda.cat([x[:, :3], x[:, 5:], x], 1),
+    "cat of rows": lambda x: taeda.cat([x[:, :, 1:], x[:, :, :1]], 2),
+}
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_images_whose_channels_come_last_keep_them_last(name):
+    images = numbers(2, 8, 4, 6)
+    last = images.to(memory_format=taeda.channels_last).requires_grad_()
+    found, expected = MOVED[name](last), MOVED[name](images)
+    assert expected.is_contiguous() and found.is_contiguous(memory_format=taeda.channels_last)
+    taeda.testing.assert_close(found, expected)
+    weights = numbers(*found.shape)
+    images.requires_grad_()
+    (MOVED[name](images) * weights).sum().backward()
+    (found * weights).sum().backward()
+    taeda.testing.assert_close(last.grad, images.grad)
+    assert found.view(2, -1).tolist() == expected.view(2, -1).tolist()
+
+
+def test_volumes_whose_channels_come_last_keep_them_last():
+    volumes = numbers(2, 4, 3, 2, 5)
+    last = volumes.to(memory_format=taeda.channels_last_3d)
+    for move in (
+        lambda x: taeda.cat([x, x], 1),
+        lambda x: x.roll(1, 1),
+        lambda x: F.group_norm(x, 2),
+        lambda x: F.channel_shuffle(x, 2),
+    ):
+        assert move(last).is_contiguous(memory_format=taeda.channels_last_3d)
+        taeda.testing.assert_close(move(last), move(volumes))
+    assert taeda.cat([last, volumes]).is_contiguous() and F.instance_norm(last).is_contiguous()
+    assert F.group_norm(SEQUENCE.transpose(1, 2), 2).is_contiguous()
+
+
 def test_padding_of_convolutions_is_viewed_by_rows():
     found = F.pad(nn.Conv2d(3, 4, 3)(numbers(2, 3, 8, 8)), (1, 0))
     assert found.view(2, -1).tolist() == found.reshape(2, -1).tolist()

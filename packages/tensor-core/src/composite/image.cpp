@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "infer/memory_format.h"
 #include "infer/windows.h"
 #include "taeda/arithmetic.h"
 #include "taeda/checked.h"
@@ -69,6 +70,12 @@ Tensor channel_shuffle(const Tensor& input, int64_t groups) {
   check(channels % groups == 0, ErrorKind::Runtime, "channel_shuffle: argument 'input' has shape ",
         shape_text(input.sizes()), ", expected channels divisible by 'groups' ", groups);
   if (input.numel() == 0) return ops::view(input, input.sizes());
+  if (infer::channels_come_last(input)) {
+    const Tensor places = ops::movedim(input, Shape{1}, Shape{-1});
+    const Tensor split = ops::unflatten(places, -1, Shape{groups, channels / groups});
+    const Tensor turned = ops::clone(ops::transpose(split, -1, -2), "contiguous_format");
+    return ops::movedim(ops::flatten(turned, -2, -1), Shape{-1}, Shape{1});
+  }
   const Tensor split = ops::reshape(input, Shape{input.size(0), groups, channels / groups, -1});
   return ops::reshape(ops::clone(ops::transpose(split, 1, 2), "contiguous_format"), input.sizes());
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "infer/memory_format.h"
 #include "taeda/arithmetic.h"
 #include "taeda/half.h"
 #include "taeda/ops.h"
@@ -50,7 +51,8 @@ Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bi
     follow(running_var, ops::var(places, Shape{-1}), momentum);
   }
   if (channels == 0) return ops::clone(input);
-  return ops::group_norm(input, channels, weight, bias, eps);
+  const Tensor rows = infer::channels_come_last(input) ? ops::contiguous(input) : input;
+  return ops::group_norm(rows, channels, weight, bias, eps);
 }
 
 namespace {

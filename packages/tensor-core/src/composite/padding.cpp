@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "infer/memory_format.h"
 #include "infer/numbers.h"
 #include "taeda/arithmetic.h"
 #include "taeda/checked.h"
@@ -162,15 +163,22 @@ int64_t area_of(const char* op, const char* argument, const Tensor& input, int64
   check(factor > 0, ErrorKind::Runtime, op, ": argument '", argument, "' must be positive, got ", factor);
   return (Count(factor) * factor).of(op, "the square of argument '", argument, "'");
 }
-/// A copy, row by row, of the last `sizes` dimensions put into an order of their own.
-Tensor rearranged(const Tensor& input, const Shape& split, std::initializer_list<int64_t> order, const Shape& result) {
+/// A copy, row by row, of the last dimensions, which are split, put into an order of their own and joined again; of
+/// images whose channels come last with these last.
+Tensor rearranged(const Tensor& input, const Shape& split, std::initializer_list<int64_t> order, const Shape& result,
+                  size_t channel_parts) {
   const int64_t lead = input.dim() - 3;
   Shape wide(input.sizes().first(size_t(lead))), narrow(wide), dims;
   for (const int64_t size : split) wide.push_back(size);
   for (const int64_t size : result) narrow.push_back(size);
   for (int64_t d = 0; d < lead; ++d) dims.push_back(d);
   for (const int64_t d : order) dims.push_back(lead + d);
-  return ops::reshape(ops::clone(ops::permute(ops::reshape(input, wide), dims), "contiguous_format"), narrow);
+  if (input.dim() != 4 || !infer::channels_come_last(input))
+    return ops::reshape(ops::clone(ops::permute(ops::reshape(input, wide), dims), "contiguous_format"), narrow);
+  std::rotate(dims.begin() + lead, dims.begin() + lead + int64_t(channel_parts), dims.end());
+  std::rotate(narrow.begin() + lead, narrow.begin() + lead + 1, narrow.end());
+  const Tensor moved = ops::clone(ops::permute(ops::reshape(input, wide), dims), "contiguous_format");
+  return ops::movedim(ops::reshape(moved, narrow), Shape{-1}, Shape{lead});
 }
 }  // namespace
 
@@ -180,7 +188,7 @@ Tensor pixel_shuffle(const Tensor& input, int64_t upscale_factor) {
   check(channels % area == 0, ErrorKind::Runtime, "pixel_shuffle: argument 'input' has shape ",
         shape_text(input.sizes()), ", expected channels divisible by the square of 'upscale_factor' ", r);
   return rearranged(input, {channels / area, r, r, height, width}, {0, 3, 1, 4, 2},
-                    {channels / area, height * r, width * r});
+                    {channels / area, height * r, width * r}, 1);
 }
 Tensor pixel_unshuffle(const Tensor& input, int64_t downscale_factor) {
   const int64_t r = downscale_factor, area = area_of("pixel_unshuffle", "downscale_factor", input, r);
@@ -188,7 +196,7 @@ Tensor pixel_unshuffle(const Tensor& input, int64_t downscale_factor) {
   check(height % r == 0 && width % r == 0, ErrorKind::Runtime, "pixel_unshuffle: argument 'input' has shape ",
         shape_text(input.sizes()), ", expected height and width divisible by 'downscale_factor' ", r);
   return rearranged(input, {channels, height / r, r, width / r, r}, {0, 2, 4, 1, 3},
-                    {(Count(channels) * area).of("pixel_unshuffle", "the channels"), height / r, width / r});
+                    {(Count(channels) * area).of("pixel_unshuffle", "the channels"), height / r, width / r}, 3);
 }
 
 }  // namespace taeda::impl

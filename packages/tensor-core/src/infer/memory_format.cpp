@@ -90,6 +90,11 @@ bool lies_as(const char* op, const Tensor& t, std::string_view format) {
   return lies_as_volumes(t);
 }
 
+bool channels_come_last(const Tensor& t) {
+  if (t.contiguous()) return false;
+  return t.dim() == 4 ? t.channels_last() : t.dim() == 5 && lies_as_volumes(t);
+}
+
 Shape format_strides(const char* op, std::string_view format, IntSpan sizes) {
   const bool volumes = format == "channels_last_3d";
   check(volumes || format == "channels_last", ErrorKind::Value, op, ": argument 'memory_format' is '", format,

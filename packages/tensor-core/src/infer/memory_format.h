@@ -14,6 +14,9 @@ TAEDA_API bool lies_as(const char* op, const Tensor& t, std::string_view format)
 /// row-major.
 Shape closed_strides(IntSpan sizes, std::span<const Tensor* const> operands);
 
+/// Whether images or volumes lie with their channels last, and not also row by row.
+TAEDA_API bool channels_come_last(const Tensor& t);
+
 /// The strides of a tensor of these sizes in 'channels_last' or 'channels_last_3d'. RuntimeError where the format is
 /// for another number of dimensions.
 Shape format_strides(const char* op, std::string_view format, IntSpan sizes);

@@ -5,6 +5,7 @@
 
 #include "infer/dtypes.h"
 #include "infer/gradients.h"
+#include "infer/memory_format.h"
 #include "taeda/half.h"
 #include "taeda/ops/norm.h"
 
@@ -140,7 +141,9 @@ std::array<Spec, 3> native_group_norm(const Tensor& input, int64_t num_groups, c
   expect_channels("group_norm", "bias", bias, input);
   const Shape groups{input.size(0), num_groups};
   const DType statistics = statistics_dtype(input.dtype());
-  return {spec(input.sizes(), input.dtype()), spec(groups, statistics), spec(groups, statistics)};
+  Spec out = spec(input.sizes(), input.dtype());
+  if (channels_come_last(input)) out.strides.assign(input.strides());
+  return {out, spec(groups, statistics), spec(groups, statistics)};
 }
 
 namespace {

@@ -1,6 +1,7 @@
 // Inference of the shape family.
 #include <algorithm>
 
+#include "infer/memory_format.h"
 #include "taeda/checked.h"
 #include "taeda/ops/shape.h"
 #include "taeda/spec.h"
@@ -68,9 +69,10 @@ Spec cat(TensorList tensors, int64_t dim) {
       refuse_part(*first, t, i, d);
     out.sizes[d] = (Count(out.sizes[d]) + t.size(d)).of("cat", "the size of dimension ", d, " of the result");
   }
-  if (out.strides.empty()) return out;
+  out.strides = {};
+  if (first->dim() != 4 && first->dim() != 5) return out;
   const bool all = std::ranges::all_of(tensors, [](const Tensor& t) { return skipped(t) || channels_last(t); });
-  out.strides = all ? channels_last_strides(out.sizes) : Shape();
+  if (all) out.strides = format_strides("cat", first->dim() == 4 ? "channels_last" : "channels_last_3d", out.sizes);
   return out;
 }
 
