@@ -17,7 +17,7 @@ from typing import Any
 from taeda_tensor_core import _C, _info
 from taeda_tensor_core._C import Tensor
 from taeda_tensor_core._inner_gradients import Inner, is_of_engine, through_inner
-from taeda_tensor_core.overrides import misplaced, resolve_name
+from taeda_tensor_core.overrides import misplaced, path_of
 
 _table: dict[str, Callable[..., Any]] = {}
 
@@ -58,8 +58,7 @@ class MaskedTensor(Tensor):
     def __torch_function__(
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        with _C.DisableTorchFunctionSubclass():
-            parts = (resolve_name(func) or getattr(func, "__name__", "?")).split(".")
+        parts = path_of(func)
         if is_of_engine(parts) and parts[-2] != "Tensor":
             return through_inner(_INNER, func, args, kwargs)
         name = parts[-2] if parts[-1] == "__get__" else parts[-1]

@@ -17,7 +17,7 @@ from typing import Any
 
 from taeda_tensor_core import _C, _info
 from taeda_tensor_core._C import Tensor
-from taeda_tensor_core.overrides import resolve_name
+from taeda_tensor_core.overrides import path_of
 
 __all__ = ["OpaqueTensor", "to_layout"]
 
@@ -43,8 +43,8 @@ class OpaqueTensor(Tensor):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        parts = path_of(func)
         with _C.DisableTorchFunctionSubclass():
-            parts = (resolve_name(func) or getattr(func, "__name__", "?")).split(".")
             attribute = parts[-1] == "__get__"
             name = parts[-2] if attribute else parts[-1]
             if name in _OWN:

@@ -332,6 +332,15 @@ def resolve_name(f: Callable) -> str | None:
     return f"{home}.{name}".replace("taeda_nn.", "taeda.nn.", 1) if home else None
 
 
+def path_of(func: Callable) -> tuple[str, ...]:
+    """The parts of the name by which programs reach a function, or its own name.
+
+    For the library's classes of tensors, which are told of every call.
+    """
+    with _C.DisableTorchFunctionSubclass():
+        return tuple((resolve_name(func) or getattr(func, "__name__", "?")).split("."))
+
+
 def _public_module(module: str, name: str, f: Callable) -> str | None:
     """The outermost package around a module that shows the function; None when none of them does."""
     parts = module.split(".")

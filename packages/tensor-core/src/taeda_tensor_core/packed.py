@@ -18,7 +18,7 @@ from typing import Any
 
 from taeda_tensor_core import _C, _info
 from taeda_tensor_core._C import Tensor
-from taeda_tensor_core.overrides import resolve_name
+from taeda_tensor_core.overrides import path_of
 
 __all__ = ["PackedTensor", "pack"]
 
@@ -56,8 +56,7 @@ class PackedTensor(Tensor):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        with _C.DisableTorchFunctionSubclass():
-            parts = (resolve_name(func) or getattr(func, "__name__", "?")).split(".")
+        parts = path_of(func)
         name = parts[-2] if parts[-1] == "__get__" else parts[-1]
         if name not in _table:
             raise _undefined(name, args)

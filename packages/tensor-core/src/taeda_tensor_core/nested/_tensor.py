@@ -8,7 +8,7 @@ from typing import Any
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
 from taeda_tensor_core._inner_gradients import Inner, is_of_engine, through_inner
-from taeda_tensor_core.overrides import misplaced, resolve_name
+from taeda_tensor_core.overrides import misplaced, path_of
 
 #: What each function or method computes with nested arguments, by its name.
 _table: dict[str, Callable[..., Any]] = {}
@@ -57,8 +57,7 @@ class NestedTensor(Tensor):
     def __torch_function__(
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        with _C.DisableTorchFunctionSubclass():
-            parts = (resolve_name(func) or getattr(func, "__name__", "?")).split(".")
+        parts = path_of(func)
         name = parts[-1]
         if is_of_engine(parts) and parts[-2] != "Tensor":  # the method has a form of its own
             return through_inner(_INNER, func, args, kwargs)

@@ -7,7 +7,7 @@ from typing import Any
 
 from taeda_tensor_core import _C, ops
 from taeda_tensor_core._C import Tensor
-from taeda_tensor_core.overrides import misplaced, resolve_name
+from taeda_tensor_core.overrides import misplaced, path_of
 from taeda_tensor_core.quantized import _schemes
 
 #: What each function or method computes with quantized arguments, by its name.
@@ -51,8 +51,7 @@ class QuantizedTensor(Tensor):
     def __torch_function__(
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        with _C.DisableTorchFunctionSubclass():
-            parts = (resolve_name(func) or getattr(func, "__name__", "?")).split(".")
+        parts = path_of(func)
         name = parts[-1]
         if name in ("__get__", "__set__"):
             name = parts[-2] if name == "__get__" else f"{parts[-2]}{name}"

@@ -10,7 +10,7 @@ import taeda_tensor_core as core
 from taeda_tensor_core import _C
 from taeda_tensor_core._inner_gradients import is_of_engine, through_inner
 from taeda_tensor_core._printing import sparse_text
-from taeda_tensor_core.overrides import misplaced, resolve_name
+from taeda_tensor_core.overrides import misplaced, path_of
 
 Tensor = core.Tensor
 
@@ -64,7 +64,7 @@ class SparseTensor(Tensor):
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         name = _name(func)
-        if name in ("grad", "backward") and is_of_engine(_parts(func)):
+        if name in ("grad", "backward") and is_of_engine(path_of(func)):
             from taeda_tensor_core.sparse._gradients import INNER
 
             return through_inner(INNER, func, args, kwargs)
@@ -135,16 +135,11 @@ class SparseTensor(Tensor):
 
 def _name(func: Any) -> str:
     """``matmul`` of ``taeda.matmul``, ``Tensor.matmul``, ``Tensor.__rmatmul__`` alike; of attributes their name."""
-    parts = _parts(func)
+    parts = path_of(func)
     name = parts[-1]
     if name in ("__get__", "__set__", "__delete__"):
         return parts[-2] if name == "__get__" else f"{parts[-2]}{name}"
     return name
-
-
-def _parts(func: Any) -> list[str]:
-    with _C.DisableTorchFunctionSubclass():
-        return (resolve_name(func) or getattr(func, "__name__", "?")).split(".")
 
 
 def _is_fact(name: str) -> bool:
