@@ -63,7 +63,7 @@ double log_sum_exp(const void* x_, int64_t n) {
   const T top = greatest(x, n);
   // Differences from an infinite score are no numbers, and the losses of its position none either.
   if (std::isinf(top)) return std::numeric_limits<double>::quiet_NaN();
-  return double(top) + std::log(sum_of(x, n, [top](T v) { return vexp(v - top); }));
+  return double(top) + std::log(sum_of(x, n, [top](T v) { return vexp_down(v - top); }));
 }
 
 template <class T>
@@ -72,7 +72,7 @@ void softmax_scaled(const void* x_, double lse_, double scale_, double smooth_, 
   T* const out = static_cast<T*>(out_);
   const T lse = T(lse_), scale = T(scale_), smooth = T(smooth_);
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) out[i] = scale * (vexp(x[i] - lse) - smooth);
+  for (int64_t i = 0; i < n; ++i) out[i] = scale * (vexp_down(x[i] - lse) - smooth);
 }
 
 /// Of at most kPlaneBlock positions.
@@ -93,7 +93,7 @@ void block_log_sum_exp(const T* x, int64_t step, int64_t c, int64_t n, T* top, T
     for (int64_t k = first; k < std::min(c, first + few); ++k) {
       const T* const plane = x + k * step;
 #pragma GCC ivdep
-      for (int64_t j = 0; j < n; ++j) part[j] += vexp(plane[j] - top[j]);
+      for (int64_t j = 0; j < n; ++j) part[j] += vexp_down(plane[j] - top[j]);
     }
     for (int64_t j = 0; j < n; ++j) sum[j] += part[j];
   }
@@ -116,7 +116,7 @@ void plane_softmax_scaled(const void* x_, const void* lse_, const void* factor_,
   for (int64_t k = 0; k < c; ++k) {
     const T w = T(weight[k]);
 #pragma GCC ivdep
-    for (int64_t j = 0; j < n; ++j) out[k * step + j] = vexp(x[k * step + j] - lse[j]) * factor[j] - even[j] * w;
+    for (int64_t j = 0; j < n; ++j) out[k * step + j] = vexp_down(x[k * step + j] - lse[j]) * factor[j] - even[j] * w;
   }
 }
 
