@@ -98,6 +98,44 @@ def test_nll_loss(shape, reduction):
     np.testing.assert_allclose(back.numpy(), differences(loss, x, grad), atol=1e-8)
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e2, 1e4, 1e6])
+@pytest.mark.parametrize("shape", [(9, 33), (3, 33, 40)])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_cross_entropy_of_large_scores_loses_no_digits(scale, shape, smoothing):
+    """The logarithm of a sum beside large scores has few digits left; losses and gradients are not made of it."""
+    print("seed 1129")
+    random = np.random.default_rng(1129)
+    x = (random.standard_normal(shape) * scale).astype(np.float32)
+    target = random.integers(0, 33, (shape[0], *shape[2:]))
+    weight = random.random(33).astype(np.float32)
+    for weights in (None, weight):
+        per_class = None if weights is None else tensor(weights)
+        arguments = (tensor(x), tensor(target), per_class, REDUCTIONS["mean"], -100, smoothing)
+        loss, sums, total = ops.cross_entropy_forward(*arguments)
+        each = np.ones(33) if weights is None else weights.astype(np.float64)
+        expected = cross_entropy(x.astype(np.float64), target, each, "mean", smoothing)
+        assert abs(loss.item() - expected) <= 4e-7 * abs(expected)
+        wide = (
+            tensor(x.astype(np.float64)),
+            *arguments[1:2],
+            None if weights is None else per_class.double(),
+            *arguments[3:],
+        )
+        exact = ops.cross_entropy_backward(
+            taeda.tensor(1.0).double(), *wide, *ops.cross_entropy_forward(*wide)[1:]
+        )
+        found = ops.cross_entropy_backward(taeda.tensor(1.0), *arguments, sums, total)
+        assert (found.double() - exact).abs().max() <= 1e-6 * exact.abs().max()
+
+
+def test_cross_entropy_of_equal_scores_as_large_as_can_be():
+    x, target = tensor(np.array([[1e30, 1e30, 1.0]], np.float32)), tensor(np.array([0]))
+    loss, sums, total = ops.cross_entropy_forward(x, target, None, 1, -100, 0.0)
+    assert loss.item() == pytest.approx(np.log(2))
+    back = ops.cross_entropy_backward(taeda.tensor(1.0), x, target, None, 1, -100, 0.0, sums, total)
+    np.testing.assert_allclose(back.numpy(), [[-0.5, 0.5, 0.0]], atol=1e-7)
+
+
 @pytest.mark.parametrize("copies", [1, 11, 40])
 @pytest.mark.parametrize(
     "values",
@@ -110,14 +148,13 @@ def test_cross_entropy_of_rows_with_special_values(values, copies):
     for target in range(3):
         with np.errstate(invalid="ignore", over="ignore"):
             top = row.max()  # NaN if there is one
-            log_sum = top + np.log(np.exp(row - top).sum())
-            expected = log_sum - row[target]
-            slope = np.exp(row - log_sum) - (np.arange(row.size) == target)
+            powers = np.exp(row - top)
+            expected = np.log(powers.sum()) + (top - row[target])
+            slope = powers / powers.sum() - (np.arange(row.size) == target)
         for dtype in (taeda.float32, taeda.float64):
             x = taeda.tensor([row.tolist()], dtype=dtype)
             planes = x.reshape(1, -1, 1, 1).expand(1, row.size, 2, 1)
-            of_planes = [(planes, [[[target], [target]]])] if max(row) < 1e9 or np.isinf(row).any() else []
-            for scores, classes in ((x, [target]), *of_planes):
+            for scores, classes in ((x, [target]), (planes, [[[target], [target]]])):
                 arguments = (scores, taeda.tensor(classes), None, 1, -100, 0.0)
                 loss, sums, total = ops.cross_entropy_forward(*arguments)
                 np.testing.assert_allclose(loss.item(), expected, rtol=1e-6, atol=1e-6)

@@ -154,12 +154,6 @@ struct Attention {
     if (lse == -std::numeric_limits<double>::infinity()) std::fill_n(row, keys, T(0));
     else layers<T>().softmax_scaled(row, lse, 1.0, 0.0, keys, row);
   }
-  /// Weights made from a rounded logarithm miss 1 by what it was rounded by, which is much where scores are large.
-  static void normalise(T* row, int64_t keys) {
-    const double total = layers<T>().row_sum(row, keys);
-    multiply(row, keys, T(total > 0 ? 1 / total : 1));
-  }
-
   static constexpr T kNever = -std::numeric_limits<T>::infinity();
 };
 
@@ -252,9 +246,7 @@ void weights_and_slopes(const Attention<T, S>& s, const Gradients& g, int64_t b,
   const T* const lse = g.lse.template data<T>() + (b * s.heads + h) * s.length;
   s.scores(b, h, begin, end, keys, weights);
   for (int64_t i = begin; i < end; ++i) {
-    T* const row = weights + (i - begin) * keys;
-    s.weigh(row, keys, double(lse[i]));
-    s.normalise(row, keys);
+    s.weigh(weights + (i - begin) * keys, keys, double(lse[i]));
   }
   if (!with_slopes) return;
   s.product(end - begin, keys, s.outputs, s.matrix(g.grad, b, h, begin), s.matrix(s.value, b, h / s.group, 0, true),

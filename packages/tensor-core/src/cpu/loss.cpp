@@ -329,14 +329,18 @@ void row_losses(const ClassPlan& s, const Tensor& x, const Classes& classes, con
   const double smooth = label_smoothing / double(s.c);
   const auto loss_of = [&](int64_t i) {
     const T* const row = x.data<T>() + i * s.c;
-    const double l = layers<T>().log_sum_exp(row, s.c);
-    lse[i] = T(l);
+    double top;
+    const double log_sum = layers<T>().log_sum_exp(row, s.c, &top);
+    lse[i] = T(top + log_sum);
     const int64_t c = classes[i];
     if (c < 0) return Part{};
-    Part part{(1.0 - label_smoothing) * weights[size_t(c)] * (l - double(row[c])), weights[size_t(c)]};
-    if (smooth != 0 && !weighted) part.loss += smooth * (double(s.c) * l - layers<T>().row_sum(row, s.c));
-    for (int64_t k = 0; smooth != 0 && weighted && k < s.c; ++k)
-      part.loss += smooth * weights[size_t(k)] * (l - double(row[k]));
+    // See above.
+    const auto missing = [&](int64_t k) { return log_sum + (top - double(row[k])); };
+    Part part{(1.0 - label_smoothing) * weights[size_t(c)] * missing(c), weights[size_t(c)]};
+    const double classes_in_all = double(s.c);
+    if (smooth != 0 && !weighted)
+      part.loss += smooth * (classes_in_all * log_sum + (classes_in_all * top - layers<T>().row_sum(row, s.c)));
+    for (int64_t k = 0; smooth != 0 && weighted && k < s.c; ++k) part.loss += smooth * weights[size_t(k)] * missing(k);
     return part;
   };
   const Unlocked unlocked(x.numel() > 32768);

@@ -58,12 +58,13 @@ T greatest(const T* x, int64_t n) {
 }
 
 template <class T>
-double log_sum_exp(const void* x_, int64_t n) {
+double log_sum_exp(const void* x_, int64_t n, double* largest) {
   const T* const x = static_cast<const T*>(x_);
   const T top = greatest(x, n);
+  *largest = double(top);
   // Differences from an infinite score are no numbers, and the losses of its position none either.
   if (std::isinf(top)) return std::numeric_limits<double>::quiet_NaN();
-  return double(top) + std::log(sum_of(x, n, [top](T v) { return vexp_down(v - top); }));
+  return std::log(sum_of(x, n, [top](T v) { return vexp_down(v - top); }));
 }
 
 template <class T>
@@ -72,31 +73,40 @@ void softmax_scaled(const void* x_, double lse_, double scale_, double smooth_, 
   T* const out = static_cast<T*>(out_);
   const T lse = T(lse_), scale = T(scale_), smooth = T(smooth_);
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) out[i] = scale * (vexp_down(x[i] - lse) - smooth);
+  for (int64_t i = 0; i < n; ++i) out[i] = vexp_down(x[i] - lse);
+  // By a rounded logarithm they miss 1 by what it was rounded by, which is much where numbers are large.
+  const double total = row_sum<T>(out, n);
+  const T whole = T(total > 0 ? 1 / total : 1);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) out[i] = scale * (out[i] * whole - smooth);
 }
 
 /// Of at most kPlaneBlock positions.
 constexpr int64_t kPlaneBlock = 128;
+/// sum[j] = term(0, j) + term(1, j) + ... of c classes.
+template <class T, class Term>
+inline void add_classes(int64_t c, int64_t n, T* sum, const Term& term) {
+  constexpr int64_t few = 16;  // that are added before their sum is: errors grow with a sixteenth of the classes
+  std::fill_n(sum, n, T(0));
+  alignas(64) T part[kPlaneBlock];
+  for (int64_t first = 0; first < c; first += few) {
+    std::fill_n(part, n, T(0));
+    for (int64_t k = first; k < std::min(c, first + few); ++k) {
+#pragma GCC ivdep
+      for (int64_t j = 0; j < n; ++j) part[j] += term(k, j);
+    }
+    for (int64_t j = 0; j < n; ++j) sum[j] += part[j];
+  }
+}
 template <class T>
 void block_log_sum_exp(const T* x, int64_t step, int64_t c, int64_t n, T* top, T* sum) {
-  constexpr int64_t few = 16;  // classes that are added before their sum is: errors grow with a sixteenth of them
   std::copy_n(x, n, top);
   for (int64_t k = 1; k < c; ++k) {
     const T* const plane = x + k * step;
 #pragma GCC ivdep
     for (int64_t j = 0; j < n; ++j) top[j] = plane[j] > top[j] ? plane[j] : top[j];
   }
-  std::fill_n(sum, n, T(0));
-  alignas(64) T part[kPlaneBlock];
-  for (int64_t first = 0; first < c; first += few) {
-    std::fill_n(part, n, T(0));
-    for (int64_t k = first; k < std::min(c, first + few); ++k) {
-      const T* const plane = x + k * step;
-#pragma GCC ivdep
-      for (int64_t j = 0; j < n; ++j) part[j] += vexp_down(plane[j] - top[j]);
-    }
-    for (int64_t j = 0; j < n; ++j) sum[j] += part[j];
-  }
+  add_classes(c, n, sum, [=](int64_t k, int64_t j) { return vexp_down(x[k * step + j] - top[j]); });
 #pragma GCC ivdep
   for (int64_t j = 0; j < n; ++j) sum[j] = vlog(sum[j]);
 }
@@ -108,16 +118,28 @@ void plane_log_sum_exp(const void* x, int64_t step, int64_t c, int64_t n, void* 
 }
 
 template <class T>
-void plane_softmax_scaled(const void* x_, const void* lse_, const void* factor_, const void* even_,
-                          const double* weight, int64_t step, int64_t c, int64_t n, void* out_) {
-  const T *const x = static_cast<const T*>(x_), *const lse = static_cast<const T*>(lse_),
-                 *const factor = static_cast<const T*>(factor_), *const even = static_cast<const T*>(even_);
-  T* const out = static_cast<T*>(out_);
+void block_softmax_scaled(const T* x, const T* lse, const T* factor, const T* even, const double* weight, int64_t step,
+                          int64_t c, int64_t n, T* out) {
+  for (int64_t k = 0; k < c; ++k) {
+#pragma GCC ivdep
+    for (int64_t j = 0; j < n; ++j) out[k * step + j] = vexp_down(x[k * step + j] - lse[j]);
+  }
+  alignas(64) T whole[kPlaneBlock];
+  add_classes(c, n, whole, [=](int64_t k, int64_t j) { return out[k * step + j]; });
+  for (int64_t j = 0; j < n; ++j) whole[j] = factor[j] / (whole[j] > T(0) ? whole[j] : T(1));
   for (int64_t k = 0; k < c; ++k) {
     const T w = T(weight[k]);
 #pragma GCC ivdep
-    for (int64_t j = 0; j < n; ++j) out[k * step + j] = vexp_down(x[k * step + j] - lse[j]) * factor[j] - even[j] * w;
+    for (int64_t j = 0; j < n; ++j) out[k * step + j] = out[k * step + j] * whole[j] - even[j] * w;
   }
+}
+template <class T>
+void plane_softmax_scaled(const void* x, const void* lse, const void* factor, const void* even, const double* weight,
+                          int64_t step, int64_t c, int64_t n, void* out) {
+  for (int64_t at = 0; at < n; at += kPlaneBlock)
+    block_softmax_scaled(static_cast<const T*>(x) + at, static_cast<const T*>(lse) + at,
+                         static_cast<const T*>(factor) + at, static_cast<const T*>(even) + at, weight, step, c,
+                         std::min(kPlaneBlock, n - at), static_cast<T*>(out) + at);
 }
 
 inline bool all_classes(const int64_t* numbers, int64_t n, int64_t c, int64_t ignored) {

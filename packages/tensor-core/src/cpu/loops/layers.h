@@ -72,14 +72,17 @@ struct LayerLoops {
   /// Index of the first value outside [0, 1], or -1.
   int64_t (*outside_unit)(const void* x, int64_t n);
 
-  double (*log_sum_exp)(const void* x, int64_t n);
+  /// The logarithm of the sum of exp(x - largest).
+  double (*log_sum_exp)(const void* x, int64_t n, double* largest);
   double (*row_sum)(const void* x, int64_t n);
-  /// out = scale * (exp(x - lse) - smooth): the gradient of cross entropy without the target's own term.
+  /// out = scale * (exp(x - lse) - smooth), where the exponentials are made to sum up to 1: the gradient of cross
+  /// entropy without the target's own term.
   void (*softmax_scaled)(const void* x, double lse, double scale, double smooth, int64_t n, void* out);
   // The same of n positions of c planes that lie `step` elements apart.
   /// The largest of each position, and the logarithm of the sum of exp(x - largest).
   void (*plane_log_sum_exp)(const void* x, int64_t step, int64_t c, int64_t n, void* largest, void* log_sum);
-  /// out = exp(x - lse) * factor - even * weight[class], where factor and even are those of the position.
+  /// out = exp(x - lse) * factor - even * weight[class], with the same exponentials, where factor and even are those of
+  /// the position.
   void (*plane_softmax_scaled)(const void* x, const void* lse, const void* factor, const void* even,
                                const double* weight, int64_t step, int64_t c, int64_t n, void* out);
   /// Whether each number is `ignored` or at least 0 and less than c.
