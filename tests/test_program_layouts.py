@@ -197,3 +197,13 @@ def test_where_nothing_is_padded_no_value_is_needed():
     assert F.pad(whole, (-1, -1), value=float("nan")).tolist() == [1, 2]
     with pytest.raises(ValueError, match="nan"):
         F.pad(whole, (0, 1), value=float("nan"))
+
+
+@pytest.mark.parametrize("repeats", [(1, 1), (3, 1), (2, 1, 1), (1, 2)], ids=str)
+def test_repeated_tensors_lie_row_by_row(repeats):
+    columns = numbers(4, 3).t()
+    for found in (columns.repeat(*repeats), taeda.tile(columns, repeats)):
+        assert found.is_contiguous() and found.tolist() == numpy.tile(columns.numpy(), repeats).tolist()
+        assert found.view(-1).tolist() == numpy.tile(columns.numpy(), repeats).reshape(-1).tolist()
+    images = numbers(2, 8, 4, 6).to(memory_format=taeda.channels_last)
+    assert images.repeat(2, 1, 1, 1).is_contiguous()

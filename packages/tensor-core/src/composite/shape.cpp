@@ -295,7 +295,7 @@ Tensor repeat(const Tensor& self, IntSpan repeats) {
     wide.push_back(size);
     out.push_back((Count(repeats[d]) * size).of("repeat", "the size of dimension ", d, " of the result"));
   }
-  return ops::reshape(ops::clone(ops::expand(ops::reshape(self, split), wide)), out);
+  return ops::reshape(ops::clone(ops::expand(ops::reshape(self, split), wide), "contiguous_format"), out);
 }
 Tensor tile(const Tensor& self, IntSpan dims) {
   Shape repeats(dims);
