@@ -61,7 +61,7 @@ def numbers_of(params: list[Any], states: States, **first: Any) -> States:
     for param, state in zip(params, states, strict=True):
         for name, value in first.items():
             if state[name] is None:
-                doubles = param.dtype in (tensor.float64, tensor.complex128)
+                doubles = param.dtype in (tensor.float64, getattr(tensor, "complex128", None))
                 state[name] = tensor.tensor(float(value), dtype=tensor.float64 if doubles else count_dtype())
             counted(state, name)
     return states
