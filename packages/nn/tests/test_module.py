@@ -704,6 +704,22 @@ def test_the_interpreter_can_remember_where_functions_stand():
     assert type(nn.functional) is ModuleType and "__getattr__" not in vars(nn.functional)
 
 
+def test_how_hooks_were_registered_can_be_assigned():
+    """As copies do that set every attribute of a module."""
+    seen = []
+    module, other = nn.Linear(1, 1), nn.Linear(1, 1)
+    marked = module.register_forward_hook(lambda *given: seen.append(len(given)), with_kwargs=True)
+    module.register_forward_hook(lambda *given: seen.append(len(given)))
+    names = ("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called")
+    for name in (*names, "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs"):
+        setattr(other, name, getattr(module, name))
+    other(tt.ones(1))
+    assert seen == [4, 3] and list(other._forward_hooks_with_kwargs) == [marked.id]
+    other._forward_hooks_with_kwargs = {}
+    other(tt.ones(1))
+    assert seen == [4, 3, 3, 3]
+
+
 def test_how_hooks_were_registered_can_be_read():
     module = nn.Linear(1, 1)
     assert module._is_full_backward_hook is None

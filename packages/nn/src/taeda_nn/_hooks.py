@@ -134,14 +134,23 @@ def hook_property(kind: str) -> property:
 
 
 def marks_property(kind: str, place: int) -> property:
-    """The attribute in which PyTorch's modules keep the numbers of hooks that were registered in another way."""
+    """The attribute in which PyTorch's modules keep the numbers of hooks that were registered in another way.
+
+    Assigning numbers lets the hooks that have them be those, and no others.
+    """
 
     def get(module: Module) -> OrderedDict[int, bool]:
         own = module._hook_set
         entries = {} if own is None else getattr(own, kind)
         return OrderedDict((number, True) for number, entry in entries.items() if entry[place])
 
-    return property(get)
+    def replace(module: Module, marked: Any) -> None:
+        numbers, own = set(marked), module._hook_set
+        entries = {} if own is None else getattr(own, kind)
+        for number, entry in entries.items():
+            entries[number] = (*entry[:place], number in numbers, *entry[place + 1 :])
+
+    return property(get, replace)
 
 
 def state_hook_property(kind: str) -> property:
