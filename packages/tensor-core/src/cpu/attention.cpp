@@ -153,7 +153,13 @@ struct Attention {
   static void weigh(T* row, int64_t keys, double lse) {
     if (lse == -std::numeric_limits<double>::infinity()) std::fill_n(row, keys, T(0));
     else layers<T>().softmax_scaled(row, lse, 1.0, 0.0, keys, row);
+    // Of float32 numbers, weights made from a rounded logarithm sum up to 1 already.
+    if constexpr (std::is_same_v<T, double>) {
+      const double total = layers<T>().row_sum(row, keys);
+      multiply(row, keys, T(total > 0 ? 1 / total : 1));
+    }
   }
+
   static constexpr T kNever = -std::numeric_limits<T>::infinity();
 };
 

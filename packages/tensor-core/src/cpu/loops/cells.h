@@ -67,6 +67,13 @@ double log_sum_exp(const void* x_, int64_t n, double* largest) {
   return std::log(sum_of(x, n, [top](T v) { return vexp_down(v - top); }));
 }
 
+/// Whether a rounded logarithm of a sum has lost so much that exponentials of differences from it are made to sum up to
+/// 1. Elsewhere they are left as they are, so that derivatives by the logarithm are those of its formula.
+template <class T>
+inline bool lost_digits(T lse) {
+  return is_same<T, float> || std::abs(lse) > T(1024);
+}
+
 template <class T>
 void softmax_scaled(const void* x_, double lse_, double scale_, double smooth_, int64_t n, void* out_) {
   const T* const x = static_cast<const T*>(x_);
@@ -74,8 +81,7 @@ void softmax_scaled(const void* x_, double lse_, double scale_, double smooth_, 
   const T lse = T(lse_), scale = T(scale_), smooth = T(smooth_);
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) out[i] = vexp_down(x[i] - lse);
-  // By a rounded logarithm they miss 1 by what it was rounded by, which is much where numbers are large.
-  const double total = row_sum<T>(out, n);
+  const double total = lost_digits(lse) ? row_sum<T>(out, n) : 1;
   const T whole = T(total > 0 ? 1 / total : 1);
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) out[i] = scale * (out[i] * whole - smooth);
@@ -126,7 +132,7 @@ void block_softmax_scaled(const T* x, const T* lse, const T* factor, const T* ev
   }
   alignas(64) T whole[kPlaneBlock];
   add_classes(c, n, whole, [=](int64_t k, int64_t j) { return out[k * step + j]; });
-  for (int64_t j = 0; j < n; ++j) whole[j] = factor[j] / (whole[j] > T(0) ? whole[j] : T(1));
+  for (int64_t j = 0; j < n; ++j) whole[j] = factor[j] / (whole[j] > T(0) && lost_digits(lse[j]) ? whole[j] : T(1));
   for (int64_t k = 0; k < c; ++k) {
     const T w = T(weight[k]);
 #pragma GCC ivdep

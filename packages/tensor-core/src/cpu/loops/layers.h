@@ -75,8 +75,8 @@ struct LayerLoops {
   /// The logarithm of the sum of exp(x - largest).
   double (*log_sum_exp)(const void* x, int64_t n, double* largest);
   double (*row_sum)(const void* x, int64_t n);
-  /// out = scale * (exp(x - lse) - smooth), where the exponentials are made to sum up to 1: the gradient of cross
-  /// entropy without the target's own term.
+  /// out = scale * (exp(x - lse) - smooth), where the exponentials are made to sum up to 1 if `lse` has lost
+  /// digits: the gradient of cross entropy without the target's own term.
   void (*softmax_scaled)(const void* x, double lse, double scale, double smooth, int64_t n, void* out);
   // The same of n positions of c planes that lie `step` elements apart.
   /// The largest of each position, and the logarithm of the sum of exp(x - largest).
