@@ -18,7 +18,6 @@ namespace taeda {
 namespace {
 
 using cpu::row_major;
-
 using loops::Norm;
 
 Norm norm_of(double p) {

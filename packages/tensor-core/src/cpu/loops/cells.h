@@ -131,8 +131,13 @@ void block_softmax_scaled(const T* x, const T* lse, const T* factor, const T* ev
     for (int64_t j = 0; j < n; ++j) out[k * step + j] = vexp_down(x[k * step + j] - lse[j]);
   }
   alignas(64) T whole[kPlaneBlock];
-  add_classes(c, n, whole, [=](int64_t k, int64_t j) { return out[k * step + j]; });
-  for (int64_t j = 0; j < n; ++j) whole[j] = factor[j] / (whole[j] > T(0) && lost_digits(lse[j]) ? whole[j] : T(1));
+  std::copy_n(factor, n, whole);
+  if (std::any_of(lse, lse + n, lost_digits<T>)) {
+    T total[kPlaneBlock];
+    add_classes(c, n, total, [=](int64_t k, int64_t j) { return out[k * step + j]; });
+    for (int64_t j = 0; j < n; ++j)
+      if (total[j] > T(0) && lost_digits(lse[j])) whole[j] /= total[j];
+  }
   for (int64_t k = 0; k < c; ++k) {
     const T w = T(weight[k]);
 #pragma GCC ivdep
