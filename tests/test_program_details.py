@@ -693,3 +693,38 @@ print(before, taeda.backends.flags_frozen(), said, inside, cudnn.benchmark)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["False", "True", "True", "True", "False"], done.stderr
+
+
+def test_what_fills_a_new_tensor_is_no_change_of_it():
+    like = taeda.zeros(2).add_(1)
+    made = [taeda.ones(2), taeda.full((2,), 3.0), taeda.arange(3), taeda.rand(2), taeda.randint(5, (2,))]
+    made += [taeda.ones_like(like), taeda.randn_like(like), like.new_full((2,), 1.0), taeda.eye(2)]
+    made += [taeda.ones(2, requires_grad=True), taeda.randperm(3), taeda.linspace(0, 1, 3)]
+    assert [tensor._version for tensor in made] == [0] * len(made)
+    assert like._version == 1 and taeda.ones(2).add_(1)._version == 1
+
+
+def test_normal_targets_of_any_variance():
+    var = taeda.tensor([np.inf, 1e-9, 2.0], requires_grad=True)
+    loss = nn.functional.gaussian_nll_loss(taeda.ones(3), taeda.zeros(3), var, reduction="none", eps=1e-3)
+    assert loss[0].item() == np.inf
+    np.testing.assert_allclose(
+        loss[1:].tolist(), [0.5 * (np.log(1e-3) + 1e3), 0.5 * (np.log(2) + 0.5)], rtol=1e-6
+    )
+    loss[1:].sum().backward()
+    np.testing.assert_allclose(var.grad.tolist(), [0, 0.5 * (1e3 - 1e6), 0.5 * (0.5 - 0.25)], rtol=1e-6)
+
+
+def test_masks_of_attention_are_checked_by_rank():
+    batch, one = taeda.ones(5, 3, 4), taeda.ones(5, 4)
+    check = nn.functional._mha_shape_check
+    assert check(batch, batch, batch, None, taeda.ones(5, 5), 2)
+    assert not check(one, one, one, None, taeda.ones(2, 5, 5), 2)
+    for x, mask in ((batch, taeda.ones(5)), (one, taeda.ones(3, 5, 5))):
+        with pytest.raises(AssertionError, match="attn_mask"):
+            check(x, x, x, None, mask, 2)
+
+
+def test_rates_of_adam_become_a_pair():
+    group = taeda.optim.Adam([nn.Parameter(taeda.ones(1))], betas=[0.9, 0.99]).param_groups[0]
+    assert group["betas"] == (0.9, 0.99)

@@ -661,8 +661,8 @@ def test_results_that_may_be_absent_and_writes_without_a_letter():
     out = taeda.zeros(2)
     first, second = taeda.ops.absent_test.halves(taeda.ones(2), out, taeda.ones(1))
     assert first.tolist() == [0.5, 0.5] and second.tolist() == [3.0] and out.tolist() == [1.0, 1.0]
-    with pytest.raises(TypeError, match="absent_test::halves"):
-        taeda.ops.absent_test.halves(taeda.ones(2), out)
+    first, second = taeda.ops.absent_test.halves(taeda.ones(2), out)
+    assert first.tolist() == [0.5, 0.5] and second is None
 
 
 def test_a_function_that_comes_before_its_operator_waits_for_it():
@@ -824,3 +824,21 @@ def test_programs_that_are_read_again_change_their_operators(name):
         else:
             assert getattr(getattr(taeda.ops, space), short)(taeda.ones(1), 3.0, out) is None
             assert out.tolist() == [3.0]
+
+
+def test_results_that_may_be_none(name):
+    space, short = name.split("::")
+    with library.Library(space, "DEF") as made:
+        made.define(f"{short}(Tensor x, float above=0.0) -> (Tensor, Tensor?)")
+        made.impl(short, lambda x, above=0.0: (x * 2, (x > above).nonzero() if above else None), "CPU")
+        made.impl(short, lambda x, above=0.0: (taeda.empty_like(x), None), "Meta")
+        made.define(f"{short}_none(Tensor x) -> Tensor?")
+        made.impl(f"{short}_none", lambda x: None, "CompositeExplicitAutograd")
+        ops, x = getattr(taeda.ops, space), taeda.tensor([1.0, 3.0])
+        doubled, places = getattr(ops, short)(x)
+        assert doubled.tolist() == [2.0, 6.0] and places is None
+        doubled, places = getattr(ops, short)(x, 2.0)
+        assert doubled.tolist() == [2.0, 6.0] and places.tolist() == [[1]]
+        shape, places = getattr(ops, short)(x.to("meta"))
+        assert shape.shape == (2,) and places is None
+        assert getattr(ops, f"{short}_none")(x) is None

@@ -73,7 +73,13 @@ class Adam(Optimizer):
         check_adam(kind, lr, betas, eps, weight_decay)
         check_rate(kind, lr, foreach, capturable)
         check_modes(kind, foreach, capturable, differentiable, fused)
-        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad}
+        options = {
+            "lr": lr,
+            "betas": tuple(betas),
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+        }
         options |= {"maximize": maximize, "foreach": foreach, "capturable": capturable}
         options |= {"differentiable": differentiable, "fused": fused}
         super().__init__(params, {**options, "decoupled_weight_decay": decoupled_weight_decay})

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
+#include "composite/made.h"
 #include "infer/memory_format.h"
 #include "infer/numbers.h"
-#include "taeda/autograd_api.h"
 #include "taeda/checked.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/shape.h"
@@ -15,15 +15,6 @@
 
 namespace taeda::impl {
 namespace {
-
-Tensor with_grad(Tensor made, bool requires_grad) {
-  if (requires_grad) {
-    check(autograd_api.set_requires_grad != nullptr, ErrorKind::Runtime,
-          "requires_grad=True needs an autograd provider and none is loaded; pip install taeda-autograd");
-    autograd_api.set_requires_grad(made, true);
-  }
-  return made;
-}
 
 /// Names the operator that was called, not the allocation under it.
 void check_sizes(const char* op, IntSpan size) {
@@ -60,7 +51,7 @@ DType dtype_of_value(const Scalar& value) { return value.dtype() == DType::UInt6
 }  // namespace
 
 Tensor empty(IntSpan size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
-  return with_grad(taeda::empty(size, dtype.value_or(default_dtype()), device.value_or(Device{})), requires_grad);
+  return as_made(taeda::empty(size, dtype.value_or(default_dtype()), device.value_or(Device{})), requires_grad);
 }
 Tensor empty_strided(IntSpan size, IntSpan stride, std::optional<DType> dtype, std::optional<Device> device,
                      bool requires_grad) {
@@ -69,8 +60,8 @@ Tensor empty_strided(IntSpan size, IntSpan stride, std::optional<DType> dtype, s
   for (int64_t step : stride)
     check(step >= 0, ErrorKind::Value, "empty_strided: argument 'stride' must not be negative, got ",
           shape_text(stride));
-  return with_grad(taeda::empty_strided(size, stride, dtype.value_or(default_dtype()), device.value_or(Device{})),
-                   requires_grad);
+  return as_made(taeda::empty_strided(size, stride, dtype.value_or(default_dtype()), device.value_or(Device{})),
+                 requires_grad);
 }
 Tensor empty_permuted(IntSpan size, IntSpan physical_layout, std::optional<DType> dtype, std::optional<Device> device,
                       bool requires_grad) {
@@ -86,14 +77,14 @@ Tensor empty_permuted(IntSpan size, IntSpan physical_layout, std::optional<DType
     back[size_t(d)] = int64_t(place);
     outermost_first.push_back(size[size_t(d)]);
   }
-  return with_grad(ops::permute(empty(outermost_first, dtype, device, false), back), requires_grad);
+  return as_made(ops::permute(empty(outermost_first, dtype, device, false), back), requires_grad);
 }
 Tensor full(IntSpan size, const Scalar& fill_value, std::optional<DType> dtype, std::optional<Device> device,
             bool requires_grad) {
   const DType type = dtype.value_or(dtype_of_value(fill_value));
   check_sizes("full", size);
   infer::check_number("full", "fill_value", fill_value, type);
-  return with_grad(fill_with(taeda::empty(size, type, device.value_or(Device{})), fill_value), requires_grad);
+  return as_made(fill_with(taeda::empty(size, type, device.value_or(Device{})), fill_value), requires_grad);
 }
 Tensor zeros(IntSpan size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
   check_sizes("zeros", size);
@@ -104,12 +95,12 @@ Tensor ones(IntSpan size, std::optional<DType> dtype, std::optional<Device> devi
   return full(size, 1, dtype.value_or(default_dtype()), device, requires_grad);
 }
 Tensor empty_like(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
-  return with_grad(empty_as(self, dtype, device), requires_grad);
+  return as_made(empty_as(self, dtype, device), requires_grad);
 }
 Tensor full_like(const Tensor& self, const Scalar& fill_value, std::optional<DType> dtype, std::optional<Device> device,
                  bool requires_grad) {
   infer::check_number("full_like", "fill_value", fill_value, dtype.value_or(self.dtype()));
-  return with_grad(fill_with(empty_as(self, dtype, device), fill_value), requires_grad);
+  return as_made(fill_with(empty_as(self, dtype, device), fill_value), requires_grad);
 }
 Tensor zeros_like(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
   return full_like(self, 0, dtype, device, requires_grad);
@@ -213,7 +204,7 @@ Tensor arange(const Scalar& start, const std::optional<Scalar>& end, const Scala
   }
   const Tensor out = taeda::empty(Shape{count}, type, device.value_or(Device{}));
   if (count > 0) ops::arange_fill_(out, first, width);
-  return with_grad(out, requires_grad);
+  return as_made(out, requires_grad);
 }
 
 namespace {
@@ -249,10 +240,10 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, std::opti
   const Tensor exact = complex                  ? spaced<std::complex<double>>(first, last, steps, DType::Complex128)
                        : type == DType::Float32 ? spaced<double, float>(first, last, steps, type)
                                                 : spaced<double>(first, last, steps, DType::Float64);
-  if (exact.dtype() == type && device.value_or(Device{}).backend == kCPU) return with_grad(exact, requires_grad);
+  if (exact.dtype() == type && device.value_or(Device{}).backend == kCPU) return as_made(exact, requires_grad);
   const Tensor out = taeda::empty(Shape{steps}, type, device.value_or(Device{}));
   if (steps > 0) ops::copy_(out, exact);
-  return with_grad(out, requires_grad);
+  return as_made(out, requires_grad);
 }
 
 Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base, std::optional<DType> dtype,
@@ -263,7 +254,7 @@ Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double ba
   for (int64_t i = 0; i < steps; ++i) exact.data<double>()[i] = std::pow(base, exact.data<double>()[i]);
   const Tensor out = taeda::empty(Shape{steps}, dtype.value_or(default_dtype()), device.value_or(Device{}));
   if (steps > 0) ops::copy_(out, exact);
-  return with_grad(out, requires_grad);
+  return as_made(out, requires_grad);
 }
 
 Tensor eye(int64_t n, std::optional<int64_t> m, std::optional<DType> dtype, std::optional<Device> device,
@@ -273,7 +264,7 @@ Tensor eye(int64_t n, std::optional<int64_t> m, std::optional<DType> dtype, std:
         columns);
   const Tensor out = zeros(Shape{n, columns}, dtype, device, false);
   ops::fill_(ops::diagonal(out, 0, 0, 1), 1);
-  return with_grad(out, requires_grad);
+  return as_made(out, requires_grad);
 }
 
 namespace {
@@ -312,11 +303,11 @@ Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset
 
 Tensor tril_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype, std::optional<Device> device,
                     bool requires_grad) {
-  return with_grad(triangle_indices("tril_indices", row, col, offset, true, dtype, device), requires_grad);
+  return as_made(triangle_indices("tril_indices", row, col, offset, true, dtype, device), requires_grad);
 }
 Tensor triu_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype, std::optional<Device> device,
                     bool requires_grad) {
-  return with_grad(triangle_indices("triu_indices", row, col, offset, false, dtype, device), requires_grad);
+  return as_made(triangle_indices("triu_indices", row, col, offset, false, dtype, device), requires_grad);
 }
 
 Tensor complex(const Tensor& real, const Tensor& imag) {

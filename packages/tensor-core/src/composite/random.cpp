@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "composite/host.h"
+#include "composite/made.h"
 #include "infer/random.h"
-#include "taeda/autograd_api.h"
 #include "taeda/interrupt.h"
 #include "taeda/ops/arith.h"
 #include "taeda/ops/cast.h"
@@ -28,14 +28,6 @@ using OptionalDevice = std::optional<Device>;
 Tensor fresh(IntSpan size, OptionalDType dtype, OptionalDevice device) {
   return taeda::empty(size, dtype.value_or(default_dtype()), device.value_or(Device{}));
 }
-Tensor with_grad(const Tensor& made, bool requires_grad) {
-  if (requires_grad) {
-    check(autograd_api.set_requires_grad != nullptr, ErrorKind::Runtime,
-          "requires_grad=True needs an autograd provider and none is loaded; pip install taeda-autograd");
-    autograd_api.set_requires_grad(made, true);
-  }
-  return made;
-}
 
 /// One word of a twister for each element.
 void draw_words_into(const Tensor& self, const Generator& generator) {
@@ -53,12 +45,12 @@ void draw_words_into(const Tensor& self, const Generator& generator) {
 Tensor rand(IntSpan size, const Generator& generator, OptionalDType dtype, OptionalDevice device, bool requires_grad) {
   const Tensor out = fresh(size, dtype, device);
   ops::uniform_(out, 0, 1, generator);
-  return with_grad(out, requires_grad);
+  return as_made(out, requires_grad);
 }
 Tensor randn(IntSpan size, const Generator& generator, OptionalDType dtype, OptionalDevice device, bool requires_grad) {
   const Tensor out = fresh(size, dtype, device);
   ops::normal_(out, 0, 1, generator);
-  return with_grad(out, requires_grad);
+  return as_made(out, requires_grad);
 }
 Tensor randint_low(int64_t low, int64_t high, IntSpan size, const Generator& generator, OptionalDType dtype,
                    OptionalDevice device, bool requires_grad) {
@@ -66,7 +58,7 @@ Tensor randint_low(int64_t low, int64_t high, IntSpan size, const Generator& gen
   infer::random_bounds("randint", type, low, high);
   const Tensor out = fresh(size, type, device);
   ops::random_(out, low, high, generator);
-  return with_grad(out, requires_grad);
+  return as_made(out, requires_grad);
 }
 Tensor randint(int64_t high, IntSpan size, const Generator& generator, OptionalDType dtype, OptionalDevice device,
                bool requires_grad) {
@@ -76,20 +68,20 @@ Tensor rand_like(const Tensor& self, OptionalDType dtype, OptionalDevice device,
                  const Generator& generator) {
   const Tensor out = ops::empty_like(self, dtype, device);
   ops::uniform_(out, 0, 1, generator);
-  return with_grad(out, requires_grad);
+  return as_made(out, requires_grad);
 }
 Tensor randn_like(const Tensor& self, OptionalDType dtype, OptionalDevice device, bool requires_grad,
                   const Generator& generator) {
   const Tensor out = ops::empty_like(self, dtype, device);
   ops::normal_(out, 0, 1, generator);
-  return with_grad(out, requires_grad);
+  return as_made(out, requires_grad);
 }
 Tensor randint_like_low(const Tensor& self, int64_t low, int64_t high, OptionalDType dtype, OptionalDevice device,
                         bool requires_grad, const Generator& generator) {
   infer::random_bounds("randint_like", dtype.value_or(self.dtype()), low, high);
   const Tensor out = ops::empty_like(self, dtype, device);
   ops::random_(out, low, high, generator);
-  return with_grad(out, requires_grad);
+  return as_made(out, requires_grad);
 }
 Tensor randint_like(const Tensor& self, int64_t high, OptionalDType dtype, OptionalDevice device, bool requires_grad,
                     const Generator& generator) {
@@ -120,10 +112,10 @@ Tensor randperm(int64_t n, const Generator& generator, OptionalDType dtype, Opti
     for (int64_t i = begin; i < end; ++i) std::swap(p[i], p[i + draws.data<int64_t>()[i] % (n - i)]);
   });
   const Device place = device.value_or(Device{});
-  if (type == DType::Int64 && place == Device{}) return with_grad(order, requires_grad);
+  if (type == DType::Int64 && place == Device{}) return as_made(order, requires_grad);
   const Tensor out = taeda::empty(Shape{n}, type, place);
   ops::copy_(out, order);
-  return with_grad(out, requires_grad);
+  return as_made(out, requires_grad);
 }
 
 Tensor normal(double mean, double std, IntSpan size, const Generator& generator, OptionalDType dtype,
@@ -131,7 +123,7 @@ Tensor normal(double mean, double std, IntSpan size, const Generator& generator,
   const Tensor out = fresh(size, dtype, device);
   infer::normal_spread("normal", out, std);
   ops::normal_(out, mean, std, generator);
-  return with_grad(out, requires_grad);
+  return as_made(out, requires_grad);
 }
 Tensor normal_Tensor(const Tensor& mean, const Tensor& std, const Generator& generator) {
   const Tensor both[] = {mean, std};

@@ -78,9 +78,19 @@ def _mha_shape_check(
     """Whether the inputs of attention are batched.
 
     Raises:
-        RuntimeError: Ranks that do not fit one another.
+        AssertionError: An `attn_mask` of another rank, or one of three dimensions that does not fit an unbatched query.
+        RuntimeError: Ranks of the others that do not fit one another.
     """
-    return _check_ranks(query, key, value, key_padding_mask)
+    batched = _check_ranks(query, key, value, key_padding_mask)
+    if attn_mask is not None:
+        assert attn_mask.dim() in (2, 3), (
+            f"argument 'attn_mask' must have 2 or 3 dimensions, found shape {tuple(attn_mask.shape)}"
+        )
+        expected = (num_heads, query.shape[0], key.shape[0])
+        assert batched or attn_mask.dim() == 2 or tuple(attn_mask.shape) == expected, (
+            f"argument 'attn_mask' must have shape {expected}, found {tuple(attn_mask.shape)}"
+        )
+    return batched
 
 
 def _canonical_mask(

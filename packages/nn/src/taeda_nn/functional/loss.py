@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from taeda_nn import functional as F
-from taeda_nn._bind import Tensor, op, tensor
+from taeda_nn._bind import Tensor, no_grad, op, tensor
 from taeda_nn._decompose.loss import reduced
 from taeda_nn._errors import not_tensors
 
@@ -310,7 +310,9 @@ def gaussian_nll_loss(
             f"{tuple(input.shape)}, or 1 where it is the same for all"
         )
     # The limit changes the value but lets the gradient pass.
-    var = var + (var.detach().clamp(min=eps) - var.detach())
+    var = var.clone()
+    with no_grad():
+        var.clamp_(min=eps)
     loss = 0.5 * (var.log() + (input - target) * (input - target) / var)
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)

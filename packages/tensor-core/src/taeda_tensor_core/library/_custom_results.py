@@ -1,4 +1,4 @@
-"""Operators that give lists, numbers or an argument, made by `custom_op` or by a library's `define` and `impl`.
+"""Operators that give lists, numbers, None or an argument, made by `custom_op` or by a library's `define` and `impl`.
 
 The table's operators give a fixed number of tensors. So the function runs first, and its tensors go through an operator
 of the table for results of that form, which is what gradients are recorded of; a number goes through it as a tensor, so
@@ -7,6 +7,7 @@ that a gradient finds it again. What gives an argument back is a function.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import re
@@ -21,7 +22,7 @@ from taeda_tensor_core.library._operators import NewOperator, publish, unpublish
 from taeda_tensor_core.library._schemas import translated
 from taeda_tensor_core.library._table import Argument, Plain
 
-_OTHERS = {"Tensor[]", "Tensor?[]", "int", "SymInt", "float", "bool", "Scalar"}
+_OTHERS = {"Tensor?", "Tensor[]", "Tensor?[]", "int", "SymInt", "float", "bool", "Scalar"}
 _ARGUMENT = re.compile(r"Tensor\((\w+)!\).*->\s*Tensor\(\1!\)\s*$", re.DOTALL)
 #: By "package::operator".
 _known: dict[str, ResultsOpDef] = {}
@@ -41,7 +42,7 @@ def _kinds(schema: str) -> list[str]:
 
 
 def gives_others(schema: str) -> bool:
-    """Whether a schema has results that the table's operators lack: lists of tensors, numbers."""
+    """Whether a schema has results that the table's operators lack: lists of tensors, None, numbers."""
     return not _OTHERS.isdisjoint(_kinds(schema))
 
 
@@ -137,17 +138,24 @@ def _whole(parts: Iterator[Any], form: Any, number: Callable[[Any], Any]) -> Any
     return None if form is None else tuple(_whole(parts, of, number) for of in form)
 
 
+def _parameter(argument: Argument) -> inspect.Parameter:
+    kind = (
+        inspect.Parameter.KEYWORD_ONLY if argument.keyword_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    )
+    default = argument.default if argument.has_default else inspect.Parameter.empty
+    return inspect.Parameter(argument.name, kind, default=default)
+
+
 class ResultsOpDef:
     """An operator whose results are not so many tensors: callable, with decorators as others.
 
-    Without `function` the first one that is registered says which arguments there are.
+    Without `function` those that are registered may return arguments.
     """
 
     def __init__(self, name: str, schema: str, function: Callable | None = None) -> None:
         self._qualname, self._schema = name, schema
         self._kinds = _kinds(schema)
         self._gives_list = self._kinds == ["Tensor[]"]
-        self._signature = None if function is None else inspect.signature(function)
         self._may_return_arguments = function is None
         self._functions: dict[str | None, Callable] = {}
         self._of_others: Callable | None = None
@@ -176,6 +184,11 @@ class ResultsOpDef:
         some = next(iter(self._of_form.values()), None) or self._operator(_TENSOR, 1)
         return some.op.arguments
 
+    @functools.cached_property
+    def _signature(self) -> inspect.Signature:
+        """Its arguments as a Python function has them."""
+        return inspect.Signature([_parameter(a) for a in self.arguments])
+
     @property
     def results(self) -> tuple[str, ...]:
         """The types of its results."""
@@ -187,7 +200,7 @@ class ResultsOpDef:
         if self._of_others is not None:
             found = self._of_others(*args, **kwargs)
             return list(found) if self._gives_list else found
-        if self._signature is None:
+        if not self._functions:
             raise NotImplementedError(f"{self._qualname}: no function has been registered")
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
@@ -281,12 +294,11 @@ class ResultsOpDef:
     def register_kernel(
         self, device_types: str | Iterable[str] | None, fn: Callable | None = None, /
     ) -> Callable:
-        """Give the function for these device types; None for every device without one."""
+        """Give the function for these device types; None and "default" for every device without one."""
 
         def take(function: Callable) -> Callable:
-            self._signature = self._signature or inspect.signature(function)
             for device in _custom._listed(device_types) or [None]:
-                self._functions[device] = function
+                self._functions[None if device == "default" else device] = function
             return function
 
         return take if fn is None else take(fn)
