@@ -111,7 +111,7 @@ FACT_FIELDS = {
     "strides": ("Shape", "strides_of({n})"),
     "storage_offset": ("int64_t", "{n}.defined() ? {n}.storage_offset() : 0"),
     "dtype": ("DType", "{n}.defined() ? {n}.dtype() : DType::Float32"),
-    "device": ("Device", "{n}.defined() ? {n}.device() : Device()"),
+    "device": ("Device", "{n}.defined() ? stated_device({n}) : Device()"),
     "numel": ("int64_t", "{n}.defined() ? {n}.numel() : 0"),
     "dim": ("int64_t", "{n}.defined() ? {n}.dim() : 0"),
     "defined": ("bool", "{n}.defined()"),

@@ -57,6 +57,26 @@ def test_what_is_not_needed_may_be_changed(make):
     assert x.grad.tolist() == [2, 2, 2]
 
 
+@pytest.mark.parametrize("place", [..., slice(None), [0, 1, 2]])
+def test_what_was_copied_from_may_be_changed(place, make):
+    x = make(3)
+    y, z = x * 3, taeda.zeros_like(x)
+    z[place] = y
+    y.add_(100)
+    z.sum().backward()
+    assert x.grad.tolist() == [3, 3, 3]
+
+
+def test_parts_are_changed_by_augmented_assignment(make):
+    x = make(2, 3)
+    y = x * 3
+    y[0] *= 2
+    y[..., 1] += y[..., 2]
+    y[1] /= 3
+    y.sum().backward()
+    assert x.grad.tolist() == [[6, 6, 12], [1, 1, 2]]
+
+
 def test_views_share_the_version_of_their_base():
     x = taeda.zeros(3, 4)
     view, cut = x[1], x.detach()
