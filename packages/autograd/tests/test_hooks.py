@@ -123,6 +123,33 @@ def test_hooks_run_under_grad_and_inputs(x):
     assert x.grad.tolist() == [6, 6]
 
 
+def test_inputs_tell_of_the_gradient_that_they_got(x):
+    other = taeda.ones(2, requires_grad=True)
+    seen = []
+    for leaf in (x, other):
+        leaf.register_post_accumulate_grad_hook(lambda leaf: seen.append((leaf is x, leaf.grad.tolist())))
+    for _ in range(2):
+        backward((x * 2 + other).sum(), inputs=[x])
+    assert seen == [(True, [2, 2]), (True, [4, 4])] and other.grad is None
+
+
+def test_an_input_that_is_given_twice_gets_its_gradient_once(x):
+    y = x * 2
+    backward((y * 3).sum(), inputs=[x, y, x, y])
+    assert x.grad.tolist() == [6, 6] and y.grad.tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_inputs_that_are_no_leaves_retain_their_gradient(x, asked):
+    y = x * 2
+    if asked:
+        y.retain_grad()
+    for expected in ([3, 3], [6, 6]):
+        backward((y * 3).sum(), inputs=[y])
+        assert y.retains_grad and y.grad.tolist() == expected
+    assert x.grad is None
+
+
 def test_hook_can_record_second_derivatives(x):
     y = x * x
     y.register_hook(lambda g: g * x)

@@ -246,16 +246,20 @@ bool add_to_grad(const Tensor& leaf, IntSpan sizes, DType dtype, const std::func
   return true;
 }
 
+void call_after_accumulate(const Tensor& leaf) {
+  const AutogradMeta* meta = meta_of(leaf);
+  if (!meta->hooks || meta->hooks->after_accumulate.empty() || !leaf.requires_grad()) return;
+  const auto hooks = meta->hooks->after_accumulate;  // a hook may remove itself
+  UserCode scope;
+  for (const auto& hook : hooks) hook.call(leaf);
+}
+
 void AccumulateGrad::apply(Tensor* grads, Tensor*) {
   if (grads[0].defined()) {
     if (extras && !extras->after.empty()) accumulate_grad(leaf, grads[0]);  // hooks see it afterwards
     else accumulate_grad(leaf, std::move(grads[0]));
   }
-  AutogradMeta* meta = meta_of(leaf);
-  if (!meta->hooks || meta->hooks->after_accumulate.empty() || !leaf.requires_grad()) return;
-  const auto hooks = meta->hooks->after_accumulate;  // a hook may remove itself
-  UserCode scope;
-  for (const auto& hook : hooks) hook.call(leaf);
+  call_after_accumulate(leaf);
 }
 
 }  // namespace taeda::autograd

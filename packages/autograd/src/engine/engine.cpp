@@ -444,9 +444,15 @@ Tensor root_gradient(const Place& root, const Tensor& given, size_t index) {
   return given;
 }
 
-void accumulate_inputs(std::span<const Place> inputs, std::vector<Tensor>& grads) {
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (grads[i].defined()) accumulate_grad(inputs[i].tensor, std::move(grads[i]));
+/// What the run captured at leaves; other tensors have kept theirs (`retain_grad`).
+void accumulate_inputs(std::span<const Place> inputs, const std::vector<Edge>& edges, std::vector<Tensor>& grads) {
+  std::unordered_set<const Node*> met;  // a leaf may be given twice
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!grads[i].defined() || !(edges[i].node->flags & kAccumulates)) continue;
+    if (!met.insert(edges[i].node.get()).second) continue;
+    accumulate_grad(inputs[i].tensor, std::move(grads[i]));
+    call_after_accumulate(inputs[i].tensor);
+  }
 }
 
 /// The edge of a place; null where no gradients flow.
@@ -495,6 +501,7 @@ std::vector<Tensor> run_backward(std::span<const Place> roots, TensorList grads,
     if (!options.collect && !input.tensor.defined())
       fail(ErrorKind::Runtime, "backward: input ", i, " (", describe(input),
            ") is an edge without a tensor whose .grad could be added to; use grad() for it");
+    if (!options.collect) retain_grad(input.tensor);
   }
   Run run(options);
   for (size_t i = 0; i < roots.size(); ++i)
@@ -507,7 +514,7 @@ std::vector<Tensor> run_backward(std::span<const Place> roots, TensorList grads,
   }
   run.start(edges, starts);
   run.run();
-  if (!options.collect) accumulate_inputs(options.inputs, run.captured);
+  if (!options.collect) accumulate_inputs(options.inputs, input_edges, run.captured);
   run.call_back();
   if (!options.collect) return {};
   for (size_t i = 0; i < run.captured.size() && !options.allow_unused; ++i)

@@ -34,5 +34,7 @@ Ref<Node> accumulator_of(const Tensor& leaf);
 bool add_to_grad(const Tensor& leaf, IntSpan sizes, DType dtype, const std::function<void(const Tensor&)>& add);
 /// Adds to `leaf.grad`; the first gradient is taken over when nobody else sees it.
 void accumulate_grad(const Tensor& leaf, Tensor grad);
+/// Tells those who asked for it (`register_post_accumulate_grad_hook`) that the leaf has its gradient.
+void call_after_accumulate(const Tensor& leaf);
 
 }  // namespace taeda::autograd
