@@ -276,6 +276,36 @@ def test_a_view_of_the_input_is_returned_as_one(make):
     assert x.grad.tolist() == [[1, 1, 1], [0, 0, 0]]
 
 
+@pytest.mark.parametrize("named", [False, True])
+def test_derivatives_by_a_saved_output_are_there_in_a_first_backward(named):
+    """Implicit layers find the derivative of their equation by its solution."""
+
+    class Root(Function):
+        """y with y**3 = x."""
+
+        @staticmethod
+        def forward(ctx, x):
+            y = x ** (1 / 3)
+            if named:
+                ctx.y = y
+            else:
+                ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            y = ctx.y if named else ctx.saved_tensors[0]
+            assert y.requires_grad and not y.is_leaf
+            assert not (y * 1).requires_grad
+            with taeda.enable_grad():
+                (slope,) = grad((y**3).sum(), y)
+            return g / slope
+
+    x = taeda.tensor([8.0, 27.0], dtype=taeda.float64, requires_grad=True)
+    Root.apply(x).sum().backward()
+    assert x.grad.tolist() == pytest.approx([1 / 12, 1 / 27])
+
+
 def test_none_among_the_saved(x):
     class Optional(Function):
         @staticmethod

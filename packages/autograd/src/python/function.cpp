@@ -383,7 +383,12 @@ PyNode::~PyNode() {
 }
 
 Tensor PyNode::hand_out(const Kept& item) {
-  const Tensor t = item.tensor.unpack(this, "saved tensor");
+  Tensor t;
+  {
+    // Programs ask derivatives of what they find in enable_grad blocks of their backward.
+    const GradMode recorded(true);
+    t = item.tensor.unpack(this, "saved tensor");
+  }
   if (!item.intermediate || !thread_state.grad_enabled) return t;
   return with_error(t, this,
                     title +
