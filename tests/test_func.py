@@ -549,3 +549,19 @@ def test_composites_that_read_elements_are_called_for_each_example():
     assert places.squeeze(-1).tolist() == [[2, 3, -1], [1, 2, 3]]
     grids = taeda.vmap(lambda row: taeda.histogramdd(row.view(2, 2), [2, 2]).hist)(x)
     assert grids.sum((1, 2)).tolist() == [2, 2]
+
+
+def test_transforms_record_under_inference_mode():
+    x, v = taeda.tensor([1.0, 2.0]), taeda.tensor([1.0, -1.0])
+    with taeda.inference_mode():
+        made_there = taeda.tensor([1.0, 2.0])
+        for at in (x, made_there):
+            assert grad(lambda y: (y**3).sum())(at).tolist() == [3.0, 12.0]
+            value, moved = jvp(lambda y: y * y, (at,), (v,))
+            assert value.tolist() == [1.0, 4.0] and moved.tolist() == [2.0, -4.0]
+            for jacobian in (jacrev, jacfwd):
+                assert jacobian(lambda y: y * y)(at).tolist() == [[2.0, 0.0], [0.0, 4.0]]
+            assert hessian(lambda y: (y**3).sum())(at).tolist() == [[6.0, 0.0], [0.0, 12.0]]
+            _, products = vjp(lambda y: y * y, at)
+            assert products(v)[0].tolist() == [2.0, -4.0]
+        assert taeda.is_inference_mode_enabled()

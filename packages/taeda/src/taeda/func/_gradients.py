@@ -32,6 +32,11 @@ class _Thread(threading.local):
 _thread = _Thread()
 
 
+def _recording() -> Any:
+    """A block that is recorded, whatever is around the transform."""
+    return autograd.inference_mode(False) if tensor.is_inference_mode_enabled() else tensor.enable_grad()
+
+
 def _is_differentiable(value: Any) -> bool:
     return isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
 
@@ -63,7 +68,7 @@ class _Run:
                 )
         self.leaves: list[Any] = []
         given = list(args)
-        with tensor.enable_grad():
+        with _recording():
             fresh = [self._leaf(value) for value in flat]
             for i, part in zip(chosen, tree_unflatten(fresh, self.spec), strict=True):
                 given[i] = part
@@ -92,6 +97,7 @@ class _Run:
 
     def _leaf(self, value: Any) -> Any:
         plain = strip(value, self.over)
+        plain = plain.clone() if plain.is_inference() else plain
         leaf = (
             plain.view_as(plain) if plain.requires_grad and self.recorded else plain.detach().requires_grad_()
         )
@@ -291,7 +297,7 @@ class _Forward:
     ):
         chosen = range(len(primals)) if chosen is None else chosen
         run = self.run = _Run(name, func, primals, kwargs or {}, chosen, has_aux)
-        with tensor.enable_grad():
+        with _recording():
             self.weights = [
                 None
                 if plain is None or not plain.requires_grad
