@@ -195,3 +195,25 @@ def test_segments_give_their_gradient_to_elements_alone(reduce, sign):
     (found * taeda.tensor([1.0, 2.0, 1.0, 3.0])).sum().backward()
     assert data.grad.tolist() == [0.5, 0.5, 2, 0, 1.5, 1.5]
     assert found[2].item() == -sign * INF
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        ops.relu,
+        lambda x: ops.leaky_relu(x, 0.1),
+        lambda x: ops.hardtanh(x, -1.0, 1.0),
+        lambda x: ops.threshold(x, 0.5, 2.0),
+        lambda x: ops.hardshrink(x, 0.5),
+        lambda x: ops.softshrink(x, 0.5),
+    ],
+)
+def test_second_derivatives_of_straight_pieces_are_zero_and_not_missing(function):
+    x = taeda.tensor([-3.0, -0.2, 0.3, 4.0], requires_grad=True)
+    weight = taeda.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+    (slope,) = grad((function(x) * weight).sum(), x, create_graph=True)
+    curve, mixed = grad((slope * slope).sum(), [x, weight])
+    assert curve.tolist() == [0, 0, 0, 0]
+    np.testing.assert_allclose(mixed.tolist(), 2 * (slope * slope / weight).detach().numpy(), rtol=1e-6)
+    (alone,) = grad(function(x).sum(), x, create_graph=True)
+    assert alone.requires_grad and grad(alone.sum(), x)[0].tolist() == [0, 0, 0, 0]
