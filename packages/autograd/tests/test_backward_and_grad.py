@@ -328,3 +328,19 @@ def test_weights_are_as_many_as_the_roots(x):
             grad([(x * 2).sum(), x.sum()], x, weights)
         with pytest.raises(RuntimeError, match="expected one for each"):
             backward([(x * 2).sum(), x.sum()], weights)
+
+
+@pytest.mark.parametrize(
+    ("change", "shape"),
+    [(lambda x: x.unsqueeze_(0), (1, 3)), (lambda x: setattr(x, "data", taeda.ones(2, 3)), (2, 3))],
+)
+def test_a_leaf_of_another_shape_gets_gradients_of_that_shape(change, shape):
+    x = taeda.ones(3, requires_grad=True)
+    before = x * 2  # a graph that stays
+    with taeda.no_grad():
+        change(x)
+    x.backward(taeda.full(shape, 5.0))
+    assert x.grad.shape == shape and set(x.grad.flatten().tolist()) == {5.0}
+    x.grad = None
+    (x * 3)[..., 1:].sum().backward()
+    assert x.grad.tolist() == [[0, 3, 3]] * shape[0] and before.grad_fn is not None

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "taeda/arithmetic.h"
@@ -168,7 +169,9 @@ DType AccumulateGrad::dtype_for(const Tensor& variable) {
 }
 
 bool AccumulateGrad::fits(const Tensor& variable) const {
-  return outputs[0].dtype == dtype_for(variable) && outputs[0].device == stated_device(variable);
+  const OutputInfo& info = outputs[0];
+  return info.dtype == dtype_for(variable) && info.device == stated_device(variable) &&
+         std::ranges::equal(info.sizes, variable.sizes());
 }
 
 void AccumulateGrad::describe_output(const Tensor& variable) {
@@ -199,7 +202,7 @@ Ref<Node> accumulator_of(const Tensor& leaf) {
   {
     WeakLock lock;
     if (auto* found = static_cast<AccumulateGrad*>(meta.accumulator)) {
-      // Where `.data` was given another dtype meanwhile, graphs made before keep theirs.
+      // Where the leaf has got another dtype or shape meanwhile (`.data`), graphs made before keep theirs.
       if (!found->resting_ && found->fits(leaf) && try_retain(found)) return Ref<Node>::adopt(found);
       if (found->resting_) {
         found->resting_ = false;
