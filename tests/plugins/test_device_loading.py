@@ -211,6 +211,7 @@ def package(site):
 
 MEND = """
     import pathlib
+    import time
     folder = pathlib.Path("..", "stranger_dev")
     (folder / "__init__.py").write_text("from taeda.library import Backend\\nBackend('dev')\\n")
     (folder / "part.py").write_text("TEXT = 'newer'\\n")
@@ -227,6 +228,7 @@ def test_a_failed_device_is_tried_again_when_something_was_installed(package):
         + """
     print(ask("dev"))     # nobody has installed anything
     pathlib.Path("..", "another-1.0.dist-info").mkdir()
+    time.sleep(0.1)       # the path is looked at again every twentieth of a second
     print(ask("dev"), taeda.backends.failures())
     from stranger_dev import part
     print(part.TEXT)

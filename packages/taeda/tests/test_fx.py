@@ -1,6 +1,8 @@
 """Graphs of programs: tracing, editing, running, copying."""
 
 import copy
+import gc
+import linecache
 import math
 import operator
 import pickle
@@ -523,3 +525,16 @@ def test_arguments_of_graphs_are_normalised():
 
 def called_node(module, name):
     return next(node for node in module.graph.nodes if node.name == name)
+
+
+def test_sources_go_with_their_code():
+    def kept():
+        return sum(name.startswith("<eval_with_key>") for name in linecache.cache)
+
+    made = fx.symbolic_trace(nn.ReLU())
+    assert linecache.getlines(made.forward.__func__.__code__.co_filename)[0]
+    before = kept()
+    for _ in range(5):
+        fx.symbolic_trace(nn.ReLU())
+    gc.collect()
+    assert kept() <= before

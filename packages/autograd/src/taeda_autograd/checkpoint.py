@@ -180,7 +180,7 @@ class _Surroundings:
         """A block in which they are as they were; afterwards random numbers go on as if it had not been."""
         with contextlib.ExitStack() as stack:
             if self._preserve:
-                stack.enter_context(random.fork_rng(self._devices, device_type=self._kind))
+                stack.enter_context(random.fork_rng(self._devices, device_type=self._kind or "cpu"))
                 random.set_rng_state(self._cpu)
                 if self._kind is not None:
                     set_device_states(self._devices, self._states, device_type=self._kind)

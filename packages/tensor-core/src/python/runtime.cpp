@@ -197,6 +197,10 @@ PyObject* operators(PyObject*, PyObject*) {
   });
 }
 
+PyObject* operator_count(PyObject*, PyObject*) {
+  return guarded([] { return PyLong_FromSize_t(all_ops().size()); });
+}
+
 #define TAEDA_FAST(FUNCTION) reinterpret_cast<PyCFunction>(FUNCTION), METH_FASTCALL | METH_KEYWORDS
 
 }  // namespace
@@ -250,6 +254,7 @@ PyMethodDef runtime_functions[] = {
     {"_set_random_engine", py_set_engine, METH_O, nullptr},
     {"_random_engine", py_get_engine, METH_NOARGS, nullptr},
     {"_operators", operators, METH_NOARGS, nullptr},
+    {"_operator_count", operator_count, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace taeda::py

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -134,11 +135,9 @@ def discover(name: str) -> None:
 
 
 def _find(name: str) -> None:
-    failure = _failures.get(name)
-    if failure is not None:
-        if failure.installed == _installed():
-            raise _unusable(name, failure) from failure.error
-        forget(name)
+    if is_known_to_fail(name):
+        raise _unusable(name, _failures[name]) from _failures[name].error
+    forget(name)
     points = offered()
     offering = [point for point in points if point.name == name]
     if not offering:
@@ -172,6 +171,12 @@ def failed() -> dict[str, BaseException]:
     return {name: failure.error for name, failure in _failures.items() if name not in there}
 
 
+def is_known_to_fail(name: str) -> bool:
+    """Whether the device's plug-in failed, and nothing was installed since."""
+    failure = _failures.get(name)
+    return failure is not None and failure.installed == _installed()
+
+
 def forget(name: str) -> None:
     """Lets a device that failed be tried again, with its modules as they are then."""
     failure = _failures.pop(name, None)
@@ -199,13 +204,34 @@ def offered(group: str = GROUP) -> list[Any]:
     return list(_offered[group][1])
 
 
-def _folders() -> list[tuple[str, int]]:
-    """The folders of the path with their times, which change when something is installed into them."""
-    folders = []
-    for folder in sys.path:
-        with suppress(OSError):
-            folders.append((folder, os.stat(folder or ".").st_mtime_ns))
-    return folders
+class _Folders:
+    """The folders of the path with their times, which change when something is installed into them.
+
+    They are looked at again after a twentieth of a second: loops ask whether there is a device at every turn.
+    """
+
+    _PERIOD = 0.05
+
+    def __init__(self) -> None:
+        self._path: list[str] = []
+        self._until = 0.0
+        self._found: list[tuple[str, int]] = []
+
+    def __call__(self) -> list[tuple[str, int]]:
+        now = time.monotonic()
+        if now >= self._until or self._path != sys.path:
+            self._path, self._found = list(sys.path), list(self._look())
+            self._until = now + self._PERIOD
+        return self._found
+
+    @staticmethod
+    def _look() -> Iterator[tuple[str, int]]:
+        for folder in sys.path:
+            with suppress(OSError):
+                yield folder, os.stat(folder or ".").st_mtime_ns
+
+
+_folders = _Folders()
 
 
 def names_of(name: str) -> types.ModuleType | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from taeda_tensor_core import _C, backends
+from taeda_tensor_core import _C, _plugins, backends
 
 __all__ = [
     "Graph", "current_accelerator", "current_device_idx", "current_device_index", "current_stream", "device_count",
@@ -31,8 +31,10 @@ def current_accelerator(check_available: bool = True) -> Any:
     """
     from taeda_tensor_core.device_module import DeviceModule
 
-    for name in (*_C._reserved_devices(), *backends.names()):
-        if name not in _HOST and DeviceModule(name).is_available():
+    loaded = backends.names()
+    there = {*loaded, *(point.name for point in _plugins.offered())}
+    for name in (*_C._reserved_devices(), *loaded):
+        if name not in _HOST and name in there and DeviceModule(name).is_available():
             return _C.device(name)
     return None
 

@@ -245,6 +245,8 @@ class _Call:
 
 _layers: list[_Dispatch] = []
 _seen: dict[str, set[str]] = {_ABOVE: set(), _BELOW: set()}
+#: How many operators had been in the core's table when a position's layer was put before them.
+_covered = {_ABOVE: 0, _BELOW: 0}
 _lock = threading.Lock()
 
 
@@ -255,12 +257,16 @@ def start_for(cls: type) -> None:
 
 def start(position: str) -> None:
     """Put the layer before every operator that there is by now; composites are met in what they consist of."""
+    count = _C._operator_count()
+    if count == _covered[position]:
+        return
     with _lock:
         seen = _seen[position]
         fresh = [o for o in operators() if o.name not in seen and (o.kind != "composite" or o.name in _WHOLE)]
         if fresh:
             _layers.append(_Dispatch(position, fresh))
             seen.update(o.name for o in fresh)
+        _covered[position] = count
 
 
 class TorchDispatchMode:

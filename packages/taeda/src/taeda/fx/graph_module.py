@@ -7,6 +7,7 @@ import copy
 import itertools
 import linecache
 import os
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +25,12 @@ _numbers = itertools.count()
 
 
 def _method(source: str, scope: dict[str, Any]) -> Any:
-    """The function `forward` of a source, whose lines tracebacks show."""
+    """The function `forward` of a source, whose lines tracebacks show as long as there is its code."""
     name = f"<eval_with_key>.{next(_numbers)}"
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
     made = dict(scope)
     exec(compile(source, name, "exec"), made)
+    weakref.finalize(made["forward"].__code__, linecache.cache.pop, name, None).atexit = False
     return made["forward"]
 
 

@@ -404,7 +404,15 @@ def _devices() -> list[str]:
     return [name for name in _C._backend_names() if name != "meta"]
 
 
+#: How many operators had been in the core's table when it was read; ever more are.
+_counted = 0
+
+
 def _fill() -> None:
+    global _counted
+    count = _C._operator_count()
+    if count == _counted:
+        return
     rows = _C._operators()
     further: dict[str, list[str]] = {}
     for name, *_ in rows:
@@ -417,12 +425,15 @@ def _fill() -> None:
             _known[name] = made(name, schema, kind, core, form)
             if made is ManyForms:
                 _known[name]._further = tuple(further[name])  # type: ignore[attr-defined]
+    _counted = count
 
 
 def read_anew(name: str) -> None:
     """Forget what is known of an operator that has been defined with another schema."""
+    global _counted
     if name in _known and (name, _known[name].schema) not in (row[:2] for row in _C._operators()):
         del _known[name]
+        _counted = 0
 
 
 def has(name: str) -> bool:
