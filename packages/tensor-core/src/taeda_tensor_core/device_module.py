@@ -181,9 +181,10 @@ def _known(name: str) -> bool:
 
 def _works(name: str) -> bool:
     """Whether the device's plug-in is there and loads; `backends.failures` keeps what went wrong."""
-    if name not in backends.names():  # an error's sentence, which names all plug-ins, takes long
-        if _plugins.is_known_to_fail(name) or all(point.name != name for point in _plugins.offered()):
-            return False
+    # An error's sentence, which names all plug-ins, takes long.
+    absent = _plugins.is_known_to_fail(name) or all(point.name != name for point in _plugins.offered())
+    if name not in backends.names() and absent:
+        return False
     try:
         _C._device_count(name)
     except RuntimeError:

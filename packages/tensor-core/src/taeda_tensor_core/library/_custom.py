@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
 from taeda_tensor_core.library._dynamic import FakeContext, context
+from taeda_tensor_core.library._layers import split
 from taeda_tensor_core.library._operators import Library, NewOperator, awaited, defined
 from taeda_tensor_core.library._schemas import infer_schema, split_name, translated
 from taeda_tensor_core.library._table import Operator, Overload, op
@@ -47,13 +48,6 @@ def _tensors(items: Any) -> list[Tensor]:
     return []
 
 
-def _spread(operator: Operator, arguments: Sequence[Any]) -> tuple[tuple, dict[str, Any]]:
-    """Arguments of a kernel as the function takes them: those after `*` by name."""
-    names = [a.name for a in operator.arguments if a.keyword_only]
-    positional = len(arguments) - len(names)
-    return tuple(arguments[:positional]), dict(zip(names, arguments[positional:], strict=True))
-
-
 def as_kernel(
     operator: Operator, function: Callable, plain: bool = True, may_return_arguments: bool = False
 ) -> Callable:
@@ -66,8 +60,8 @@ def as_kernel(
     """
 
     def kernel(outputs: tuple, inputs: tuple) -> Any:
-        shown = [_unrecorded(item) for item in inputs] if plain else list(inputs)
-        args, kwargs = _spread(operator, shown)
+        shown = tuple(map(_unrecorded, inputs)) if plain else inputs
+        args, kwargs = split(operator, shown)
         made = function(*args, **kwargs)
         given = _tensors([*inputs, *shown])
         if may_return_arguments:
@@ -136,10 +130,10 @@ class Context:
 
 
 def _as_derivative(operator: Operator, backward: Callable, setup_context: Callable | None) -> Callable:
-    names = [a.name for a in operator.arguments if a.keyword_only]
+    positional, names = operator.by_position
 
     def prepare(arguments: tuple, results: tuple) -> Context:
-        args, kwargs = _spread(operator, arguments)
+        args, kwargs = split(operator, arguments)
         needs = tuple(any(t.requires_grad for t in _tensors(item)) for item in args)
         ctx = Context(needs)
         if setup_context is not None:
@@ -157,7 +151,6 @@ def _as_derivative(operator: Operator, backward: Callable, setup_context: Callab
             )
         found = backward(ctx, *grads)
         found = found if isinstance(found, tuple) else (found,)
-        positional = len(arguments) - len(names)
         if len(found) != positional:
             raise RuntimeError(
                 f"{operator.name}: backward gave {len(found)} gradients, "
@@ -193,7 +186,7 @@ def _batch_sizes(value: Any, dims: Any) -> list[int]:
 def _as_batching(operator: Operator, function: Callable) -> Callable:
     def batching(arguments: tuple, dims: tuple) -> tuple:
         sizes = _batch_sizes(arguments, dims)
-        args, kwargs = _spread(operator, arguments)
+        args, kwargs = split(operator, arguments)
         made, places = function(BatchInfo(sizes[0]), dims, *args, **kwargs)
         return made, list(places) if isinstance(places, tuple | list) else [places]
 

@@ -49,9 +49,8 @@ def _place(position: int | str) -> int:
 
 def split(operator: Operator, arguments: tuple) -> tuple[tuple, dict[str, Any]]:
     """All arguments of a call, in order, as positional and keyword-only ones."""
-    names = [a.name for a in operator.arguments if a.keyword_only]
-    positional = len(operator.arguments) - len(names)
-    return arguments[:positional], dict(zip(names, arguments[positional:], strict=True))
+    positional, names = operator.by_position
+    return arguments[:positional], dict(zip(names, arguments[positional:], strict=True)) if names else {}
 
 
 class Layer:

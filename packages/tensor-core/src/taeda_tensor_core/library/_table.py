@@ -97,11 +97,12 @@ class Operator(_C._Operator):
         core: Whether a backend must implement it.
     """
 
-    __slots__ = ("_facts", "_form", "core", "kind", "name", "schema")
+    __slots__ = ("_by_position", "_facts", "_form", "core", "kind", "name", "schema")
 
     def __init__(self, name: str, schema: str, kind: str, core: bool, form: str) -> None:
         self.name, self.schema, self.kind, self.core, self._form = name, schema, kind, core, form
         self._facts: tuple[tuple[Argument, ...], tuple[Result, ...]] | None = None
+        self._by_position: tuple[int, tuple[str, ...]] | None = None
 
     def _read(self) -> tuple[tuple[Argument, ...], tuple[Result, ...]]:
         if self._facts is None:
@@ -118,6 +119,14 @@ class Operator(_C._Operator):
     def results(self) -> tuple[Result, ...]:
         """Results; forms that write into an argument have none."""
         return self._read()[1]
+
+    @property
+    def by_position(self) -> tuple[int, tuple[str, ...]]:
+        """How many arguments are given by position, and the names of the others."""
+        if self._by_position is None:
+            names = tuple(a.name for a in self.arguments if a.keyword_only)
+            self._by_position = len(self.arguments) - len(names), names
+        return self._by_position
 
     @property
     def form(self) -> str:
