@@ -487,6 +487,36 @@ def test_what_is_recorded_is_asked_inside_of_vmap():
         assert taeda.vmap(switched(taeda.enable_grad))(rows).requires_grad
 
 
+def test_which_tensors_of_a_vmap_show_that_they_require_a_gradient():
+    """Those of a program that is differentiated inside the vmap, not those of the vmap's own function."""
+    shown = []
+
+    def note(*tensors):
+        shown.append([t.requires_grad for t in tensors])
+
+    def one(weight, row):
+        def program(w):
+            product = w * row
+            note(w, product, product.detach(), row, row * 2)
+            vmap(lambda each: note(each, each * w) or each * 1)(product)
+            return product.sum()
+
+        note(row, weight * row)
+        slope = grad(program)(weight)
+        note(slope)
+        return slope
+
+    rows = taeda.arange(6.0).reshape(2, 3)
+    same(vmap(one, in_dims=(None, 0))(taeda.ones(3), rows), rows)
+    inside = [True, True, False, False, False]
+    assert shown == [[False, False], inside, [False, False], [False]]
+    with pytest.raises(AttributeError, match="missing_name"):
+        vmap(grad(lambda w: note(w) or w.missing_name))(rows)
+    shown.clear()
+    vmap(lambda row: note(row) or row * 1)(rows)
+    assert shown == [[False]]
+
+
 def test_such_functions_go_on_behind_an_error():
     """What a context keeps is the whole batch's again when an example's backward has failed."""
 

@@ -240,6 +240,26 @@ def test_text_of_a_tensor_without_memory():
     assert repr(x) == "tensor(..., level='noting', size=(2, 3), dtype=taeda.float32)"
 
 
+def test_a_level_says_whether_its_tensors_require_a_gradient():
+    class Says(Noting):
+        def requires_grad(self, tensor):
+            return self.payload(tensor).ndim == 1
+
+    class Refuses(Noting):
+        def requires_grad(self, tensor):
+            raise ValueError("not to be asked")
+
+    with Noting() as plain, Says("outer") as outer:
+        assert not plain.around(taeda.ones(2)).requires_grad
+        vector, matrix = outer.around(taeda.ones(2)), outer.around(taeda.ones(2, 2))
+        assert vector.requires_grad and not matrix.requires_grad
+        with Noting("inner") as inner:
+            assert not inner.around(vector).requires_grad and vector.requires_grad
+        with Refuses("refuses") as refuses, pytest.raises(ValueError, match="not to be asked"):
+            _ = refuses.around(vector).requires_grad
+    assert not vector.requires_grad
+
+
 def test_detach_and_data_carry_the_same():
     with Noting() as level:
         x = level.around(taeda.ones(2))

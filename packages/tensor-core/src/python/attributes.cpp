@@ -1,5 +1,5 @@
 // Attributes of the Tensor type.
-#include "python/internal.h"
+#include "python/library.h"
 #include "taeda/autograd_api.h"
 #include "taeda/derived.h"
 #include "taeda/exported.h"
@@ -134,6 +134,8 @@ int set_data(PyObject* self, PyObject* value, void*) {
 PyObject* requires_grad(PyObject* self, void*) {
   const Tensor& t = tensor_of(self);
   if (t.requires_grad()) Py_RETURN_TRUE;
+  if (is_carrier(t)) [[unlikely]]
+    return guarded([&] { return PyBool_FromLong(carrier_requires_grad(self)); });
   return PyBool_FromLong(autograd_api.tracked && autograd_api.tracked(t));
 }
 int set_requires_grad_attribute(PyObject* self, PyObject* value, void*) {

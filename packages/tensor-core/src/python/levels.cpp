@@ -8,9 +8,10 @@
 namespace taeda::py {
 namespace {
 
-/// The rule is called as rule(operator's name, arguments); it is kept while the level is in force.
+/// The rule is called as rule(operator's name, arguments); it is kept while the level is in force, as is what says
+/// whether a tensor of the level shows that it requires a gradient.
 struct PythonLevel final : Level {
-  std::optional<Callback> rule;
+  std::optional<Callback> rule, requires_grad;
   std::set<std::string, std::less<>> composites;  // that it takes
   PythonLevel(std::string name, bool sees_all) : Level(std::move(name), sees_all) {}
 
@@ -86,15 +87,17 @@ PyObject* make_level(PyObject*, PyObject* args) {
     return Py_NewRef(made.get());
   });
 }
-/// _push_level(level, rule)
+/// _push_level(level, rule, requires_grad)
 PyObject* push(PyObject*, PyObject* args) {
-  PyObject *capsule, *rule;
-  if (!PyArg_ParseTuple(args, "OO", &capsule, &rule)) return nullptr;
+  PyObject *capsule, *rule, *shown;
+  if (!PyArg_ParseTuple(args, "OOO", &capsule, &rule, &shown)) return nullptr;
   return guarded([&] {
     PythonLevel& level = level_in(capsule);
     std::optional<Callback> made(std::in_place, rule);  // a level in force has its rule
+    std::optional<Callback> of_tensors(std::in_place, shown);
     push_level(shared(level));
     level.rule.swap(made);
+    level.requires_grad.swap(of_tensors);
     return Py_NewRef(Py_None);
   });
 }
@@ -103,6 +106,7 @@ PyObject* pop(PyObject*, PyObject* capsule) {
     PythonLevel& level = level_in(capsule);
     pop_level(level);
     const std::optional<Callback> gone = std::exchange(level.rule, std::nullopt);
+    const std::optional<Callback> shown = std::exchange(level.requires_grad, std::nullopt);
     return Py_NewRef(Py_None);
   });
 }
@@ -171,6 +175,18 @@ PyObject* carrier_of(PyObject*, PyObject* tensor) {
   });
 }
 }  // namespace
+
+bool carrier_requires_grad(PyObject* tensor) {
+  for (const PayloadLink* link = tensor_of(tensor).impl()->payload; link; link = link->next) {
+    const auto* level = dynamic_cast<const PythonLevel*>(link->payload->level.get());
+    if (!level || !level->requires_grad) continue;
+    const Callback shown = *level->requires_grad;
+    const int found = PyObject_IsTrue(shown(own(PyTuple_Pack(1, tensor))).get());
+    ensure(found >= 0);
+    return found;
+  }
+  return false;
+}
 
 PyMethodDef level_functions[] = {{"_make_level", make_level, METH_VARARGS, nullptr},
                                  {"_push_level", push, METH_VARARGS, nullptr},

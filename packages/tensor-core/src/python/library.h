@@ -37,6 +37,9 @@ class Callback {
   std::shared_ptr<PyObject> callable_;
 };
 
+/// What the innermost level in force says of a tensor without memory that belongs to it.
+bool carrier_requires_grad(PyObject* tensor);
+
 /// Memory whose functions are methods of a Python object: allocate(index, nbytes) gives an address, release(index,
 /// address), write(index, address, bytes), read(index, address, writable bytes). TypeError where one is missing.
 std::shared_ptr<OwnMemory> memory_of_python(PyObject* owner);

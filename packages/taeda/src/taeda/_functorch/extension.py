@@ -5,8 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from taeda.func import _gradients
-from taeda.func._levels import Batching, levels
+from taeda.func._levels import Batching, is_transforming, levels
 from taeda.func._vmap import _add_batch_dim, _remove_batch_dim
 
 __all__ = [
@@ -119,7 +118,7 @@ def unwrap_if_dead(tensor: Any) -> Any:
 
 def _are_functorch_transforms_active() -> bool:
     """Whether a vmap is in force or a program is being differentiated."""
-    return bool(levels()) or _gradients._thread.depth > 0
+    return bool(levels()) or is_transforming()
 
 
 def _unwrap_batched(tensor: Any, level: int) -> tuple[Any, int | None]:

@@ -11,25 +11,15 @@ Derivatives along directions are taken by differentiating the transposed product
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from taeda.func._levels import Batching, dress, levels, strip, swapped
+from taeda.func._levels import Batching, dress, is_transforming, levels, strip, swapped, transforming
 from taeda.func._vmap import vmap
 from taeda.utils._pytree import tree_flatten, tree_map, tree_unflatten
 from taeda_registry.slots import autograd, tensor
 
 Tensor = tensor.Tensor
-
-
-class _Thread(threading.local):
-    """How many programs of transforms are running, one inside another."""
-
-    depth = 0
-
-
-_thread = _Thread()
 
 
 def _recording() -> Any:
@@ -72,11 +62,8 @@ class _Run:
             fresh = [self._leaf(value) for value in flat]
             for i, part in zip(chosen, tree_unflatten(fresh, self.spec), strict=True):
                 given[i] = part
-            _thread.depth += 1
-            try:
+            with transforming():
                 self.made = func(*given, **kwargs)
-            finally:
-                _thread.depth -= 1
         self.aux: Any = None
         if has_aux:
             if not isinstance(self.made, tuple) or len(self.made) != 2:
@@ -91,7 +78,7 @@ class _Run:
         self.plain = [
             strip(value, self.over) if _is_differentiable(value) else None for value in self.outputs
         ]
-        nested = self.recorded and _thread.depth > 0
+        nested = self.recorded and is_transforming()
         recorded = [t for t in self.plain if t is not None]
         self.kept = nested or (self.recorded and autograd.graph.reaches_beyond(recorded, self.leaves))
 
@@ -271,7 +258,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]
 
     def products(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         weights = run.weights(cotangents)
-        create = run.kept or _thread.depth > 0 if create_graph is None else create_graph
+        create = run.kept or is_transforming() if create_graph is None else create_graph
         create = create or any(_has_history(w) for w in weights)
         return tuple(tree_unflatten(run.gradients(weights, create and tensor.is_grad_enabled()), run.spec))
 

@@ -26,6 +26,8 @@ _WHOLE = (
 class _Thread(threading.local):
     """The vmaps of a thread: the innermost, which knows the one outside of it. No change needs memory.
 
+    `transforms` has, for each transform that is running its program, the vmaps in force where it began.
+
     Programs keep tensors of a vmap for the next one that stands at the same depth, as PyTorch, where a tensor knows the
     number of its vmap alone, allows: `ended` has, by depth and kind, what tensors of the last such one know it by.
     """
@@ -34,6 +36,7 @@ class _Thread(threading.local):
 
     def __init__(self) -> None:
         self.ended: dict[tuple, Any] = {}
+        self.transforms: list[list[Batching]] = []
 
 
 _thread = _Thread()
@@ -47,6 +50,20 @@ def levels() -> list[Batching]:
         found.append(level)
         level = level._outer
     return found[::-1]
+
+
+@contextmanager
+def transforming() -> Iterator[None]:
+    """While a program runs whose derivatives are taken."""
+    _thread.transforms.append(levels())
+    try:
+        yield
+    finally:
+        _thread.transforms.pop()
+
+
+def is_transforming() -> bool:
+    return bool(_thread.transforms)
 
 
 class Batching(tensor.library.Level):
@@ -85,6 +102,13 @@ class Batching(tensor.library.Level):
 
         with self._below():
             return _batching.call(self, op, args, kwargs)
+
+    def requires_grad(self, tensor: Any) -> bool:
+        """As in PyTorch, tensors show it to the program of a transform inside the vmap, not to that of the vmap."""
+        over = levels()
+        return (
+            bool(_thread.transforms) and _thread.transforms[-1] == over and strip(tensor, over).requires_grad
+        )
 
     @contextmanager
     def _below(self) -> Iterator[None]:

@@ -54,6 +54,10 @@ class Level:
     def __call__(self, op: Operator, args: tuple, kwargs: dict[str, Any]) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define __call__(op, args, kwargs)")
 
+    def requires_grad(self, tensor: Tensor) -> bool:
+        """What ``tensor.requires_grad`` says of a tensor of this level that has no memory: False, unless overridden."""
+        return False
+
     def _rule(self, name: str, arguments: tuple) -> Any:
         operator = op(name)
         return self(operator, *split(operator, arguments))
@@ -62,8 +66,11 @@ class Level:
         if self.depth:
             raise RuntimeError(f"level '{self.name}' is in force already")
         self._level = self._make()
-        _C._push_level(self._level, self._rule)
+        self._push()
         return self
+
+    def _push(self) -> None:
+        _C._push_level(self._level, self._rule, self.requires_grad)
 
     def _make(self) -> Any:
         """What tensors know the level by, one for each time that it is in force."""
@@ -79,7 +86,7 @@ class Level:
         try:
             yield
         finally:
-            _C._push_level(self._level, self._rule)
+            self._push()
 
     @property
     def depth(self) -> int:
