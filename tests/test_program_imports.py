@@ -31,6 +31,7 @@ IMPORTED = [
     "nn.parallel.replicate: replicate", "nn.parallel.parallel_apply: parallel_apply",
     "utils._contextlib: _DecoratorContextManager _NoParamDecoratorContextManager context_decorator",
     "utils._foreach_utils: _group_tensors_by_device_and_dtype _has_foreach_support",
+    "optim.swa_utils: AveragedModel _group_tensors_by_device_and_dtype",
     "utils._typing_utils: not_none", "utils.data._utils.collate: default_collate default_collate_err_msg_format",
     "utils.data._utils: IS_WINDOWS", "autograd: kineto_available",
     "utils.data._utils.worker: get_worker_info", "utils.data._utils.pin_memory: pin_memory",

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Any
 
 from taeda_optim.lr_scheduler.base import LRScheduler, per_group
+from taeda_optim.optimizer import _group_tensors_by_device_and_dtype as _group_tensors_by_device_and_dtype
 from taeda_registry.slots import nn, tensor
 
 __all__ = [
