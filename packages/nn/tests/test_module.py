@@ -806,6 +806,42 @@ def test_modules_that_pickle_their_dict_themselves(cls, copied):
     assert module.training and made(x).tolist() == [[0, 0]]
 
 
+class CopiedByAttribute(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.shared = object()
+        self.inner = nn.Linear(2, 3)
+        self.scale = nn.Parameter(tt.ones(3))
+        self.register_parameter("absent", None)
+        self.register_buffer("passing", tt.ones(3), persistent=False)
+
+    def __deepcopy__(self, memo):
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made
+        for name, value in self.__dict__.items():
+            setattr(made, name, value if name == "shared" else copy.deepcopy(value, memo))
+        return made
+
+    def forward(self, x):
+        return self.inner(x) * self.scale + self.passing
+
+
+def test_modules_that_copy_their_attributes_one_by_one():
+    module = CopiedByAttribute()
+    made = copy.deepcopy(copy.deepcopy(module))
+    assert made.shared is module.shared and made.absent is None
+    assert sorted(made.state_dict()) == ["inner.bias", "inner.weight", "scale"]
+    assert [name for name, _ in made.named_buffers()] == ["passing"]
+    x = tt.ones(1, 2)
+    assert tt.equal(made(x), module(x))
+    with tt.no_grad():
+        made.scale.zero_()
+        made.inner.weight.zero_()
+    assert made(x).tolist() == [[1, 1, 1]] and module.scale.tolist() == [1, 1, 1]
+    made.eval()
+    assert module.inner.training and not made.inner.training
+
+
 def test_parameters_whose_class_converts_itself():
     class Packed(nn.Parameter):
         def to(self, *args, **kwargs):

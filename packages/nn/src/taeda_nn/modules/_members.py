@@ -388,8 +388,8 @@ def _kind_of(value: Any) -> str | None:
 def set_member(module: Module, name: str, value: Any) -> None:
     """Assigns an attribute: members are registered, other values must not replace a member of another type."""
     kind = _kind_of(value)
-    parameters = module._parameter_names
-    if parameters is None:
+    parameters, modules, buffers = module._parameter_names, module._module_names, module._buffer_names
+    if parameters is None or modules is None or buffers is None:  # attributes may be copied one by one
         if kind is not None:
             raise AttributeError(
                 f"cannot assign {'parameters' if kind == 'parameter' else kind} before Module.__init__() call: "
@@ -397,7 +397,7 @@ def set_member(module: Module, name: str, value: Any) -> None:
             )
         object.__setattr__(module, name, value)
         return
-    known = name in parameters or name in module._module_names or name in module._buffer_names
+    known = name in parameters or name in modules or name in buffers
     if kind is None and not known:
         object.__setattr__(module, name, value)
         return
