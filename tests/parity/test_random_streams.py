@@ -187,6 +187,32 @@ def test_training_with_shuffled_batches_and_dropout() -> None:
     same(program, 5, 1e-5)
 
 
+def test_samples_and_batches_that_are_drawn_as_they_are_read() -> None:
+    """Augmentation in the data set, noise in the collate function, and what a program draws between batches."""
+
+    def program(library: Any) -> Any:
+        data = library.utils.data
+
+        class Augmented(data.Dataset):
+            def __len__(self) -> int:
+                return 10
+
+            def __getitem__(self, index: int) -> Any:
+                shown = library.arange(6.0).roll(int(library.randint(6, (1,))))
+                return shown.flip(0) if library.rand(1) < 0.5 else shown
+
+        def noisy(rows: Any) -> Any:
+            return library.stack(rows) + library.randn(len(rows), 6)
+
+        def batches() -> Any:
+            for batch in data.DataLoader(Augmented(), 4, shuffle=True, collate_fn=noisy):
+                yield batch * library.rand(1)
+
+        return library.cat([*batches(), *batches()])
+
+    same(program, 5, 1e-6)
+
+
 def test_weighted_samples() -> None:
     def program(library: Any) -> Any:
         data = library.utils.data

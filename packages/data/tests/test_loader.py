@@ -79,14 +79,46 @@ class Drawn(Numbers):
         return random.random() + np.random.random() + tt.rand(1).item()
 
 
-def test_samples_that_are_drawn_beside_a_twister_follow_from_its_seed(twister):
+def test_samples_that_workers_draw_beside_a_twister_follow_from_its_seed(twister):
     def samples(workers, seed):
         tt.manual_seed(seed)
         loader = data.DataLoader(Drawn(4), 2, num_workers=workers)
         return [lists(loader), lists(loader)]
 
-    first, second = samples(0, 3)
-    assert first != second and [first, second] == samples(2, 3) == samples(0, 3) != samples(0, 4)
+    first, second = samples(2, 3)
+    assert first != second and [first, second] == samples(1, 3) == samples(2, 3) != samples(2, 4)
+
+
+@pytest.mark.parametrize("collates", [False, True])
+def test_without_workers_samples_are_drawn_from_a_twister_as_the_program_would(twister, collates):
+    """After the number that a pass takes for its seed; PyTorch draws so after ``manual_seed(5)``."""
+
+    def draw():
+        return tt.rand(1).item()
+
+    def start():
+        tt.manual_seed(5)
+        random.seed(1)
+        np.random.seed(2)
+        tt.empty((), dtype=tt.int64).random_()
+
+    start()
+    expected = [random.random() + np.random.random() + draw() for _ in range(4)]
+    after = random.random(), np.random.random(), draw()
+    start()
+    tt.manual_seed(5)
+    if collates:
+        sample = Drawn(4).__getitem__
+        loader = data.DataLoader(
+            Numbers(4), 1, collate_fn=lambda group: tt.tensor([sample(i) for i in group])
+        )
+    else:
+        loader = data.DataLoader(Drawn(4), 2)
+    assert [x for batch in loader for x in batch.tolist()] == pytest.approx(expected, rel=1e-6)
+    assert (random.random(), np.random.random(), draw()) == after
+    tt.manual_seed(5)
+    (batch,) = data.DataLoader(range(1), collate_fn=lambda _: draw(), shuffle=True)
+    assert round(batch, 4) == 0.9201
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -24,7 +24,15 @@ from taeda_data.iterators import (
 )
 from taeda_data.pinning import pinner
 from taeda_data.progress import shown
-from taeda_data.randomness import Source, draw_seed, epoch_numbers, following, seed_all, sources
+from taeda_data.randomness import (
+    Source,
+    draw_seed,
+    epoch_numbers,
+    following,
+    has_pytorchs_streams,
+    seed_all,
+    sources,
+)
 from taeda_data.reading import Failed, Reader
 from taeda_data.sampler import BatchSampler, NoIndices, RandomSampler, Sampler, SequentialSampler
 from taeda_data.workers import EPOCH, Plan
@@ -93,7 +101,8 @@ class DataLoader(Generic[T_co]):
     they hold) depends on these generators' states when the epoch begins and on the batch, not on the number of worker
     processes. In threads that holds for `worker_rng` alone, since they share the global generators. In worker processes
     of a loader with a ``generator`` it depends on that in place of the global ones, and what ``worker_init_fn`` seeds
-    depends on that.
+    depends on that. Where the default generator is an mt19937, data sets that are read without workers draw from the
+    program's own streams, as in PyTorch.
 
     Errors in the data set keep their type; a note names the sample. What is to be said of pin_memory
     comes with ``iter``.
@@ -362,14 +371,15 @@ class DataLoader(Generic[T_co]):
     def _seeded(self, read: Reader, groups: Iterator[Any], seed: int) -> Iterator[Any]:
         """Batches of this thread, from the streams that they would have in a worker.
 
-        Between two batches every source stands where the program left it, as with workers.
+        Between two batches every source stands where the program left it, as with workers. Where the streams are
+        PyTorch's, batches draw from the program's own instead, as PyTorch's do.
         """
         found: list[Source] = []
         numbers: list[int] = []
         for number, group in enumerate(groups, self._position):
             outside = None
             try:
-                if not (plain := read.is_plain(group)) and not found:
+                if not (plain := read.is_plain(group) or has_pytorchs_streams()) and not found:
                     found, numbers = self._sources(seed)
                 if not plain and not read.draws_nothing(group):
                     outside = [source.save() for source in found]

@@ -6,9 +6,12 @@ data set. Before a batch is read, each source is seeded with its number and that
 on the number of workers nor on what was read before, and they follow from whatever the program has seeded.
 
 Two things that the program says stand above that, as they do in PyTorch. Where the loader has a generator, the numbers
-of the process-wide sources of worker processes follow from it (where the default generator is an mt19937, they follow
-from the epoch's seed in any case: see `epoch_numbers`). And what a worker's initialiser seeds, has its number
+of the process-wide sources of worker processes follow from it. And what a worker's initialiser seeds, has its number
 from the worker, whose own stream it then is.
+
+Where the default generator is an mt19937, whose numbers are PyTorch's, nothing is seeded without
+workers: batches draw from the program's streams, as PyTorch's do. With workers the numbers of the process-wide sources
+follow from the epoch's seed (see `epoch_numbers`).
 """
 
 from __future__ import annotations
@@ -245,16 +248,20 @@ def following(seed: int, numbers: list[int]) -> list[int]:
     return [own.getrandbits(62) for _ in range(PROCESS_WIDE)] + numbers[PROCESS_WIDE:]
 
 
+def has_pytorchs_streams() -> bool:
+    """Whether the default generator is an mt19937, whose numbers are PyTorch's."""
+    # which not all providers have
+    default = getattr(getattr(tensor, "random", None), "default_generator", None)
+    return getattr(default, "engine", None) == "mt19937"
+
+
 def epoch_numbers(found: list[Source], seed: int) -> list[int]:
     """Each source's number for the epoch that has a seed.
 
-    Where the default generator is an mt19937, whose numbers are PyTorch's, loaders leave the process-wide sources where
-    PyTorch's leave them: the seed alone is drawn, and their numbers follow from it.
+    Where the streams are PyTorch's, loaders leave the process-wide sources where PyTorch's leave them: the seed alone
+    is drawn, and their numbers follow from it.
     """
-    default = getattr(
-        getattr(tensor, "random", None), "default_generator", None
-    )  # which not all providers have
-    if getattr(default, "engine", None) != "mt19937":
+    if not has_pytorchs_streams():
         return [source.draw() for source in found]
     return following(seed, [0] * PROCESS_WIDE + [source.draw() for source in found[PROCESS_WIDE:]])
 
