@@ -391,6 +391,27 @@ def test_long_doubles_are_numbers():
         taeda.ones(2) + np.clongdouble(1j)
 
 
+@pytest.mark.parametrize(
+    "others",
+    [
+        np.array(["a", "b"]),
+        np.array([None, 1]),
+        np.array([1, 2], "M8[s]"),
+        np.datetime64("2020"),
+        np.zeros(2, "i4,f4"),
+    ],
+)
+def test_no_tensor_is_equal_to_what_holds_no_numbers(others):
+    x = taeda.ones(2)
+    assert (x == others) is False and (x != others) is True
+    assert (others == x) is False and (others != x) is True
+    assert [1, others] != [1, x] and x not in [others]
+    with pytest.raises(TypeError):
+        x < others  # noqa: B015
+    with pytest.raises(TypeError):
+        x + others
+
+
 def test_objects_that_answer_to_any_name_hold_no_elements():
     class Answers:
         def __getattr__(self, name):

@@ -132,21 +132,42 @@ PyObject* divmod(PyObject* a, PyObject* b) noexcept {
   });
 }
 
+/// Whether an operand is an array of what is no number (text, objects, times): no tensor is equal to it.
+bool is_array_of_others(PyObject* o) {
+  if (is_tensor(o) || !optional_attribute(o, "__array_interface__")) return false;
+  try {
+    from_array_interface(o, "operator");
+  } catch (const Error& error) {
+    return error.kind() == ErrorKind::Type;
+  }
+  return false;
+}
+
+PyObject* compared(PyObject* a, PyObject* b, int op) {
+  const Side left(a), right(b);
+  if (!left || !right) Py_RETURN_NOTIMPLEMENTED;
+  switch (op) {
+    case Py_EQ: return wrap(ops::eq(*left, *right));
+    case Py_NE: return wrap(ops::ne(*left, *right));
+    case Py_LT: return wrap(ops::lt(*left, *right));
+    case Py_LE: return wrap(ops::le(*left, *right));
+    case Py_GT: return wrap(ops::gt(*left, *right));
+    default: return wrap(ops::ge(*left, *right));
+  }
+}
+
 PyObject* compare(PyObject* a, PyObject* b, int op) noexcept {
   if (!is_plain(a) || !is_plain(b)) [[unlikely]] {
     static constexpr const char* kNames[] = {"lt", "le", "eq", "ne", "gt", "ge"};
     if (either_overrides(a, b)) return or_left_to_python(override_operator(kNames[op], {a, b}), a, b);
   }
   return guarded([&]() -> PyObject* {
-    const Side left(a), right(b);
-    if (!left || !right) Py_RETURN_NOTIMPLEMENTED;
-    switch (op) {
-      case Py_EQ: return wrap(ops::eq(*left, *right));
-      case Py_NE: return wrap(ops::ne(*left, *right));
-      case Py_LT: return wrap(ops::lt(*left, *right));
-      case Py_LE: return wrap(ops::le(*left, *right));
-      case Py_GT: return wrap(ops::gt(*left, *right));
-      default: return wrap(ops::ge(*left, *right));
+    try {
+      return compared(a, b, op);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::Type || (op != Py_EQ && op != Py_NE)) throw;
+      if (!is_array_of_others(a) && !is_array_of_others(b)) throw;
+      Py_RETURN_NOTIMPLEMENTED;
     }
   });
 }
