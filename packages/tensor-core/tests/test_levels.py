@@ -370,3 +370,37 @@ def test_a_ring_that_cplusplus_holds_is_no_garbage():
         gc.collect()
         (found,) = level.payload(view._base)
         assert found is view._base and found.tolist() == [1.0] * 4
+
+
+def test_element_wise_operators_of_batches_need_no_rule():
+    names = frozenset({"add", "mul", "lt", "no such operator"})
+    with Noting(element_wise=names) as level:
+        rows = taeda.arange(6.0).reshape(3, 2)
+        x = level.wrap(rows, (2,), taeda.float32)
+        number = level.wrap(taeda.tensor([1, 2, 3]), (), taeda.int64)
+        shared = taeda.tensor([[10.0, 20.0], [30.0, 40.0]])
+        assert level.payload(x * x + 1).tolist() == [[1.0, 2.0], [5.0, 10.0], [17.0, 26.0]]
+        y = x + shared  # (2,) and (2, 2) of each of three examples
+        assert y.shape == (2, 2) and level.payload(y).shape == (3, 2, 2)
+        np.testing.assert_array_equal(
+            level.payload(y).numpy(), rows.numpy()[:, None, :] + shared.numpy()[None]
+        )
+        assert level.payload(number * number).tolist() == [1, 4, 9]
+        assert level.payload(x < 3).tolist() == [[True, True], [True, False], [False, False]]
+        assert (taeda.ones(2) + 1).tolist() == [2.0, 2.0] and level.seen == []
+        # Examples without a dimension promote less than their batch does.
+        number + taeda.ones(3, dtype=taeda.int32)
+        x - 1
+        assert level.seen == ["add", "sub"]
+
+
+def test_element_wise_operators_reach_the_levels_outside():
+    with Noting("outer") as outer, Noting("inner", element_wise=frozenset({"mul"})) as inner:
+        whole = outer.around(taeda.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        x = inner.wrap(whole, (2,), taeda.float32)
+        y = x * x
+        assert outer.payload(inner.payload(y)).tolist() == [[1.0, 4.0], [9.0, 16.0]]
+        assert outer.seen == ["mul"] and inner.seen == []
+        with pytest.raises(RuntimeError, match="cannot be broadcast"):
+            x * taeda.ones(3)
+        assert inner.payload(x * 2) is not None

@@ -1,54 +1,37 @@
 // What taeda.library.Level stands on: levels whose rule is a Python callable, and Python objects as payloads.
-#include "taeda/levels.h"
-
-#include <set>
-
-#include "python/library.h"
+#include "python/levels.h"
 
 namespace taeda::py {
-namespace {
 
-/// The rule is called as rule(operator's name, arguments); it is kept while the level is in force, as is what says
-/// whether a tensor of the level shows that it requires a gradient.
-struct PythonLevel final : Level {
-  std::optional<Callback> rule, requires_grad;
-  std::set<std::string, std::less<>> composites;  // that it takes
-  PythonLevel(std::string name, bool sees_all) : Level(std::move(name), sees_all) {}
+bool PythonLevel::takes(const OpEntry& op) const {
+  return Level::takes(op) || composites.contains(std::string_view(op.name));
+}
 
-  bool takes(const OpEntry& op) const override {
-    return Level::takes(op) || composites.contains(std::string_view(op.name));
-  }
-  Values call(const OpEntry& op, Values arguments) override {
-    const Schema& schema = schema_of(op);
-    const std::string who = "level '" + name() + "'";
-    Values results;
-    {
-      const Gil gil;
-      const Object called = own(PyTuple_New(2));
-      PyTuple_SET_ITEM(called.get(), 0, own(PyUnicode_FromString(op.name)).release());
-      PyTuple_SET_ITEM(called.get(), 1, to_tuple(arguments).release());
-      const Callback now = *rule;
-      results = results_from_python(now(called).get(), schema, who, mask_of(schema, arguments));
-    }
-    check_layer_results({op, schema, who}, arguments, results);
-    return results;
-  }
-};
-
-struct PythonPayload final : Payload {
-  PyObject* object;
-  PythonPayload(Ref<Level> level, PyObject* kept) : Payload(std::move(level)), object(Py_NewRef(kept)) {}
-  ~PythonPayload() override { let_go(); }
-  int traverse(PyVisit visit, void* arg) const override { return object ? visit(object, arg) : 0; }
-  void clear() noexcept override { let_go(); }
-
- private:
-  void let_go() noexcept {
-    if (!object || !Py_IsInitialized()) return;
+Values PythonLevel::call(const OpEntry& op, Values arguments) {
+  const Schema& schema = schema_of(op);
+  const std::string who = "level '" + name() + "'";
+  Values results;
+  {
     const Gil gil;
-    Py_CLEAR(object);
+    if (element_wise && op.id < element_wise->size() && (*element_wise)[op.id])
+      if (std::optional<Values> found = call_element_wise(*this, op, arguments)) return std::move(*found);
+    const Object called = own(PyTuple_New(2));
+    PyTuple_SET_ITEM(called.get(), 0, own(PyUnicode_FromString(op.name)).release());
+    PyTuple_SET_ITEM(called.get(), 1, to_tuple(arguments).release());
+    const Callback now = *rule;
+    results = results_from_python(now(called).get(), schema, who, mask_of(schema, arguments));
   }
-};
+  check_layer_results({op, schema, who}, arguments, results);
+  return results;
+}
+
+void PythonPayload::let_go() noexcept {
+  if (!object || !Py_IsInitialized()) return;
+  const Gil gil;
+  Py_CLEAR(object);
+}
+
+namespace {
 
 constexpr char kCapsule[] = "taeda.level";
 PythonLevel& level_in(PyObject* capsule) {
@@ -72,16 +55,39 @@ void keep_wrapper(PyObject* tensor) {
   track_state(tensor);
 }
 
-/// _make_level(name, sees_all, names of composites) -> level
+using OpSet = std::shared_ptr<const std::vector<bool>>;
+constexpr char kOpSet[] = "taeda.operators";
+/// _op_set(names) -> the operators of these names; those that there are not are left out.
+PyObject* make_op_set(PyObject*, PyObject* names) {
+  return guarded([&] {
+    auto set = std::make_shared<std::vector<bool>>(all_ops().size());
+    const Object listed = own(PySequence_Tuple(names));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(listed.get()); ++i)
+      if (const OpEntry* op = find_op(text_of(PyTuple_GET_ITEM(listed.get(), i), "operator name")))
+        (*set)[op->id] = true;
+    auto kept = std::make_unique<OpSet>(std::move(set));
+    const auto forget = [](PyObject* o) { delete static_cast<OpSet*>(PyCapsule_GetPointer(o, kOpSet)); };
+    Object made = own(PyCapsule_New(kept.get(), kOpSet, forget));
+    kept.release();
+    return made.release();
+  });
+}
+
+/// _make_level(name, sees_all, names of composites, set of element-wise operators or None) -> level
 PyObject* make_level(PyObject*, PyObject* args) {
   const char* name;
   int sees_all;
-  PyObject* composites;
-  if (!PyArg_ParseTuple(args, "spO!", &name, &sees_all, &PyTuple_Type, &composites)) return nullptr;
+  PyObject *composites, *element_wise;
+  if (!PyArg_ParseTuple(args, "spO!O", &name, &sees_all, &PyTuple_Type, &composites, &element_wise)) return nullptr;
   return guarded([&] {
     auto level = Ref<PythonLevel>::adopt(new PythonLevel(name, sees_all));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(composites); ++i)
       level->composites.emplace(text_of(PyTuple_GET_ITEM(composites, i), "operator name"));
+    if (element_wise != Py_None) {
+      const auto* set = static_cast<const OpSet*>(PyCapsule_GetPointer(element_wise, kOpSet));
+      ensure(set != nullptr);
+      level->element_wise = *set;
+    }
     const Object made = own(PyCapsule_New(level.get(), kCapsule, release));
     level.release();
     return Py_NewRef(made.get());
@@ -130,10 +136,18 @@ PyObject* make_carrier(PyObject*, PyObject* args) {
     const std::optional<Device> place = as_device(device);
     if (!place)
       fail(ErrorKind::Type, "Level.wrap: argument 'device' must be a device or its name, found ", type_name(device));
-    auto payload = Ref<Payload>::adopt(new PythonPayload(shared(level), object));
-    Object made = own(wrap(carrier(std::move(payload), std::get<Shape>(sizes), *type, *place)));
-    keep_wrapper(made.get());
-    return made.release();
+    return carrier_of(level, object, std::get<Shape>(sizes), *type, *place).release();
+  });
+}
+/// _batch(level, whole) -> Tensor: one of the level's, that carries `whole` and has its shape but for the first
+/// dimension.
+PyObject* make_example(PyObject*, PyObject* args) {
+  PyObject *capsule, *tensor;
+  if (!PyArg_ParseTuple(args, "OO", &capsule, &tensor)) return nullptr;
+  return guarded([&] {
+    const Tensor& whole = tensor_in(tensor, "Level.wrap");
+    check(whole.dim() > 0, ErrorKind::Value, "Level.wrap: expected a tensor of at least one dimension, the batch's");
+    return carrier_of(level_in(capsule), tensor, whole.sizes().subspan(1), whole.dtype(), whole.device()).release();
   });
 }
 /// _attach_payload(level, tensor, payload)
@@ -167,7 +181,7 @@ PyObject* payload(PyObject*, PyObject* args) {
   });
 }
 /// _carrier_of(tensor): the name of the level to which a tensor without memory belongs, or None.
-PyObject* carrier_of(PyObject*, PyObject* tensor) {
+PyObject* level_name_of(PyObject*, PyObject* tensor) {
   return guarded([&]() -> PyObject* {
     if (!is_tensor(tensor) || !is_carrier(tensor_of(tensor))) Py_RETURN_NONE;
     const Level& level = *tensor_of(tensor).impl()->payload->payload->level;
@@ -175,6 +189,13 @@ PyObject* carrier_of(PyObject*, PyObject* tensor) {
   });
 }
 }  // namespace
+
+Object carrier_of(PythonLevel& level, PyObject* object, IntSpan sizes, DType dtype, Device device) {
+  auto payload = Ref<Payload>::adopt(new PythonPayload(shared(level), object));
+  Object made = own(wrap(carrier(std::move(payload), sizes, dtype, device)));
+  keep_wrapper(made.get());
+  return made;
+}
 
 bool carrier_requires_grad(PyObject* tensor) {
   for (const PayloadLink* link = tensor_of(tensor).impl()->payload; link; link = link->next) {
@@ -188,15 +209,12 @@ bool carrier_requires_grad(PyObject* tensor) {
   return false;
 }
 
-PyMethodDef level_functions[] = {{"_make_level", make_level, METH_VARARGS, nullptr},
-                                 {"_push_level", push, METH_VARARGS, nullptr},
-                                 {"_pop_level", pop, METH_O, nullptr},
-                                 {"_level_depth", depth, METH_O, nullptr},
-                                 {"_carrier", make_carrier, METH_VARARGS, nullptr},
-                                 {"_attach_payload", attach, METH_VARARGS, nullptr},
-                                 {"_drop_payload", drop, METH_VARARGS, nullptr},
-                                 {"_payload", payload, METH_VARARGS, nullptr},
-                                 {"_carrier_of", carrier_of, METH_O, nullptr},
-                                 {nullptr, nullptr, 0, nullptr}};
+PyMethodDef level_functions[] = {
+    {"_op_set", make_op_set, METH_O, nullptr},       {"_make_level", make_level, METH_VARARGS, nullptr},
+    {"_push_level", push, METH_VARARGS, nullptr},    {"_pop_level", pop, METH_O, nullptr},
+    {"_level_depth", depth, METH_O, nullptr},        {"_carrier", make_carrier, METH_VARARGS, nullptr},
+    {"_batch", make_example, METH_VARARGS, nullptr}, {"_attach_payload", attach, METH_VARARGS, nullptr},
+    {"_drop_payload", drop, METH_VARARGS, nullptr},  {"_payload", payload, METH_VARARGS, nullptr},
+    {"_carrier_of", level_name_of, METH_O, nullptr}, {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace taeda::py

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,13 @@ def elementwise() -> frozenset[str]:
         )
         - RANDOM
     )
+
+
+@functools.cache
+def without_rules() -> frozenset[str]:
+    """The element-wise operators that need no rule of their own."""
+    _load()
+    return frozenset(elementwise() - RULES.keys())
 
 
 def _load() -> None:
@@ -119,12 +126,22 @@ def changed(value: Any, change: Callable[[Any], Any]) -> Any:
     return value
 
 
+def _depends(level: Batching, values: Iterable[Any]) -> bool:
+    """Whether one of the tensors among arguments depends on the batch."""
+    for value in values:
+        if isinstance(value, Tensor):
+            if level.whole(value) is not None:
+                return True
+        elif isinstance(value, (list, tuple)) and _depends(level, value):
+            return True
+    return False
+
+
 def call(level: Batching, op: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """What the level gives for an operator."""
     if op.name in RANDOM or op.name.removesuffix("_") in RANDOM:
         return _draw(level, op, args, kwargs)
-    given = [*args, *kwargs.values()]
-    if not any(level.whole(t) is not None for t in tensors_of(given)):
+    if not (_depends(level, args) or _depends(level, kwargs.values())):
         return op(*args, **kwargs)
     form = op.form
     if form == "function":

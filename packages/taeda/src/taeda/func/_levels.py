@@ -66,6 +66,21 @@ def is_transforming() -> bool:
     return bool(_thread.transforms)
 
 
+class _Below:
+    """A block in which `level` is the innermost one."""
+
+    __slots__ = ("_before", "_level")
+
+    def __init__(self, level: Batching | None) -> None:
+        self._level = level
+
+    def __enter__(self) -> None:
+        self._before, _thread.innermost = _thread.innermost, self._level
+
+    def __exit__(self, *_: object) -> None:
+        _thread.innermost = self._before
+
+
 class Batching(tensor.library.Level):
     """One vmap: operators of its tensors are computed for the whole batch at once.
 
@@ -77,7 +92,12 @@ class Batching(tensor.library.Level):
     def __init__(self, size: int, randomness: str = "error") -> None:
         own = (*_WHOLE, *tensor.library.batched_operators())
         # Random operators without a tensor of the batch are seen only if all calls are.
-        super().__init__("vmap", every_call=randomness != "same", composites=own)
+        from taeda.func._batching import call, without_rules
+
+        super().__init__(
+            "vmap", every_call=randomness != "same", composites=own, element_wise=without_rules()
+        )
+        self._call = call
         self.size, self.randomness = size, randomness
         #: Arguments, the copies that stand for them, and the versions of these before the function was called.
         self.copies: list[tuple[Any, Any, int]] = []
@@ -98,10 +118,8 @@ class Batching(tensor.library.Level):
         _thread.ended[self._kind] = self._level
 
     def __call__(self, op: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-        from taeda.func import _batching
-
-        with self._below():
-            return _batching.call(self, op, args, kwargs)
+        with _Below(self._outer):
+            return self._call(self, op, args, kwargs)
 
     def requires_grad(self, tensor: Any) -> bool:
         """As in PyTorch, tensors show it to the program of a transform inside the vmap, not to that of the vmap."""
@@ -110,20 +128,13 @@ class Batching(tensor.library.Level):
             bool(_thread.transforms) and _thread.transforms[-1] == over and strip(tensor, over).requires_grad
         )
 
-    @contextmanager
-    def _below(self) -> Iterator[None]:
+    def _below(self) -> _Below:
         """Rules run below their level, so the levels from it inwards are not in force meanwhile."""
-        inner = _thread.innermost
-        _thread.innermost = self._outer
-        try:
-            yield
-        finally:
-            _thread.innermost = inner
+        return _Below(self._outer)
 
     def batch(self, whole: Any) -> Any:
         """A tensor of this level, by the tensor of all its batch."""
-        with tensor.overrides.DisableTorchFunction():  # the device that its kernels run on
-            return self.wrap(whole, whole.shape[1:], whole.dtype, whole.device)
+        return tensor._C._batch(self._made(), whole)
 
     def whole(self, value: Any) -> Any:
         """The tensor of all the batch; None for what does not depend on the batch."""

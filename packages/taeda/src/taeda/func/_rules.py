@@ -294,7 +294,7 @@ def _topk(level: Batching, op: Any, self: Any, k: int, dim: int = -1, *rest: Any
 
 @rule("sum", "mean", "prod", "amax", "amin", "all", "any", "var", "vector_norm")
 def _reduction(level: Batching, op: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
-    names = [a.name for a in op.arguments if not a.keyword_only][1:]
+    names = [a.name for a in op.arguments[1 : op.by_position[0]]]
     args = list(args)
     at = names.index("dim")
     given = args[at] if at < len(args) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from taeda_tensor_core import _C
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
 
     from taeda_tensor_core._C import Tensor, device
     from taeda_tensor_core._C import dtype as DType
+
+
+@cache
+def _op_set(names: frozenset[str]) -> Any:
+    return _C._op_set(names) if names else None
 
 
 class Level:
@@ -32,6 +38,9 @@ class Level:
         name: Stands in messages.
         every_call: See all calls of the thread, whatever their tensors carry.
         composites: Composite operators, by name, that the level gets as they are.
+        element_wise: Operators, by name, that the level does not get where all that its tensors carry are tensors with
+            a dimension more in front, that of a batch: they are computed of these, operands of fewer dimensions with
+            sizes of 1 behind the batch's, and what they give is wrapped.
 
     Example:
         >>> class Counted(Level):
@@ -45,10 +54,15 @@ class Level:
     """
 
     def __init__(
-        self, name: str | None = None, *, every_call: bool = False, composites: Iterable[str] = ()
+        self,
+        name: str | None = None,
+        *,
+        every_call: bool = False,
+        composites: Iterable[str] = (),
+        element_wise: frozenset[str] = frozenset(),
     ) -> None:
         self.name = type(self).__name__ if name is None else name
-        self._options = every_call, tuple(composites)
+        self._options = every_call, tuple(composites), _op_set(element_wise)
         self._level: Any = None
 
     def __call__(self, op: Operator, args: tuple, kwargs: dict[str, Any]) -> Any:
