@@ -217,3 +217,24 @@ def test_second_derivatives_of_straight_pieces_are_zero_and_not_missing(function
     np.testing.assert_allclose(mixed.tolist(), 2 * (slope * slope / weight).detach().numpy(), rtol=1e-6)
     (alone,) = grad(function(x).sum(), x, create_graph=True)
     assert alone.requires_grad and grad(alone.sum(), x)[0].tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("function", "slopes_at_2"),
+    [
+        (lambda x: x**1, [1, 0]),
+        (lambda x: x**2, [4, 2, 0]),
+        (lambda x: x**3, [12, 12, 6, 0]),
+        (lambda x: x**4.0, [32, 48, 48, 24, 0]),
+        (ops.square, [4, 2, 0]),
+        (lambda x: ops.square(ops.square(x)), [32, 48, 48, 24, 0]),
+        (lambda x: x**3 + 2 * x**2 + x, [21, 16, 6, 0]),
+    ],
+)
+def test_the_derivative_after_the_last_of_a_polynomial_is_zero_and_not_missing(function, slopes_at_2):
+    x = taeda.tensor(2.0, dtype=taeda.float64, requires_grad=True)
+    y, found = function(x), []
+    for _ in slopes_at_2:
+        (y,) = grad(y, x, create_graph=True)
+        found.append(y.item())
+    assert found == slopes_at_2

@@ -28,8 +28,10 @@ Tensor pow_grad_self(const Tensor& grad, const Tensor& self, const Tensor& expon
                      : exponent.dtype() == DType::Int64 ? double(*exponent.data<int64_t>())
                                                         : 1.0;
     if (e == 0) return ops::zeros_like(grad);
-    if (e == 1) return grad;
-    if (e == 2) return grad * (2 * conj_of(self));
+    // While gradients are recorded a constant slope keeps its place in the graph: its derivatives are zeros, not
+    // missing.
+    if (e == 1 && !recording()) return grad;
+    if (e == 2 && !recording()) return grad * (2 * conj_of(self));
     return grad * conj_of(e * ops::pow(self, Tensor(e - 1)));
   }
   const Tensor slope = conj_of(exponent * ops::pow(self, exponent - 1));
