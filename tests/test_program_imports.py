@@ -49,7 +49,7 @@ IMPORTED = [
     "autograd.function: _SingleLevelFunction _ContextMethodMixin", "_tensor_str: _str _tensor_str",
     "autograd.profiler_util: _format_time _format_memory", "backends.cuda: SDPBackend SDPAParams",
     "cuda.amp.autocast_mode: autocast custom_fwd custom_bwd", "cuda.amp.grad_scaler: GradScaler OptState",
-    "serialization: _get_layout", "storage: _load_from_bytes",
+    "serialization: _get_layout pickle", "storage: _load_from_bytes",
 ]  # fmt: skip
 
 

@@ -10,6 +10,7 @@ and containers, go to PyTorch's zip format.
 from __future__ import annotations
 
 import os
+import pickle as pickle  # programs name it for `pickle_module`
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
