@@ -842,6 +842,20 @@ def test_modules_that_copy_their_attributes_one_by_one():
     assert module.inner.training and not made.inner.training
 
 
+def test_modules_that_are_initialised_once_more_have_no_members():
+    module = Net()
+    module.register_forward_hook(lambda *_: None)
+    nn.Module.__init__(module)
+    assert module.state_dict() == {} and list(module.modules()) == [module]
+    assert module.note == "text" and not any(
+        hasattr(module, name) for name in ("head", "scale", "mean", "cache")
+    )
+    module.add_module("scale", nn.Linear(1, 1))
+    module.register_parameter("head", nn.Parameter(tt.ones(1)))
+    module.register_buffer("note_2", None)
+    assert sorted(module.state_dict()) == ["head", "scale.bias", "scale.weight"]
+
+
 def test_parameters_whose_class_converts_itself():
     class Packed(nn.Parameter):
         def to(self, *args, **kwargs):

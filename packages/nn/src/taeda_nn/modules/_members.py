@@ -377,6 +377,14 @@ def _claim(module: Module, name: str, kind: str) -> None:
             values[f"_{other}_names"].pop(name, None)
 
 
+def forget_members(module: Module) -> None:
+    """Makes the names of all members free, as a module that is initialised once more has none."""
+    values = attributes(module)
+    for kind in _KINDS:
+        for name in values[f"_{kind}_names"]:
+            values.pop(name, None)
+
+
 def _kind_of(value: Any) -> str | None:
     if isinstance(value, Parameter):
         return "parameter"

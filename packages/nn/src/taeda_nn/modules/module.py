@@ -35,6 +35,7 @@ from taeda_nn.modules._members import (
     Members,
     as_pickled,
     ask_own_lookup,
+    forget_members,
     has_own_lookup,
     have_lookup,
     is_shown,
@@ -130,6 +131,8 @@ class Module(Converting, Stateful):
                 f"{type(self).__name__}.__init__: Module takes no arguments, got {len(args)} positional and "
                 f"{sorted(kwargs)} by keyword"
             )
+        if self._parameter_names is not None:
+            forget_members(self)
         setter = object.__setattr__
         setter(self, "training", True)
         setter(self, "_hook_set", None)
