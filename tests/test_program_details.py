@@ -728,3 +728,19 @@ def test_masks_of_attention_are_checked_by_rank():
 def test_rates_of_adam_become_a_pair():
     group = taeda.optim.Adam([nn.Parameter(taeda.ones(1))], betas=[0.9, 0.99]).param_groups[0]
     assert group["betas"] == (0.9, 0.99)
+
+
+def test_names_of_the_engine_and_of_settings_of_profiles():
+    x = taeda.ones(2, requires_grad=True)
+    run = taeda.autograd.Variable._execution_engine.run_backward
+    run(((x * 3).sum(), x.prod()), (taeda.tensor(2.0), None), False, False, (), True, True)
+    assert x.grad.tolist() == [7.0, 7.0]
+    with pytest.raises(NotImplementedError, match="accumulate_grad"):
+        run((x.sum(),), (None,), False, False, (x,), True, False)
+    config = taeda._C._profiler._ExperimentalConfig(verbose=True)
+    assert taeda.profiler._ExperimentalConfig is type(config) and config.verbose
+    with taeda.profiler.profile(experimental_config=config) as profile:
+        taeda.ones(2) + 1
+    assert any(event.key.endswith("add") for event in profile.key_averages())
+    with pytest.raises(NotImplementedError, match="interprocess"):
+        taeda.cuda.Event(interprocess=True)

@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from types import SimpleNamespace
 
 from taeda_autograd import _C
+from taeda_autograd._engine import backward
 from taeda_tensor_core import Tensor
+
+
+def _run_backward(
+    tensors: Sequence[Tensor],
+    grad_tensors: Sequence[Tensor | None],
+    keep_graph: bool,
+    create_graph: bool,
+    inputs: Sequence[Tensor] = (),
+    allow_unreachable: bool = False,
+    accumulate_grad: bool = True,
+) -> None:
+    """`backward` as programs call it that know the engine."""
+    if not accumulate_grad:
+        raise NotImplementedError("run_backward: accumulate_grad=False is not supported; use autograd.grad")
+    backward(tensors, grad_tensors, keep_graph, create_graph, inputs=list(inputs) or None)
 
 
 class _VariableMeta(type):
@@ -29,7 +46,7 @@ class Variable(metaclass=_VariableMeta):
     """
 
     #: The engine under the name that programs know: ``queue_callback(f)`` calls `f` at the end of the running backward.
-    _execution_engine = SimpleNamespace(queue_callback=_C.queue_callback)
+    _execution_engine = SimpleNamespace(queue_callback=_C.queue_callback, run_backward=_run_backward)
 
     def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: bool = False) -> Tensor:  # type: ignore[misc]
         if not isinstance(data, Tensor):

@@ -47,6 +47,7 @@ STANDS = {
     "taeda._functorch.vmap": "taeda.func._vmap",
     "taeda._C._distributed_c10d": "taeda.distributed.distributed_c10d",
     "taeda._C._distributed_rpc": "taeda.distributed.rpc",
+    "taeda._C._profiler": "taeda.profiler",
     "taeda._refs.fft": "taeda.fft",
     "taeda._refs.linalg": "taeda.linalg",
     "taeda._refs.nn": "taeda.nn",

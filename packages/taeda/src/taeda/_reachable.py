@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 #: By path below taeda: names of the modules, which are imported when they are asked for.
 _CHILDREN = {
-    "_C": "_distributed_c10d _distributed_rpc",
+    "_C": "_distributed_c10d _distributed_rpc _profiler",
     "_custom_op": "autograd impl",
     "_dispatch": "python",
     "_functorch": "autograd_function batch_norm_replacement predispatch pyfunctorch utils",

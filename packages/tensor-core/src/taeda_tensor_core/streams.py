@@ -35,8 +35,14 @@ def of_kind(module: Any, base: type) -> type:
     def new_stream(cls: type, device: Any = None, priority: int = 0) -> Stream:
         return Stream(module._one(device), priority)
 
-    def new_event(cls: type, enable_timing: bool = False) -> Event:
-        return Event(kind, enable_timing)
+    def new_event(
+        cls: type,
+        enable_timing: bool = False,
+        blocking: bool = False,
+        interprocess: bool = False,
+        external: bool = False,
+    ) -> Event:
+        return Event(kind, enable_timing, blocking, interprocess)
 
     made = new_stream if base is Stream else new_event
     doc = f"{base.__doc__.splitlines()[0][:-1]}, of a device of the kind {kind!r}." if base.__doc__ else None
@@ -157,16 +163,24 @@ class Event:
     Args:
         device: Device or its name.
         enable_timing: Whether `elapsed_time` is wanted.
+        blocking: Accepted for PyTorch's sake: how a thread waits in `synchronize` is its device's affair.
+        interprocess: Whether other processes shall see the mark, which none can.
 
     Raises:
-        NotImplementedError: The device has no events, or they do not measure time.
+        NotImplementedError: The device has no events, or they do not measure time; `interprocess`.
 
     Example:
         >>> done = taeda.current_stream("mydev").record_event()
         >>> done.synchronize()
     """
 
-    def __init__(self, device: Any, enable_timing: bool = False) -> None:
+    def __init__(
+        self, device: Any, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+    ) -> None:
+        if interprocess:
+            raise NotImplementedError(
+                "Event: argument 'interprocess' is True, but marks belong to one process"
+            )
         self.device = _C.device(device)
         self._handle = _C._event_make(device, enable_timing)
 
