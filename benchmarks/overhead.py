@@ -72,6 +72,65 @@ optimizer = torch.optim.{}
 optimizer.step()
 """
 
+NET = "x = torch.randn(4, 8); net = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2))"
+PART = "import importlib\npart = lambda name: importlib.import_module(torch.__name__ + name)\n"
+CHECKPOINT = (
+    PART
+    + NET
+    + """
+checkpoint = part(".utils.checkpoint").checkpoint
+def run():
+    checkpoint(net, x, use_reentrant=False).sum().backward()
+"""
+)
+MODE = (
+    NET
+    + """
+class Passing(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        return function(*args, **(kwargs or {}))
+def run():
+    with Passing():
+        net(x)
+"""
+)
+OPERATORS = (
+    PART
+    + NET
+    + """
+class Passing(part(".utils._python_dispatch").TorchDispatchMode):
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        return function(*args, **(kwargs or {}))
+def run():
+    with Passing():
+        net(x)
+"""
+)
+FORKED = "def run():\n    with torch.random.fork_rng():\n        pass"
+DUALS = (
+    PART
+    + """
+forward_ad = part(".autograd.forward_ad")
+x = torch.randn(4)
+def run():
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, x)
+        forward_ad.unpack_dual(dual * dual)
+"""
+)
+MAPPED = "x = torch.randn(4, 8); run = torch.func.vmap(lambda a: {})"
+FILE = (
+    NET
+    + """
+import io
+def run():
+    file = io.BytesIO()
+    torch.save(net.state_dict(), file)
+    file.seek(0)
+    torch.load(file)
+"""
+)
+
 # label, set-up, statement, executions inside the statement
 ROWS = [
     ("add", AB, "a + b", 1),
@@ -312,6 +371,28 @@ ROWS = [
         "nn.utils.clip_grad_norm_(parameters, 1.0)",
         1,
     ),
+    ("checkpoint of a network, trained", CHECKPOINT, "run()", 1),
+    ("network in a mode of functions", MODE, "run()", 1),
+    ("network in a mode of operators", OPERATORS, "run()", 1),
+    ("fork_rng", FORKED, "run()", 1),
+    ("is there a device", "", "torch.cuda.is_available()", 1),
+    ("duals", DUALS, "run()", 1),
+    ("vmap of a chain", MAPPED.format("((a * 2 + 1) * a - a).relu()"), "run(x)", 1),
+    ("vmap of a sum", MAPPED.format("a.sum()"), "run(x)", 1),
+    ("vmap of a view", MAPPED.format("a.view(2, 4)"), "run(x)", 1),
+    ("func.grad", "x = torch.randn(4); run = torch.func.grad(lambda a: (a * a).sum())", "run(x)", 1),
+    ("func.jacrev", "x = torch.randn(4); run = torch.func.jacrev(lambda a: a * a)", "run(x)", 1),
+    ("state_dict", NET, "net.state_dict()", 1),
+    ("load_state_dict", NET + "; state = net.state_dict()", "net.load_state_dict(state)", 1),
+    ("deepcopy of a network", NET + "; import copy", "copy.deepcopy(net)", 1),
+    ("save and load", FILE, "run()", 1),
+    (
+        "sample of a normal distribution",
+        "d = torch.distributions.Normal(torch.zeros(4), 1.0)",
+        "d.sample()",
+        1,
+    ),
+    ("log_prob", "d = torch.distributions.Normal(torch.zeros(4), 1.0); x = d.sample()", "d.log_prob(x)", 1),
 ]
 
 

@@ -781,3 +781,24 @@ def test_products_of_matrices_that_happen_to_be_dense():
         t.sparse.mm(a, b, "mean")
     with pytest.raises(NotImplementedError, match="softmax"):
         t.sparse.softmax(a, 1)
+
+
+def test_products_see_changes_of_places():
+    matrix = t.eye(3).to_sparse().coalesce()
+    rows = t.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    assert t.sparse.mm(matrix, rows).tolist() == rows.tolist()
+    matrix.indices()[0, 2] = 1  # the last element goes up a row
+    assert (matrix @ rows).tolist() == [[1.0, 2.0], [8.0, 10.0], [0.0, 0.0]]
+    matrix.mul_(2)
+    assert (matrix @ rows).tolist() == [[2.0, 4.0], [16.0, 20.0], [0.0, 0.0]]
+    matrix.zero_()
+    assert (matrix @ rows).tolist() == [[0.0, 0.0]] * 3
+
+
+def test_facts_of_sparse_tensors():
+    matrix = t.zeros(3, 2, dtype=t.float64).to_sparse()
+    assert matrix.shape == matrix.size() == (3, 2) and isinstance(matrix.shape, t.Size)
+    assert matrix.dim() == matrix.ndim == 2 and matrix.dtype is t.float64
+    assert matrix.device == t.device("cpu") and t.Tensor.shape.__get__(matrix) == (3, 2)
+    with pytest.raises(AttributeError):
+        matrix.shape = (2, 3)

@@ -9,10 +9,11 @@ any call above all, and whatever is held that is no array, number or text, count
 from __future__ import annotations
 
 import dis
+import functools
 import inspect
 import itertools
 from collections.abc import Callable
-from types import FunctionType, NoneType
+from types import CodeType, FunctionType, NoneType
 from typing import Any
 
 import numpy as np
@@ -82,9 +83,11 @@ def _takes_attributes_only(steps: list[dis.Instruction], owner: str) -> bool:
 
 def _reads_only(function: Any) -> bool:
     """Whether a function of an object and an index calls nothing."""
-    if type(function) is not FunctionType:
-        return False
-    code = function.__code__
+    return type(function) is FunctionType and _is_without_calls(function.__code__)
+
+
+@functools.lru_cache(256)
+def _is_without_calls(code: CodeType) -> bool:
     more = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
     if code.co_argcount != 2 or code.co_kwonlyargcount or code.co_flags & more:
         return False

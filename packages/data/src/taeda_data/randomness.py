@@ -17,6 +17,7 @@ follow from the epoch's seed (see `epoch_numbers`).
 from __future__ import annotations
 
 import ctypes
+import functools
 import hashlib
 import random
 import sys
@@ -84,6 +85,11 @@ def _python(source: random.Random) -> Source:
     keep: Any = words if words.found else None
     save, restore = (keep.save, keep.restore) if keep else (source.getstate, source.setstate)
     return Source(lambda: source.getrandbits(62), source.seed, save, restore)
+
+
+@functools.cache
+def _global_python() -> Source:
+    return _python(random.random.__self__)  # type: ignore[attr-defined]
 
 
 def _legacy_numpy(source: Any) -> Source:
@@ -219,7 +225,7 @@ def sources(*readers: Any, excluded: tuple[Any, ...] = ()) -> list[Source]:
         excluded: generators that belong to the loader; they keep their places and are let alone.
     """
     seen: set[int] = set()
-    found = [_python(random.random.__self__), _global_numpy(), _default()]  # type: ignore[attr-defined]
+    found = [_global_python(), _global_numpy(), _default()]
     objects = [item for reader in readers for item in _objects(reader, DEPTH, seen)]
     for item in (item for reader in readers for item in _globals(reader)):
         if id(item) not in seen:

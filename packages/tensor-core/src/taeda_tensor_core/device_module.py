@@ -176,15 +176,17 @@ def get_device_module(device: Any = None) -> DeviceModule:
 def _known(name: str) -> bool:
     if name in _C._reserved_devices() or name in backends.names():
         return True
+    return _is_offered(name)
+
+
+def _is_offered(name: str) -> bool:
     return any(point.name == name for point in _plugins.offered())
 
 
 def _works(name: str) -> bool:
     """Whether the device's plug-in is there and loads; `backends.failures` keeps what went wrong."""
-    # An error's sentence, which names all plug-ins, takes long.
-    absent = _plugins.is_known_to_fail(name) or all(point.name != name for point in _plugins.offered())
-    if name not in backends.names() and absent:
-        return False
+    if name not in backends.names() and (_plugins.is_known_to_fail(name) or not _is_offered(name)):
+        return False  # the error's sentence, which names all plug-ins, takes long
     try:
         _C._device_count(name)
     except RuntimeError:

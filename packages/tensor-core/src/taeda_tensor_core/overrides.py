@@ -332,13 +332,24 @@ def resolve_name(f: Callable) -> str | None:
     return f"{home}.{name}".replace("taeda_nn.", "taeda.nn.", 1) if home else None
 
 
+#: Kinds of functions that stay where they are, and hold nothing of a program's.
+_FIXED = (types.BuiltinFunctionType, types.MethodDescriptorType, types.MethodWrapperType)
+
+
 def path_of(func: Callable) -> tuple[str, ...]:
     """The parts of the name by which programs reach a function, or its own name.
 
     For the library's classes of tensors, which are told of every call.
     """
+    return _fixed_path(func) if isinstance(func, _FIXED) else _path(func)
+
+
+def _path(func: Callable) -> tuple[str, ...]:
     with _C.DisableTorchFunctionSubclass():
         return tuple((resolve_name(func) or getattr(func, "__name__", "?")).split("."))
+
+
+_fixed_path = functools.lru_cache(1024)(_path)
 
 
 def _public_module(module: str, name: str, f: Callable) -> str | None:

@@ -370,6 +370,9 @@ def _pop_mode_temporarily(k: Any = None) -> Iterator[TorchDispatchMode]:
 @contextlib.contextmanager
 def _disable_current_modes() -> Iterator[list[TorchDispatchMode]]:
     """Context in which no mode is in force, those outside of it."""
+    if not any(_thread.modes.values()):
+        yield []
+        return
     held = {position: list(modes) for position, modes in _thread.modes.items()}
     flat = [mode for modes in held.values() for mode in modes]
     for mode in reversed(flat):

@@ -279,7 +279,7 @@ def _plan_below(
     for name, child in module._modules.items():
         if child is not None:
             below = f"{prefix}{name}."
-            part = OrderedDict((key, value) for key, value in state.items() if key.startswith(below))
+            part = {key: value for key, value in state.items() if key.startswith(below)}
             _plan_below(child, part, below, metadata, strict, assign, report)
 
 
@@ -294,13 +294,19 @@ def _as_number(target: Tensor, source: Any) -> Any:
     return source[0] if old else source
 
 
+def _while_copying(key: str) -> str:
+    return f'While copying the parameter named "{key}"'
+
+
 def _mismatch(key: str, target: Tensor, source: Any, assign: bool) -> str | None:
     """Why a value does not fit, in words that programs take apart; None if it fits."""
-    copying = f'While copying the parameter named "{key}"'
     # What stands for a tensor until somebody uses it can be copied, and only a tensor can be taken itself.
     stands_in = not isinstance(source, Tensor)
     if stands_in and (assign or not hasattr(type(source), "__torch_function__")):
-        return f"{copying}, expected torch.Tensor or Tensor-like object from checkpoint but received {type(source)}"
+        return (
+            f"{_while_copying(key)}, expected torch.Tensor or Tensor-like object from checkpoint but received "
+            f"{type(source)}"
+        )
     if is_lazy(target):
         return None
     if tuple(source.shape) != tuple(target.shape):
@@ -310,7 +316,7 @@ def _mismatch(key: str, target: Tensor, source: Any, assign: bool) -> str | None
             f"is {expected}."
         )
     if not stands_in and source.is_complex() and not target.is_complex():
-        return f"{copying}, found dtype {source.dtype}, expected {target.dtype}"
+        return f"{_while_copying(key)}, found dtype {source.dtype}, expected {target.dtype}"
     return None
 
 

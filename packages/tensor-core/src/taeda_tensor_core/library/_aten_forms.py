@@ -6,6 +6,7 @@ from `as_aten`.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -105,6 +106,7 @@ OWN_FORMS = {
 }
 
 
+@functools.cache
 def aten_name(name: str) -> tuple[str, str, str]:
     """Package, name and overload of an operator as PyTorch has them.
 
@@ -311,10 +313,15 @@ def _targets_by_name(
     return tuple(rest), {theirs.get(key, key): value for key, value in kwargs.items()} | named
 
 
+@functools.cache
+def _operands(op: Any) -> frozenset[str]:
+    """The arguments that may be numbers in the place of tensors."""
+    return frozenset(a.name for a in op.arguments if a.type == "Operand")
+
+
 def as_aten(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
     """The overload and the arguments of a call of a built-in operator: sizes as lists, numbers as numbers."""
-    numbers = {a.name for a in op.arguments if a.type == "Operand"}
-    if numbers:
+    if numbers := _operands(op):
         args = tuple(_number(v) if a.name in numbers else v for a, v in zip(op.arguments, args, strict=False))
     args = tuple(map(_listed, args))
     kwargs = {key: _listed(value) for key, value in kwargs.items()}

@@ -414,9 +414,18 @@ def _lines(a: Any) -> tuple[Any, Any, Any] | None:
         return (*a._places, a._elements)
     if a._way != "sparse_coo" or not a._ordered:
         return None
-    rows, columns = a._places[0]
-    starts = core.searchsorted(rows, core.arange(a.shape[0] + 1, device=rows.device))
-    return starts, columns, a._elements
+    return _starts(a), a._places[0][1], a._elements
+
+
+def _starts(a: Any) -> Any:
+    """Where the rows of a matrix in order begin, which is kept for the next product."""
+    places = a._places[0]
+    known, version, starts = a.__dict__.get("_found_starts", (None, 0, None))
+    if known is not places or version != places._version:
+        version = places._version
+        starts = core.searchsorted(places[0], core.arange(a.shape[0] + 1, device=places.device))
+        a._found_starts = places, version, starts
+    return starts
 
 
 def _sparse_dense(a: Any, b: Any, reduce: str = "sum") -> Any:

@@ -47,6 +47,17 @@ class SparseTensor(Tensor):
     _elements: Tensor
     _way: str
     _ordered: bool
+    _size: _C.Size
+
+    # Facts that programs and products ask for again and again, without a way through `__torch_function__`.
+    shape = property(lambda self: self._size)
+    dtype = property(lambda self: self._elements.dtype)
+    device = property(lambda self: self._elements.device)
+    ndim = property(lambda self: len(self._size))
+
+    def dim(self) -> int:
+        """How many dimensions it has, sparse and dense ones."""
+        return len(self._size)
 
     @staticmethod
     def around(
@@ -57,6 +68,7 @@ class SparseTensor(Tensor):
             SparseTensor, tuple(shape), dtype=values.dtype, device=values.device
         )
         made._places, made._elements, made._way, made._ordered = places, values, way, ordered
+        made._size = _C.Size(shape)
         return made
 
     @classmethod
