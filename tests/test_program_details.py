@@ -735,8 +735,9 @@ def test_names_of_the_engine_and_of_settings_of_profiles():
     run = taeda.autograd.Variable._execution_engine.run_backward
     run(((x * 3).sum(), x.prod()), (taeda.tensor(2.0), None), False, False, (), True, True)
     assert x.grad.tolist() == [7.0, 7.0]
-    with pytest.raises(NotImplementedError, match="accumulate_grad"):
-        run((x.sum(),), (None,), False, False, (x,), True, False)
+    y = taeda.ones(2, requires_grad=True)
+    found, unused = run(((x * 3).sum(),), (taeda.tensor(2.0),), False, False, (x, y), True, False)
+    assert found.tolist() == [6.0, 6.0] and unused is None and x.grad.tolist() == [7.0, 7.0]
     config = taeda._C._profiler._ExperimentalConfig(verbose=True)
     assert taeda.profiler._ExperimentalConfig is type(config) and config.verbose
     with taeda.profiler.profile(experimental_config=config) as profile:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from types import SimpleNamespace
+from typing import Any
 
 from taeda_autograd import _C
-from taeda_autograd._engine import backward
+from taeda_autograd._engine import backward, grad
 from taeda_tensor_core import Tensor
 
 
@@ -19,11 +20,11 @@ def _run_backward(
     inputs: Sequence[Tensor] = (),
     allow_unreachable: bool = False,
     accumulate_grad: bool = True,
-) -> None:
-    """`backward` as programs call it that know the engine."""
-    if not accumulate_grad:
-        raise NotImplementedError("run_backward: accumulate_grad=False is not supported; use autograd.grad")
-    backward(tensors, grad_tensors, keep_graph, create_graph, inputs=list(inputs) or None)
+) -> Any:
+    """`backward`, or `grad` where gradients are not to be accumulated, as programs call them that know the engine."""
+    if accumulate_grad:
+        return backward(tensors, grad_tensors, keep_graph, create_graph, inputs=list(inputs) or None)
+    return grad(tensors, inputs, grad_tensors, keep_graph, create_graph, allow_unused=allow_unreachable)
 
 
 class _VariableMeta(type):
