@@ -376,10 +376,11 @@ class DataLoader(Generic[T_co]):
         """
         found: list[Source] = []
         numbers: list[int] = []
+        pytorchs = has_pytorchs_streams()
         for number, group in enumerate(groups, self._position):
             outside = None
             try:
-                if not (plain := read.is_plain(group) or has_pytorchs_streams()) and not found:
+                if not (plain := pytorchs or read.is_plain(group)) and not found:
                     found, numbers = self._sources(seed)
                 if not plain and not read.draws_nothing(group):
                     outside = [source.save() for source in found]
