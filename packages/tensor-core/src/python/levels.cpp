@@ -8,13 +8,15 @@ bool PythonLevel::takes(const OpEntry& op) const {
 }
 
 Values PythonLevel::call(const OpEntry& op, Values arguments) {
+  if (element_wise && op.id < element_wise->size() && (*element_wise)[op.id]) {
+    const Gil gil;
+    if (std::optional<Values> found = call_element_wise(*this, op, arguments)) return std::move(*found);
+  }
   const Schema& schema = schema_of(op);
   const std::string who = "level '" + name() + "'";
   Values results;
   {
     const Gil gil;
-    if (element_wise && op.id < element_wise->size() && (*element_wise)[op.id])
-      if (std::optional<Values> found = call_element_wise(*this, op, arguments)) return std::move(*found);
     const Object called = own(PyTuple_New(2));
     PyTuple_SET_ITEM(called.get(), 0, own(PyUnicode_FromString(op.name)).release());
     PyTuple_SET_ITEM(called.get(), 1, to_tuple(arguments).release());
