@@ -215,7 +215,7 @@ def test_instructions_are_used():
         pytest.skip("oneDNN, which has the kernels, is not built in")
     program = (
         "import taeda_tensor_core as t; from taeda_tensor_core import ops\n"
-        "x = t.randn(12, 128).bfloat16(); w = t.randn(160, 128).bfloat16()\n"
+        "x = t.randn(12, 256).bfloat16(); w = t.randn(160, 256).bfloat16()\n"
         "x @ w.t(); ops.linear_backward(t.randn(12, 160).bfloat16(), x, w, 3)\n"
         "ops.conv2d(t.randn(2, 32, 20, 20).bfloat16(), t.randn(32, 32, 3, 3).bfloat16())\n"
     )
