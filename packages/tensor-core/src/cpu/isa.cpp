@@ -119,6 +119,7 @@ const Copy& chosen() noexcept {
 
 }  // namespace
 
+bool fuses() noexcept { return &chosen() != &kCopies[0]; }
 FamilyRows activation_rows() noexcept { return {chosen().activation, kCopies[0].activation}; }
 FamilyRows arith_rows() noexcept { return {chosen().arith, kCopies[0].arith}; }
 FamilyRows compare_rows() noexcept { return {chosen().compare, kCopies[0].compare}; }

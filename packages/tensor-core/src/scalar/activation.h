@@ -10,6 +10,13 @@ TAEDA_HD inline T tanh_of_softplus(T x) {
   const T e = vexp(x > T(20) ? T(20) : x), n = e * (e + T(2));
   return n / (n + T(2));
 }
+/// Without a branch about the exponential, which would keep the loop from vectorising.
+template <class T>
+TAEDA_HD inline T elu_of(T x, T size, T slope, T rate) {
+  const bool above = x > T(0);
+  const T below = vexpm1((above ? T(0) : x) * rate);
+  return above ? x * slope : below * size;
+}
 template <class T>
 TAEDA_HD inline T relu6(T x) {
   x = x < T(0) ? T(0) : x;

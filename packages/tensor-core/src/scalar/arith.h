@@ -100,11 +100,11 @@ TAEDA_HD inline T interpolated(T a, T b, T weight) {
   else return weight < T(0.5) ? a + weight * (b - a) : b - (b - a) * (T(1) - weight);
 }
 
-/// Of float32 quotients are exact in float64, though not all, and of integers below 2^50.
+/// Where quotients of real numbers are not too large, and of integers below 2^50.
 template <class T>
 TAEDA_HD inline auto division_plain(T a, T b) {
   constexpr uint64_t half = uint64_t(1) << 50;
-  if constexpr (is_same<T, float>) return bool(magnitude(a) < float(exact_quotient_limit) * magnitude(b));
+  if constexpr (is_real<T>) return bool(magnitude(a) < T(exact_quotient_limit) * magnitude(b));
   else if constexpr (is_same<T, int64_t>)
     return bool((uint64_t(a) + half < 2 * half) & (uint64_t(b) + half < 2 * half) & (b != 0));
   else return Always();
@@ -164,12 +164,12 @@ TAEDA_HD inline T exact_floor_divide(T a, T b) {
     return T(a / b);
   }
 }
-#define TAEDA_DIVISION(NAME, FAST, WHOLE, EXACT)                               \
-  template <class T>                                                           \
-  TAEDA_HD inline T NAME(T a, T b) {                                           \
-    if constexpr (is_same<T, float>) return float(FAST(double(a), double(b))); \
-    else if constexpr (is_same<T, int64_t>) return WHOLE(a, b);                \
-    else return EXACT(a, b);                                                   \
+#define TAEDA_DIVISION(NAME, FAST, WHOLE, EXACT)                    \
+  template <class T>                                                \
+  TAEDA_HD inline T NAME(T a, T b) {                                \
+    if constexpr (is_real<T>) return T(FAST(double(a), double(b))); \
+    else if constexpr (is_same<T, int64_t>) return WHOLE(a, b);     \
+    else return EXACT(a, b);                                        \
   }
 TAEDA_DIVISION(fmod_of, vfmod, whole_fmod, exact_fmod)
 TAEDA_DIVISION(remainder_of, vremainder, whole_remainder, exact_remainder)

@@ -18,9 +18,9 @@ TAEDA_HD inline Pair expanded(const Expansion<N>& e, Pair x) {
   const double whole = x.high - e.center, part = x.low - e.offset, d = whole + part;
   const bool zero = e.c[0] == 0.0;
   double sum = e.c[N - 1];
-  for (int k = N - 2; k > 1; --k) sum = sum * d + e.c[k];
-  if (zero) return ordered_sum(e.c[1], sum * d + e.rest) * exact_sum(whole, part);
-  return ordered_sum(e.c[0], (sum * d + e.c[1]) * d + e.rest);
+  for (int k = N - 2; k > 1; --k) sum = fma(sum, d, e.c[k]);
+  if (zero) return ordered_sum(e.c[1], fma(sum, d, e.rest)) * exact_sum(whole, part);
+  return ordered_sum(e.c[0], fma(fma(sum, d, e.c[1]), d, e.rest));
 }
 /// The piece of a table whose pieces are 1 / pieces_in_one wide, from `low` on; what lies beyond takes the last.
 template <int N, int Count>
@@ -45,7 +45,7 @@ struct Phase {
   TAEDA_HD double size_squared(double w) const {
     const double s = w * w;
     double sum = square[N - 1];
-    for (int k = N - 2; k >= 0; --k) sum = sum * s + square[k];
+    for (int k = N - 2; k >= 0; --k) sum = fma(sum, s, square[k]);
     return sum;
   }
 };

@@ -15,7 +15,7 @@ TAEDA_HD inline double rounded(Exponential a) { return scaled_by(a.fraction, a.e
 /// What a leaves of 1.
 TAEDA_HD inline Pair missing(Exponential a) {
   if (a.exponent < -200) return {1, 0};
-  return Pair{1, 0} - scaled(a.fraction, power_of_two(a.exponent + Format<double>::magic));
+  return Pair{1, 0} - scaled(a.fraction, power_of_two(a.exponent));
 }
 
 /// log(1 + x) - x for x = (y - a) / a.

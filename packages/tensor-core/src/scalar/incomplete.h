@@ -29,6 +29,12 @@ TAEDA_HD inline R number_as(double a) {
 }
 /// a^-s for a > 0.
 TAEDA_HD inline Pair inverse_power(Pair a, double s) {
+  if (s == floor(s) && s <= 32) {
+    Pair power{1, 0}, square = Pair{1, 0} / a;
+    for (int k = int(s); k; k >>= 1, square = square * square)
+      if (k & 1) power = power * square;
+    if (power.high > 0x1p-800 && power.high < 0x1p800) return power;  // elsewhere low parts are lost
+  }
   const Pair l = log_pair(a) * -s;
   if (!(magnitude(l.high) < 700)) return {std::pow(a.high, -s), 0};
   return exp_pair(l);

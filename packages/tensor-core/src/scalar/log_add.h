@@ -37,12 +37,13 @@ TAEDA_HD inline T log_add_exp2(T a, T b) {
   return T(high + log1p_of_power<T>(vexp2(d)) * 1.44269504088896340736);
 }
 
-/// float64 numbers whose larger one is so little below 0 that the sum may be near 1 are left to the functions below.
+/// float64 numbers whose larger one, between `below` and `from`, is so little below 0 that the sum may be near 1 are
+/// left to the functions below.
 template <class T>
-TAEDA_HD inline auto sum_is_not_one(T a, T b, double from) {
+TAEDA_HD inline auto sum_is_not_one(T a, T b, double below, double from) {
   if constexpr (is_same<T, double>) {
     const double high = a > b ? a : b;
-    return (high >= from) | !(high > -2.5);
+    return (high >= from) | !(high > below);
   } else {
     return Always();
   }
@@ -50,14 +51,14 @@ TAEDA_HD inline auto sum_is_not_one(T a, T b, double from) {
 /// exp(x) - `less`, 0 or 1, for -30 < x < 3, right to about 2^-100 of what is small of it: by 32nds of log(2), as in
 /// `exponential`, and Taylor's series.
 TAEDA_HD inline Pair exp_precise(Pair x, double less) {
-  const double magic = Format<double>::magic, shifted = x.high * 46.16624130844683 + magic, n = shifted - magic;
+  const double magic = Format<double>::magic, shifted = fma(x.high, 46.16624130844683, magic), n = shifted - magic;
   const Pair r =
       Pair{x.high - n * 0x1.62e42fef80000p-6, x.low} - Pair{5.062034433330175e-13, -4.1014682555578923e-29} * n;
   Pair sum{1.0, 0.0};
   for (double k = 15.0; k > 1.0; k -= 1.0) sum = r * sum / Pair{k, 0.0} + 1.0;
   if (n == 0.0) return r * sum + (1.0 - less);
   const Pair power = (r * sum + 1.0) * kRootsOfTwo[bit_cast<uint64_t>(shifted) & 31];
-  return scaled(power, power_of_two(floor(n * (1.0 / 32)) + magic)) + -less;
+  return scaled(power, power_of_two(floor(n * (1.0 / 32)))) + -less;
 }
 /// log(exp(a unit) + exp(b unit)) / unit where it may be near 0.
 TAEDA_HD inline double log_add_powers(double a, double b, Pair unit, Pair inverse) {

@@ -4,8 +4,8 @@
 
 namespace taeda::loops::TAEDA_ISA {
 
-// Polynomials are Chebyshev fits of our own; no fused multiply-add is used, so results do not depend on the instruction
-// set.
+// Polynomials are Chebyshev fits of our own. Multiply-adds are fused where `fma` is written and nowhere else, so
+// results do not depend on the instruction set.
 
 template <class T>
 TAEDA_HD inline constexpr T poly(T, T c) {
@@ -13,14 +13,25 @@ TAEDA_HD inline constexpr T poly(T, T c) {
 }
 template <class T, class... C>
 TAEDA_HD inline constexpr T poly(T x, T c, C... rest) {
-  return c + x * poly(x, T(rest)...);
+  return fma(x, poly(x, T(rest)...), c);
 }
 
-/// 2^n for n held as a rounded number in the low bits of `shifted` (= n + magic), within the normal range.
+/// 2^n for n + power_magic, within the normal range: the biased exponent stands in the low bits.
 template <class T>
-TAEDA_HD inline T power_of_two(T shifted) {
+TAEDA_HD inline T power_of_two_at(T shifted) {
+  return bit_cast<T>(bit_cast<Bits<T>>(shifted) << Format<T>::mantissa);
+}
+/// 2^n for whole n within the normal range.
+template <class T>
+TAEDA_HD inline T power_of_two(T n) {
+  return power_of_two_at(n + Format<T>::power_magic);
+}
+/// p 2^n in two steps, so that subnormal results and the overflow to infinity come out right.
+template <class T>
+TAEDA_HD inline T times_power_of_two(T p, T n) {
   using F = Format<T>;
-  return bit_cast<T>((bit_cast<Bits<T>>(shifted) + Bits<T>(F::bias)) << F::mantissa);
+  const T half = fma(n, T(0.5), F::power_magic);
+  return p * power_of_two_at(half) * power_of_two(n - (half - F::power_magic));
 }
 
 /// c[0] + c[1] x + ...: even and odd powers apart, as two short chains are faster than a long one.
@@ -31,27 +42,44 @@ TAEDA_HD inline double polynomial(const double (&c)[N], double x) {
   const double z = x * x;
   double even = c[last_even], odd = c[last_odd];
 #pragma GCC unroll 32
-  for (int k = last_even - 2; k >= 0; k -= 2) even = even * z + c[k];
+  for (int k = last_even - 2; k >= 0; k -= 2) even = fma(even, z, c[k]);
 #pragma GCC unroll 32
-  for (int k = last_odd - 2; k >= 1; k -= 2) odd = odd * z + c[k];
-  return even + x * odd;
+  for (int k = last_odd - 2; k >= 1; k -= 2) odd = fma(odd, z, c[k]);
+  return fma(x, odd, even);
 }
 
+/// (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2.
+template <class T>
+TAEDA_HD inline T expm1_series(T r) {
+  if constexpr (is_same<T, float>) return poly(r, 0.5f, 0.1666657658f, 0.04166655411f, 0.00836324667f, 0.001392626805f);
+  else
+    return poly(r, 0.5, 0.16666666666666671, 0.0416666666666666698, 0.00833333333332606976, 0.00138888888888837016,
+                0.000198412698750489052, 0.0000248015873257107583, 2.75572551109788893e-6, 2.75572734365704858e-7,
+                2.51053372446652102e-8, 2.09147728322480897e-9);
+}
 /// e^r - 1 - r for |r| <= ln(2) / 2.
 template <class T>
 TAEDA_HD inline T expm1_tail(T r) {
-  if constexpr (is_same<T, float>)
-    return r * r * poly(r, 0.5f, 0.1666657658f, 0.04166655411f, 0.00836324667f, 0.001392626805f);
-  else
-    return r * r *
-           poly(r, 0.5, 0.16666666666666671, 0.0416666666666666698, 0.00833333333332606976, 0.00138888888888837016,
-                0.000198412698750489052, 0.0000248015873257107583, 2.75572551109788893e-6, 2.75572734365704858e-7,
-                2.51053372446652102e-8, 2.09147728322480897e-9);
+  return r * r * expm1_series(r);
 }
 /// e^r - 1 for |r| <= ln(2) / 2.
 template <class T>
 TAEDA_HD inline T expm1_core(T r) {
-  return r + expm1_tail(r);
+  return fma(r * r, expm1_series(r), r);
+}
+/// x less n times log(2), for whole n, in two parts.
+template <class T>
+struct Reduced {
+  T high, low;
+};
+template <class T>
+TAEDA_HD inline Reduced<T> less_powers(T x, T n) {
+  return {fma(-n, Format<T>::ln2_high, x), n * Format<T>::ln2_low};
+}
+/// x over log(2), rounded to a whole number, + power_magic.
+template <class T>
+TAEDA_HD inline T whole_powers(T x) {
+  return fma(x, T(1.44269504088896340736), Format<T>::power_magic);
 }
 
 /// e^(high - low): in float64 with what the difference and the sum of 1 and it leave out.
@@ -60,13 +88,13 @@ TAEDA_HD inline T exp_of_difference(T high, T low) {
   const T r = high - low;
   if constexpr (is_same<T, float>) return T(1) + expm1_core(r);
   const T s = T(1) + r;
-  return s + (((T(1) - s) + r) + (expm1_tail(r) + ((high - r) - low)));
+  return s + (((T(1) - s) + r) + fma(r * r, expm1_series(r), (high - r) - low));
 }
 /// e^(high - low) times `power` less `one`: in float64 with what the sums leave out.
 template <class T>
 TAEDA_HD inline T exp_less(T high, T low, T power, T one) {
   const T r = high - low;
-  if constexpr (is_same<T, float>) return expm1_core(r) * power + (power - one);
+  if constexpr (is_same<T, float>) return fma(expm1_core(r), power, power - one);
   const T tail = expm1_tail(r) + ((high - r) - low), y = r + tail, rest = (r - y) + tail;
   const T a = power - one, b = power * y, sum = a + b, back = sum - a;
   return sum + (((a - (sum - back)) + (b - back)) + power * rest);
@@ -77,20 +105,18 @@ TAEDA_HD inline T vexp(T x) {
   using F = Format<T>;
   x = x < F::exp_min ? F::exp_min : x;
   x = x > F::exp_max ? F::exp_max : x;
-  const T n = (x * T(1.44269504088896340736) + F::magic) - F::magic;
-  const T p = exp_of_difference(x - n * F::ln2_high, n * F::ln2_low);
-  // In two steps, so that subnormal results and the overflow to infinity come out right.
-  const T half = n * T(0.5) + F::magic;
-  return p * power_of_two(half) * power_of_two((n - (half - F::magic)) + F::magic);
+  const T n = whole_powers(x) - F::power_magic;
+  const Reduced<T> r = less_powers(x, n);
+  return times_power_of_two(exp_of_difference(r.high, r.low), n);
 }
 
 /// e^x for -87.6 < x <= 0, of float64 numbers for -708 < x.
 template <class T>
 TAEDA_HD inline T vexp_small(T x) {
   using F = Format<T>;
-  const T shifted = x * T(1.44269504088896340736) + F::magic, n = shifted - F::magic;
-  const T r = (x - n * F::ln2_high) - n * F::ln2_low;
-  return (T(1) + expm1_core(r)) * power_of_two(shifted);
+  const T shifted = whole_powers(x), n = shifted - F::power_magic;
+  const T r = fma(-n, F::ln2_low, fma(-n, F::ln2_high, x));
+  return (T(1) + expm1_core(r)) * power_of_two_at(shifted);
 }
 
 /// e^x for x <= 0, of float32 numbers with nothing left below the normal range.
@@ -108,9 +134,7 @@ TAEDA_HD inline T vexp2(T x) {
   x = x < least ? least : x;
   x = x > most ? most : x;
   const T n = (x + F::magic) - F::magic;
-  const T p = T(1) + expm1_core((x - n) * T(0.69314718055994530942));
-  const T half = n * T(0.5) + F::magic;
-  return p * power_of_two(half) * power_of_two((n - (half - F::magic)) + F::magic);
+  return times_power_of_two(T(1) + expm1_core((x - n) * T(0.69314718055994530942)), n);
 }
 
 /// For |x| within the exponent range; saturates at -1 and infinity.
@@ -120,11 +144,12 @@ TAEDA_HD inline T vexpm1(T x) {
   const T low = is_same<T, float> ? T(-30) : T(-60);
   T y = x < low ? low : x;
   y = y > F::exp_max ? F::exp_max : y;
-  const T n = (y * T(1.44269504088896340736) + F::magic) - F::magic;
+  const T n = whole_powers(y) - F::power_magic;
   // The largest power of two by half.
   const bool most = n > T(F::bias);
-  const T power = power_of_two((most ? n - T(1) : n) + F::magic), one = most ? T(0.5) : T(1);
-  const T part = exp_less(y - n * F::ln2_high, n * F::ln2_low, power, one), result = most ? T(2) * part : part;
+  const T power = power_of_two(most ? n - T(1) : n), one = most ? T(0.5) : T(1);
+  const Reduced<T> r = less_powers(y, n);
+  const T part = exp_less(r.high, r.low, power, one), result = most ? T(2) * part : part;
   const T bounded = n > T(F::bias + 1) ? kInfinity<T> : result;
   return x == T(0) ? x : bounded;
 }
@@ -151,7 +176,7 @@ TAEDA_HD inline void log_parts(T x, T& k, T& f, T& correction) {
   else
     r = z * poly(z, 0.666666666666666981, 0.399999999998960705, 0.285714286275287956, 0.222222108819329271,
                  0.181829074976712178, 0.153311125879601676, 0.146239566082118787);
-  correction = halved - s * (halved + r);  // log(m) = f - correction
+  correction = fma(-s, halved + r, halved);  // log(m) = f - correction
 }
 template <class T>
 TAEDA_HD inline T log_special(T x, T result) {
@@ -165,7 +190,7 @@ TAEDA_HD inline T vlog(T x) {
   using F = Format<T>;
   T k, f, c;
   log_parts(x, k, f, c);
-  return log_special(x, k * F::ln2_high - ((c - k * F::ln2_low) - f));
+  return log_special(x, fma(k, F::ln2_high, f - fma(-k, F::ln2_low, c)));
 }
 TAEDA_HD inline double vlog2(double x) {
   double k, f, c;
@@ -175,7 +200,7 @@ TAEDA_HD inline double vlog2(double x) {
   const double y = f - c;
   const double head = bit_cast<double>(bit_cast<uint64_t>(y) & 0xfffffffff8000000ull);
   const double tail = (f - head) - c;
-  return log_special(x, k + (head * high + (tail * high + y * low)));
+  return log_special(x, k + fma(head, high, fma(tail, high, y * low)));
 }
 TAEDA_HD inline double vlog10(double x) { return vlog(x) * 0.43429448190325182765; }
 TAEDA_HD inline double vlog1p(double x) {
@@ -200,23 +225,24 @@ struct Quadrant {
   uint64_t q;
 };
 TAEDA_HD inline Quadrant quarter_turns(double x) {
-  const double shifted = x * 0.63661977236758134308 + Format<double>::magic;
+  const double shifted = fma(x, 0.63661977236758134308, Format<double>::magic);
   const double n = shifted - Format<double>::magic;
-  const double r = ((x - n * 0x1.921fb544p+0) - n * 0x1.0b4611a6p-34) - n * 0x1.3198a2e037073p-69;
+  const double r = fma(-n, 0x1.3198a2e037073p-69, fma(-n, 0x1.0b4611a6p-34, fma(-n, 0x1.921fb544p+0, x)));
   return {r, bit_cast<uint64_t>(shifted)};
 }
 TAEDA_HD inline double sin_core(double r) {
   const double z = r * r;
-  return r + r * z *
-                 poly(z, -0.166666666666666646, 0.0083333333333309461, -0.0001984126983675497, 2.75573161006830291e-6,
-                      -2.50511314554279474e-8, 1.59181012302741203e-10);
+  return fma(r * z,
+             poly(z, -0.166666666666666646, 0.0083333333333309461, -0.0001984126983675497, 2.75573161006830291e-6,
+                  -2.50511314554279474e-8, 1.59181012302741203e-10),
+             r);
 }
 TAEDA_HD inline double cos_core(double r) {
   const double z = r * r, halved = 0.5 * z, w = 1.0 - halved;
-  return w +
-         (((1.0 - w) - halved) + z * z *
-                                     poly(z, 0.0416666666666666654, -0.00138888888888873957, 0.0000248015872987634332,
-                                          -2.75573172705603241e-7, 2.08761460246897466e-9, -1.13826148685563246e-11));
+  return w + fma(z * z,
+                 poly(z, 0.0416666666666666654, -0.00138888888888873957, 0.0000248015872987634332,
+                      -2.75573172705603241e-7, 2.08761460246897466e-9, -1.13826148685563246e-11),
+                 (1.0 - w) - halved);
 }
 TAEDA_HD inline double flip_sign(double v, uint64_t when) {
   return bit_cast<double>(bit_cast<uint64_t>(v) ^ (when << 63));
@@ -343,9 +369,9 @@ TAEDA_HD inline T vtanh(T x) {
   const T a = magnitude(x);
   const T limit = is_same<T, float> ? T(10) : T(22);
   // e^(2a) - 1, as vexpm1 gives it, but for numbers that need no bounds and whose power of two is in range.
-  const T x2 = T(2) * (a > limit ? limit : a), shifted = x2 * T(1.44269504088896340736) + F::magic,
-          n = shifted - F::magic;
-  const T e = exp_less(x2 - n * F::ln2_high, n * F::ln2_low, power_of_two(shifted), T(1));
+  const T x2 = T(2) * (a > limit ? limit : a), shifted = whole_powers(x2);
+  const Reduced<T> r = less_powers(x2, shifted - F::power_magic);
+  const T e = exp_less(r.high, r.low, power_of_two_at(shifted), T(1));
   const T sum = e + T(2);
   T y = e / sum;
   if constexpr (is_same<T, double>) y -= y * ((e > T(2) ? T(2) - (sum - e) : e - (sum - T(2))) * (T(0.5) - T(0.5) * y));
@@ -353,7 +379,15 @@ TAEDA_HD inline T vtanh(T x) {
 }
 template <class T>
 TAEDA_HD inline T vsigmoid(T x) {
-  if constexpr (is_same<T, float>) return T(1) / (T(1) + vexp(-x));
+  using F = Format<T>;
+  if constexpr (is_same<T, float>) {
+    // e^-x from e^-80 on, where nothing is left of it beside 1: half of it is a normal number.
+    T y = -x > T(88.8) ? T(88.8) : -x;
+    y = y < T(-80) ? T(-80) : y;
+    const T n = whole_powers(y) - F::power_magic;
+    const Reduced<T> r = less_powers(y, n);
+    return T(1) / fma(exp_of_difference(r.high, r.low) * power_of_two(n - T(1)), T(2), T(1));
+  }
   const T e = vexp(-magnitude(x)), sum = T(1) + e, rest = e - (sum - T(1));
   const T y = (x < T(0) ? e : T(1)) / sum;
   return y - y * (rest * (x < T(0) ? T(1) - y : y));
@@ -382,7 +416,7 @@ TAEDA_HD inline T verf(T x) {
                0.0000435526535981788277, 0.000174364772572567369, 0.0000275603527566783132, -0.0000276407278219128536,
                -0.0000141663390691171082, 1.85942738742940198e-6, 4.14630218326848772e-6, -2.22812957637235017e-7);
   }
-  const T outer = with_sign_of(T(1) - vexp_small(-z * z) * far, x);
+  const T outer = with_sign_of(fma(-vexp_small(-z * z), far, T(1)), x);
   return x != x ? x : a < T(1) ? x * near : outer;
 }
 
@@ -408,16 +442,16 @@ TAEDA_HD inline Normal<float> normal(float x) {
   return {x != x ? x : below, 0.39894228f * kept};
 }
 
-/// Quotients below this keep the product quotient * divisor of float32 numbers exact in float64.
-inline constexpr double exact_quotient_limit = 0x1p28;
+/// Quotients below this are rounded to whole numbers that are wrong by one at most.
+inline constexpr double exact_quotient_limit = 0x1p51;
 struct Division {
   double quotient, rest;  // towards zero; the rest has the dividend's sign
 };
-/// Of float32 numbers whose quotient is below the bound above.
+/// Of numbers whose quotient is below the bound above: what is left of a whole number of divisors is exact.
 TAEDA_HD inline Division divide_exactly(double a, double b) {
   const double magic = Format<double>::magic, x = magnitude(a), y = magnitude(b);
   double q = ((x / y + magic) - magic);
-  double r = x - q * y;
+  double r = fma(-q, y, x);
   // The rounded quotient may be one too many.
   const bool over = r < 0.0;
   r = over ? r + y : r;

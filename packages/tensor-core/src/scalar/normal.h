@@ -26,7 +26,7 @@ TAEDA_HD inline double erfcx_of(double x) {
   if (x >= 0) return x < 1e9 ? rounded(erfcx_pair({x, 0})) : 0.56418958354775628695 / x;
   const Exponential e = exp_of_square(x, -1);
   if (x < -7) return scaled_by(e.fraction, e.exponent + 1);  // the rest does not count
-  return rounded(scaled(e.fraction, power_of_two(e.exponent + 1 + Format<double>::magic)) - erfcx_pair({-x, 0}));
+  return rounded(scaled(e.fraction, power_of_two(e.exponent + 1)) - erfcx_pair({-x, 0}));
 }
 /// erfc(x), for x >= 0.4 and the sum of a product.
 TAEDA_HD inline double erfc_of(double x) {
@@ -36,7 +36,7 @@ TAEDA_HD inline double erfc_of(double x) {
   const Exponential e = exp_of_square(a, 1);
   const Pair tail = erfcx_pair({a, 0}) * e.fraction;
   if (x > 0) return scaled_by(tail, e.exponent);
-  return a > 7 ? 2 : rounded(Pair{2, 0} - scaled(tail, power_of_two(e.exponent + Format<double>::magic)));
+  return a > 7 ? 2 : rounded(Pair{2, 0} - scaled(tail, power_of_two(e.exponent)));
 }
 /// The normal distribution below -x over 2^exponent, for 0 <= x < 40.
 TAEDA_HD inline Exponential lower_tail(double x) {
@@ -68,7 +68,7 @@ TAEDA_HD inline double log_ndtr_of(double x) {
   if (x > 40) return 0;
   const Exponential e = lower_tail(x);
   if (x > 2) return std::log1p(-scaled_by(e.fraction, e.exponent));
-  return rounded(log_pair(Pair{1, 0} - scaled(e.fraction, power_of_two(e.exponent + Format<double>::magic))));
+  return rounded(log_pair(Pair{1, 0} - scaled(e.fraction, power_of_two(e.exponent))));
 }
 
 /// erfinv(x) / x where |x| <= 0.85, by powers of x^2.
@@ -79,10 +79,10 @@ TAEDA_HD inline Pair central_slope(double x) {
   double odd = e.c[33], even = e.c[32];
 #pragma GCC unroll 16
   for (int k = 31; k > 1; k -= 2) {
-    odd = odd * z + e.c[k];
-    even = even * z + e.c[k - 1];
+    odd = fma(odd, z, e.c[k]);
+    even = fma(even, z, e.c[k - 1]);
   }
-  return ordered_sum(e.c[0], (e.rest + even * z) + (odd * z + e.c[1]) * t);
+  return ordered_sum(e.c[0], fma(fma(odd, z, e.c[1]), t, fma(even, z, e.rest)));
 }
 /// Where the distribution leaves `tail` below it, a number from 0 to 0.08, as a positive number.
 TAEDA_HD inline Pair outer_point(double tail) { return by_pieces(kNormalPoint, root_of(-log_pair({tail, 0})), 1.5, 2); }

@@ -11,12 +11,10 @@ namespace taeda::loops::TAEDA_ISA {
 struct Pair {
   double high, low;
 };
-/// The upper half of the digits: products of such halves are exact.
-TAEDA_HD inline double upper_half(double x) { return bit_cast<double>(bit_cast<uint64_t>(x) & 0xfffffffff8000000ull); }
 /// a * b with what its rounding leaves out.
 TAEDA_HD inline Pair exact_product(double a, double b) {
-  const double ah = upper_half(a), al = a - ah, bh = upper_half(b), bl = b - bh, p = a * b;
-  return {p, ((ah * bh - p) + ah * bl + al * bh) + al * bl};
+  const double p = a * b;
+  return {p, fma(a, b, -p)};
 }
 /// a + b with what its rounding leaves out.
 TAEDA_HD inline Pair exact_sum(double a, double b) {
@@ -42,11 +40,11 @@ TAEDA_HD inline Pair operator+(Pair a, double b) {
 TAEDA_HD inline Pair operator-(Pair a, Pair b) { return a + -b; }
 TAEDA_HD inline Pair operator*(Pair a, Pair b) {
   const Pair p = exact_product(a.high, b.high);
-  return ordered_sum(p.high, p.low + (a.high * b.low + a.low * b.high));
+  return ordered_sum(p.high, fma(a.high, b.low, fma(a.low, b.high, p.low)));
 }
 TAEDA_HD inline Pair operator*(Pair a, double b) {
   const Pair p = exact_product(a.high, b);
-  return ordered_sum(p.high, p.low + a.low * b);
+  return ordered_sum(p.high, fma(a.low, b, p.low));
 }
 TAEDA_HD inline Pair operator/(Pair a, Pair b) {
   const double q = a.high / b.high;
@@ -62,16 +60,16 @@ TAEDA_HD inline Pair scaled(Pair a, double power) { return {a.high * power, a.lo
 
 /// tan(x) of a float64 number: sine and cosine of the reduced angle and their quotient with what they leave out.
 TAEDA_HD inline double tan_precise(double x) {
-  const double magic = Format<double>::magic, shifted = x * 0.63661977236758134308 + magic, n = shifted - magic;
-  const Pair first = exact_sum(x - n * 0x1.921fb544p+0, -n * 0x1.0b4611a6p-34);
-  const Pair r = exact_sum(first.high, first.low - n * 0x1.3198a2e037073p-69);
+  const double magic = Format<double>::magic, shifted = fma(x, 0.63661977236758134308, magic), n = shifted - magic;
+  const Pair first = exact_sum(fma(-n, 0x1.921fb544p+0, x), -n * 0x1.0b4611a6p-34);
+  const Pair r = exact_sum(first.high, fma(-n, 0x1.3198a2e037073p-69, first.low));
   const double z = r.high * r.high, h = 0.5 * z, w = 1.0 - h;
   const double series = poly(z, -0.166666666666666646, 0.0083333333333309461, -0.0001984126983675497,
                              2.75573161006830291e-6, -2.50511314554279474e-8, 1.59181012302741203e-10);
   const double coseries = poly(z, 0.0416666666666666654, -0.00138888888888873957, 0.0000248015872987634332,
                                -2.75573172705603241e-7, 2.08761460246897466e-9, -1.13826148685563246e-11);
-  const Pair s = ordered_sum(r.high, r.high * z * series + r.low * w);
-  const Pair c = ordered_sum(w, ((1.0 - w) - h) + (z * z * coseries - r.high * r.low));
+  const Pair s = ordered_sum(r.high, fma(r.high * z, series, r.low * w));
+  const Pair c = ordered_sum(w, ((1.0 - w) - h) + fma(z * z, coseries, -r.high * r.low));
   const bool turned = bit_cast<uint64_t>(shifted) & 1;
   const Pair above = turned ? -c : s, below = turned ? s : c;
   const double q = above.high / below.high;
@@ -161,7 +159,7 @@ TAEDA_TABLE Pair kRootsOfTwo[32] = {{1.0, 0.0},
                                     {1.9571441241754002, 8.960767791036668e-17}};
 TAEDA_HD inline Exponential exponential(Pair x) {
   const double bounded = x.high > 2000.0 ? 2000.0 : x.high < -2000.0 ? -2000.0 : x.high;
-  const double magic = Format<double>::magic, shifted = bounded * 46.16624130844683 + magic, n = shifted - magic;
+  const double magic = Format<double>::magic, shifted = fma(bounded, 46.16624130844683, magic), n = shifted - magic;
   // n times the upper part is exact, and so is the difference.
   const Pair r = exact_sum(bounded - n * 0x1.62e42fef80000p-6, x.low - n * 0x1.1cf79abc9e3b4p-41);
   const double square = r.high * r.high;
@@ -170,16 +168,11 @@ TAEDA_HD inline Exponential exponential(Pair x) {
   return {power * kRootsOfTwo[bit_cast<uint64_t>(shifted) & 31], floor(n * (1.0 / 32))};
 }
 /// a times 2^exponent, in two steps so that results below the normal numbers are rounded once.
-TAEDA_HD inline double scaled_by(Pair a, double exponent) {
-  using F = Format<double>;
-  const double half = exponent * 0.5 + F::magic;
-  const double bounded = rounded(a) * power_of_two(half);
-  return bounded * power_of_two((exponent - (half - F::magic)) + F::magic);
-}
+TAEDA_HD inline double scaled_by(Pair a, double exponent) { return times_power_of_two(rounded(a), exponent); }
 /// exp(x), where it is a normal number.
 TAEDA_HD inline Pair exp_pair(Pair x) {
   const Exponential e = exponential(x);
-  const double power = power_of_two(e.exponent + Format<double>::magic);
+  const double power = power_of_two(e.exponent);
   return {e.fraction.high * power, e.fraction.low * power};
 }
 /// a^y of a finite a > 0, where it is a normal number.

@@ -15,8 +15,8 @@ TAEDA_HD inline double log2_core(double a) {
   const double k = bit_cast<double>((shifted >> 52) | 0x4330000000000000ull) - (4503599627370496.0 + 1023.0);
   const double m = bit_cast<double>((shifted & 0xfffffffffffffull) + root);
   const double s = (m - 1.0) / (m + 1.0), z = s * s;
-  const double y = s + s * z * poly(z, 0.333333328218, 0.200001678185, 0.142686390375, 0.117913832662);
-  const double result = k + y * 2.88539008177792681472;
+  const double y = fma(s * z, poly(z, 0.333333328218, 0.200001678185, 0.142686390375, 0.117913832662), s);
+  const double result = fma(y, 2.88539008177792681472, k);
   return a == 0.0 ? -inf : a < inf ? result : a;
 }
 /// 2^u; beyond 200 nothing changes in float32. Relative error 2e-9.
@@ -26,7 +26,7 @@ TAEDA_HD inline double exp2_core(double u) {
   const double fraction =
       poly(f, 0.693147206248, 0.240226513459, 0.0555032779074, 0.00961800388951, 0.00134002698375, 0.000154763003258);
   const uint64_t n = bit_cast<uint64_t>(shifted) << 52;  // what lies above the low bits drops out
-  return (1.0 + f * fraction) * bit_cast<double>(n + 0x3ff0000000000000ull);
+  return fma(f, fraction, 1.0) * bit_cast<double>(n + 0x3ff0000000000000ull);
 }
 
 // Logarithms and hyperbolic functions of float32 numbers by the same series.
@@ -86,8 +86,7 @@ TAEDA_HD inline double vpow(double x, double y) {
   const double t_rest = t.low + (r * 2.3190468138462995584e-17 + r_rest * 0.69314718055994530942);
   const double p = 1.0 + t.high;
   const double fraction = p + (((1.0 - p) + t.high) + (t_rest + (t.high * t_rest + expm1_tail(t.high))));
-  const double half = n * 0.5 + F::magic;
-  double result = fraction * power_of_two(half) * power_of_two((n - (half - F::magic)) + F::magic);
+  double result = times_power_of_two(fraction, n);
   result = a == 0.0 ? (y < 0.0 ? inf : 0.0) : a == inf ? (y < 0.0 ? 0.0 : inf) : result;
   const double halved = y * 0.5;
   const bool whole = floor(y) == y, odd = whole & (floor(halved) != halved);

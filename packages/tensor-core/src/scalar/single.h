@@ -13,18 +13,18 @@ struct SingleQuadrant {
   uint32_t q;
 };
 TAEDA_HD inline SingleQuadrant quarter_turns(float x) {
-  const float shifted = x * 0.636619772f + Format<float>::magic, n = shifted - Format<float>::magic;
-  const float a = x - n * 0x1.9218p+0f, b = n * 0x1.ed5p-14f, u = a - b, w = n * 0x1.10bp-30f, r = u - w;
-  const float rest = ((u - r) - w) + (((a - u) - b) - n * 0x1.18469ap-44f);
+  const float shifted = fma(x, 0.636619772f, Format<float>::magic), n = shifted - Format<float>::magic;
+  const float a = fma(-n, 0x1.9218p+0f, x), b = n * 0x1.ed5p-14f, u = a - b, w = n * 0x1.10bp-30f, r = u - w;
+  const float rest = ((u - r) - w) + fma(-n, 0x1.18469ap-44f, (a - u) - b);
   return {r, rest, bit_cast<uint32_t>(shifted)};
 }
 TAEDA_HD inline float sin_core(SingleQuadrant a, float z) {
-  return a.r + (a.r * z * poly(z, -0.166666547642f, 0.00833216639913f, -0.000195156601314f) + a.rest);
+  return a.r + fma(a.r * z, poly(z, -0.166666547642f, 0.00833216639913f, -0.000195156601314f), a.rest);
 }
 TAEDA_HD inline float cos_core(SingleQuadrant a, float z) {
   const float halved = 0.5f * z, w = 1.0f - halved;
-  return w + (((1.0f - w) - halved) +
-              (z * z * poly(z, 0.0416666465633f, -0.00138873520451f, 0.0000244366140453f) - a.r * a.rest));
+  const float tail = fma(z * z, poly(z, 0.0416666465633f, -0.00138873520451f, 0.0000244366140453f), -a.r * a.rest);
+  return w + (((1.0f - w) - halved) + tail);
 }
 TAEDA_HD inline float flip_sign(float v, uint32_t when) {
   return bit_cast<float>(bit_cast<uint32_t>(v) ^ (when << 31));

@@ -11,6 +11,11 @@
 #include "cpu/loops/types.h"
 #include "scalar/complex.h"
 
+// Without the instruction the library's function is called, which is slow.
+#if defined(__x86_64__) && !defined(__FMA__) && defined(__GNUC__) && !defined(__clang__)
+#define TAEDA_CALLS_FMA
+#endif
+
 namespace taeda::loops::TAEDA_ISA {
 namespace {
 
@@ -32,7 +37,7 @@ constexpr Cost cost_of(Cost cost) {
     case Cost::LightReal: return floating ? Cost::Light : Cost::Once;
     case Cost::HeavyReal: return floating ? Cost::Heavy : Cost::Once;
     case Cost::HeavyFloat: return is_same<V, float> ? Cost::Heavy : Cost::Once;
-    case Cost::HeavyWhole: return is_same<V, float> || is_same<V, int64_t> ? Cost::Heavy : Cost::Once;
+    case Cost::HeavyWhole: return floating || is_same<V, int64_t> ? Cost::Heavy : Cost::Once;
     default: return cost;
   }
 }
@@ -119,8 +124,19 @@ struct Loops {
     for (int64_t i = 0; i < n; ++i) *reinterpret_cast<R*>(p[0] + i * s[0]) = one(f, at<V>(p[K + 1] + i * s[K + 1])...);
   }
   static void plain_loop(char* const* p, const int64_t* s, int64_t n, const LoopParams* params) {
+#ifdef TAEDA_CALLS_FMA
+    if constexpr (is_real<V> && F::cost == Cost::Once)
+      if (fuses()) return fused_loop(p, s, n, params);
+#endif
     one_by_one(F(params), p, s, n, Index());
   }
+#ifdef TAEDA_CALLS_FMA
+  /// What is compiled once is called where multiply-adds are instructions, too.
+  [[gnu::target("avx2,fma"), gnu::flatten]] static void fused_loop(char* const* p, const int64_t* s, int64_t n,
+                                                                   const LoopParams* params) {
+    one_by_one(F(params), p, s, n, Index());
+  }
+#endif
 
   /// Contiguous elements; of an expression that is not right everywhere, at most a block. Flattened, since a loop with
   /// a call of a long expression in it would not vectorise.

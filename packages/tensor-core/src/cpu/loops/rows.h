@@ -20,4 +20,7 @@ struct FamilyRows {
   const ElementRow *here, *least;
 };
 
+/// Whether a better instruction set than the least one is used, which fuses multiply-adds.
+bool fuses() noexcept;
+
 }  // namespace taeda::loops
