@@ -56,7 +56,9 @@ void scan(const char* op, const Tensor& out, const Tensor& self, int64_t dim, co
         using Acc = Total<T>;
         Acc total = Acc(y[0] = x[0]);
         in_blocks(n - 1, [&, x = x + 1, y = y + 1](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) y[i] = T(total = step(total, Acc(x[i])));
+          Acc so_far = total;  // in a register: what is stored might be `total`
+          for (int64_t i = begin; i < end; ++i) y[i] = T(so_far = step(so_far, Acc(x[i])));
+          total = so_far;
         });
         writer.done();
       });
@@ -105,6 +107,7 @@ void cumulative_extremum(const Tensor& values, const Tensor& indices, const Tens
         Writer<T> writer(result);
         const T* const x = reader.at(at, n);
         T* const y = writer.at(at, n);
+        int64_t* const places = index.data<int64_t>() + at;
         T best = x[0];
         int64_t where = 0;
         for (int64_t i = 0; i < n; ++i) {
@@ -113,7 +116,7 @@ void cumulative_extremum(const Tensor& values, const Tensor& indices, const Tens
             where = i;
           }
           y[i] = best;
-          index.data<int64_t>()[at + i] = where;
+          places[i] = where;
         }
         writer.done();
       });

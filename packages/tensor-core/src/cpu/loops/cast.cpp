@@ -63,6 +63,13 @@ inline To convert(From v) {
   else return To(v);
 }
 
+/// Integers of one size, whose bits are the same whatever the sign.
+template <size_t Size>
+using Bytes = std::conditional_t<
+    Size == 1, int8_t,
+    std::conditional_t<Size == 2, int16_t,
+                       std::conditional_t<Size == 4, int32_t, std::conditional_t<Size == 8, int64_t, Complex128>>>>;
+
 template <class To, class From>
 void loop(char* const* p, const int64_t* s, int64_t n, const LoopParams*) {
   if (std::is_same_v<To, From> && s[0] == sizeof(To) && s[1] == -int64_t(sizeof(From))) {
@@ -88,8 +95,10 @@ void loop(char* const* p, const int64_t* s, int64_t n, const LoopParams*) {
     return;
   }
   if (s[0] == sizeof(To) && s[1] == 0) {
-    To* out = reinterpret_cast<To*>(p[0]);
-    const To value = convert<To>(*reinterpret_cast<const From*>(p[1]));
+    // As an integer, since structures are not stored by vectors.
+    using Whole = Bytes<sizeof(To)>;
+    Whole* const out = reinterpret_cast<Whole*>(p[0]);
+    const Whole value = std::bit_cast<Whole>(convert<To>(*reinterpret_cast<const From*>(p[1])));
     for (int64_t i = 0; i < n; ++i) out[i] = value;
     return;
   }
@@ -99,12 +108,6 @@ void loop(char* const* p, const int64_t* s, int64_t n, const LoopParams*) {
     *reinterpret_cast<To*>(out) = convert<To>(*reinterpret_cast<const From*>(in));
 }
 
-/// Integers of one size, whose bits are the same whatever the sign.
-template <size_t Size>
-using Bytes = std::conditional_t<
-    Size == 1, int8_t,
-    std::conditional_t<Size == 2, int16_t,
-                       std::conditional_t<Size == 4, int32_t, std::conditional_t<Size == 8, int64_t, Complex128>>>>;
 template <class T> inline constexpr bool is_integer = std::is_integral_v<T> && !std::is_same_v<T, bool>;
 /// Pairs that share a loop: copies go by size, as do integers that lose or keep their bits.
 template <class To, class From>

@@ -142,23 +142,21 @@ struct Loops {
   /// a call of a long expression in it would not vectorise.
   template <size_t... K>
   [[gnu::flatten]] static void contiguous(const F& f, char* const* p, int64_t n, std::index_sequence<K...>) {
-    R* out = reinterpret_cast<R*>(p[0]);
+    R* const out = reinterpret_cast<R*>(p[0]);
+    const V* const in[] = {reinterpret_cast<const V*>(p[K + 1])...};
     n &= -kMultiple;  // as it is: so the compiler knows
     if constexpr (guarded) {
       int beyond = 0;
-      for (int64_t i = 0; i < n; ++i) beyond |= !f.plain(reinterpret_cast<const V*>(p[K + 1])[i]...);
+      for (int64_t i = 0; i < n; ++i) beyond |= !f.plain(in[K][i]...);
       R values[kBlock];
       R* const to = beyond ? values : out;
 #pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) to[i] = f(reinterpret_cast<const V*>(p[K + 1])[i]...);
+      for (int64_t i = 0; i < n; ++i) to[i] = f(in[K][i]...);
       if (beyond) [[unlikely]]
-        for (int64_t i = 0; i < n; ++i)
-          out[i] = f.plain(reinterpret_cast<const V*>(p[K + 1])[i]...)
-                       ? values[i]
-                       : f.exact(reinterpret_cast<const V*>(p[K + 1])[i]...);
+        for (int64_t i = 0; i < n; ++i) out[i] = f.plain(in[K][i]...) ? values[i] : f.exact(in[K][i]...);
     } else {
 #pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) out[i] = f(reinterpret_cast<const V*>(p[K + 1])[i]...);
+      for (int64_t i = 0; i < n; ++i) out[i] = f(in[K][i]...);
     }
   }
   static void body(char* const* p, int64_t n, const LoopParams* params) { contiguous(F(params), p, n, Index()); }
@@ -172,11 +170,12 @@ struct Loops {
   /// Which operands are one number is told by the bits of Numbers; the others are contiguous.
   template <unsigned Numbers, size_t... K>
   static void straight(const F& f, char* const* p, int64_t n, std::index_sequence<K...>) {
-    R* out = reinterpret_cast<R*>(p[0]);
-    const V first[] = {at<V>(p[K + 1])...};
+    R* const out = reinterpret_cast<R*>(p[0]);
+    // Bytes may be anything's: were the places read in the loop, they would be read again behind each byte stored.
+    const V* const in[] = {reinterpret_cast<const V*>(p[K + 1])...};
+    const V first[] = {*in[K]...};
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i)
-      out[i] = f((Numbers >> K & 1 ? first[K] : reinterpret_cast<const V*>(p[K + 1])[i])...);
+    for (int64_t i = 0; i < n; ++i) out[i] = f((Numbers >> K & 1 ? first[K] : in[K][i])...);
   }
   static void light_loop(char* const* p, const int64_t* s, int64_t n, const LoopParams* params) {
     const F f(params);
