@@ -265,6 +265,14 @@ def test_parts_of_a_sequence_wait_until_it_is_their_turn(make):
     ]
 
 
+@pytest.mark.parametrize("milestone", [0, -1])
+def test_parts_whose_turn_is_over_before_the_first_step_set_no_rate(milestone, make):
+    optimizer = optimizer_of(make, [1.0])
+    parts = [lrs.ConstantLR(optimizer, 0.1, 2), lrs.ExponentialLR(optimizer, 0.5)]
+    schedule = lrs.SequentialLR(optimizer, parts, [milestone])
+    np.testing.assert_allclose(rates_of(optimizer, schedule, 4), [1.0, 0.5, 0.25, 0.125])
+
+
 def test_chains_begin_at_their_first_step_in_a_sequence(make):
     optimizer = optimizer_of(make, [1.0])
 
@@ -414,6 +422,8 @@ def test_a_schedule_made_anew_goes_on_from_the_rates_that_it_finds(again, make):
         (ValueError, "factor", lambda o: lrs.ReduceLROnPlateau(o, factor=1.0)),
         (ValueError, "milestones", lambda o: lrs.SequentialLR(o, [lrs.StepLR(o, 1)], [1])),
         (ValueError, "is empty", lambda o: lrs.ChainedScheduler([])),
+        (ValueError, "metric", lambda o: lrs.ChainedScheduler([lrs.ReduceLROnPlateau(o)])),
+        (ValueError, "metric", lambda o: lrs.SequentialLR(o, [lrs.StepLR(o, 1), lrs.ReduceLROnPlateau(o)], [1])),
         (ValueError, "last_epoch", lambda o: lrs.StepLR(o, 1).load_state_dict({})),
     ],
 )

@@ -28,6 +28,10 @@ class _Composed(LRScheduler):
         for i, part in enumerate(self._schedulers):
             if not isinstance(part, LRScheduler):
                 raise TypeError(f"{kind}: schedulers[{i}] must be a schedule, found {type(part).__name__}")
+            if isinstance(part, ReduceLROnPlateau):
+                raise ValueError(
+                    f"{kind}: schedulers[{i}] is a ReduceLROnPlateau, whose step needs a metric that {kind} has not"
+                )
         first = optimizer if optimizer is not None else self._schedulers[0].optimizer
         for i, part in enumerate(self._schedulers):
             if part.optimizer is not first:
@@ -73,8 +77,9 @@ class SequentialLR(_Composed):
         last_epoch: see `LRScheduler`.
 
     Raises:
-        TypeError: a part that does not follow the step.
-        ValueError: a number of milestones other than one less than schedulers, or another optimizer.
+        TypeError: a part that is no schedule.
+        ValueError: a number of milestones other than one less than schedulers, another optimizer, or a part whose step
+            needs more than the number of the step.
 
     Example:
         >>> warmup = LinearLR(optimizer, total_iters=10)
@@ -90,8 +95,6 @@ class SequentialLR(_Composed):
     ) -> None:
         self._schedulers, self._milestones = list(schedulers), list(milestones)
         self.optimizer = self._check(optimizer)
-        if any(isinstance(part, ReduceLROnPlateau) for part in self._schedulers):
-            raise TypeError("SequentialLR: argument 'schedulers' must not hold ReduceLROnPlateau")
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(
                 f"SequentialLR: argument 'milestones' has {len(milestones)} steps, expected {len(schedulers) - 1}"
@@ -100,9 +103,9 @@ class SequentialLR(_Composed):
         # The parts have set their own first rates when they were made; only the active one's counts.
         for group in optimizer.param_groups:
             set_rate(group, group["initial_lr"])
-        first = self._schedulers[0]
-        for part in self._schedulers[1:]:
-            for simple in _simple(part):
+        first = self._schedulers[bisect.bisect_right(self._milestones, 0)]
+        for part in self._schedulers:
+            for simple in _simple(part) if part is not first else ():
                 simple.last_epoch -= 1  # waits where it was before its constructor's step
         if last_epoch == -1 and type(first).step is LRScheduler.step and not first._sets_anew:
             self.last_epoch = 0
@@ -116,7 +119,7 @@ class SequentialLR(_Composed):
         """Goes on to the next step; with ``epoch``, goes to that step."""
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         which = bisect.bisect_right(self._milestones, self.last_epoch)
-        start = self._milestones[which - 1] if which else 0
+        start = max(self._milestones[which - 1], 0) if which else 0
         part, at = self._schedulers[which], self.last_epoch - start
         if at == 0 and isinstance(part, ChainedScheduler):
             part._begin_again()
@@ -143,7 +146,7 @@ class ChainedScheduler(_Composed):
         optimizer: that optimizer; by default the first schedule's.
 
     Raises:
-        TypeError, ValueError: parts that are no schedules, or of different optimizers.
+        TypeError, ValueError: parts that are no schedules, of different optimizers, or that follow a metric.
     """
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
