@@ -1,5 +1,6 @@
 """Checkpoints: round trips, sharing, size, atomic writing, and thousands of damaged files."""
 
+import enum
 import io
 import json
 import random
@@ -64,6 +65,32 @@ def test_nested_objects_survive():
 @pytest.mark.parametrize("value", [float("inf"), float("-inf"), 1e-320, 0.1, -0.0])
 def test_floats_survive_exactly(value):
     assert repr(round_trip({"v": value, "t": tc.ones(1)})["v"]) == repr(value)
+
+
+class Colour(enum.IntEnum):
+    RED = 3
+
+
+class Name(str):
+    """A string of a class of its own."""
+
+
+@pytest.mark.parametrize("value", [Colour.RED, Name("a"), tc.sparse_csr, tc.channels_last], ids=repr)
+def test_numbers_and_strings_keep_their_class(value):
+    for obj in ({"t": tc.ones(1), "v": value}, {"t": tc.ones(1), value: 1}):
+        file = io.BytesIO()
+        save(obj, file)
+        file.seek(0)
+        found = [x for x in (*load(file, weights_only=False).items(),) if x[0] != "t"][0]
+        item = found[1] if "v" in obj else found[0]
+        assert type(item) is type(value)
+        assert item == value
+
+
+def test_layouts_and_orders_are_data():
+    loaded = round_trip({"layout": tc.sparse_coo, "order": tc.channels_last_3d})
+    assert loaded["layout"] is tc.sparse_coo
+    assert loaded["order"] is tc.channels_last_3d
 
 
 def test_a_view_costs_its_visible_elements():

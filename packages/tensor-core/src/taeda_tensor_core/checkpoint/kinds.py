@@ -66,6 +66,14 @@ def layout(name: Any) -> Any:
     return found
 
 
+def memory_format(name: Any) -> Any:
+    """An order in memory by its name."""
+    found = getattr(tc, name, None) if isinstance(name, str) else None
+    if not isinstance(found, tc._info.memory_format):
+        fail(f"the file has {shown(name)} for a memory format")
+    return found
+
+
 def rebuild_sparse(way: Any, data: Any) -> Any:
     """A sparse tensor."""
     counts = (3, 4) if way == "sparse_coo" else (4,)

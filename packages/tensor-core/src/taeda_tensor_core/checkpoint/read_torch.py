@@ -107,8 +107,7 @@ class Data:
         if what.full not in torch_names.FUNCTIONS:
             fail(f"the file wants to call {what}; only tensors, containers, numbers and strings are read")
         machine.budget.take(300)
-        small = what.full in ("torch.Size", "torch.device", "torch.serialization._get_layout")
-        return None if self._dry and not small else torch_names.FUNCTIONS[what.full](*args)
+        return None if self._dry and what.full not in _SMALL else torch_names.FUNCTIONS[what.full](*args)
 
     def _typed(self, machine: Machine, make: Any, kind: Any, args: Any, state: Any) -> Any:
         """A tensor of a subclass, or one with attributes."""
@@ -173,6 +172,13 @@ def _is_safe(what: Any) -> bool:
 
 _VALUES = (tc.Tensor, tc.dtype, tc.device, tc.Size, type(tc.per_tensor_affine), TypedStorage, UntypedStorage)
 _TYPED = "torch._tensor._rebuild_from_type_v2"
+# What is read at a first look at a file too.
+_SMALL = (
+    "torch.Size",
+    "torch.device",
+    "torch.serialization._get_layout",
+    "taeda_tensor_core._info._named_format",
+)
 
 
 def _ordered_dict(machine: Machine, items: Any = ()) -> Any:

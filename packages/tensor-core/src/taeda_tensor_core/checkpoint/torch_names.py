@@ -351,6 +351,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_qtensor": rebuild_quantized,
     "torch._utils._rebuild_nested_tensor": _of_kinds("rebuild_nested"),
     "torch.serialization._get_layout": _of_kinds("layout"),
+    "taeda_tensor_core._info._named_format": _of_kinds("memory_format"),
     "torch._utils._rebuild_parameter": rebuild_parameter,
     "torch._utils._rebuild_parameter_with_state": rebuild_parameter,
     "taeda_tensor_core.packed.restored": _own_kind("packed"),

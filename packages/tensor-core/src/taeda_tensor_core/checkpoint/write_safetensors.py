@@ -47,7 +47,7 @@ class Collector:
     Attributes:
         exact: Keep ordered dicts and the versions of state dicts, which no other reader sees, and refuse what would
             come back as something else: tensors of other classes, with attributes, on other devices than the cpu, or
-            that require grad, and containers of other classes.
+            that require grad, and containers, numbers and strings of other classes, such as enumerations and layouts.
     """
 
     exact: bool = False
@@ -103,15 +103,22 @@ class Collector:
         return name
 
 
+_CLASSES = (Mapping, list, tuple, str, int, float)
+_KEPT = (dict, OrderedDict, list, tuple, str, int, bool, float)
+
+
 def _check_kept(value: Any, name: str) -> None:
     """Refuse what a file of safetensors gives back without its class or its flags."""
     if isinstance(value, tc.Tensor):
         plain = type(value) is tc.Tensor and not tc._C._state_of(value)
         kept = plain and not value.requires_grad and value.device.type == "cpu"
     else:
-        containers = isinstance(value, (Mapping, list, tuple))
-        kept = not containers or type(value) in (dict, OrderedDict, list, tuple)
+        # Numbers of NumPy's come back as Python's, which other files do not give back without being told to.
+        kept = isinstance(value, np.generic) or not isinstance(value, _CLASSES) or type(value) in _KEPT
         kept = kept and (type(value) is not OrderedDict or vars(value).keys() <= {METADATA})
+        if kept and isinstance(value, Mapping):
+            for key in value:
+                _check_kept(key, name)
     if not kept:
         raise TypeError(f"save: safetensors do not keep what {type(value).__name__} at '{name}' is")
 
