@@ -277,9 +277,23 @@ def test_what_was_traced_takes_the_branches_of_its_trace():
     assert not jit.is_tracing()
 
 
+def test_parameters_of_frozen_modules_are_constants():
+    net = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)).eval()
+    made, x = jit.freeze(jit.script(net)), taeda.ones(3, 2)
+    assert not [*made.parameters(), *made.buffers(), *made.state_dict()]
+    assert len(list(net.parameters())) == 4
+    file = io.BytesIO()
+    jit.save(made, file)
+    file.seek(0)
+    for frozen in (made, jit.load(file)):
+        assert taeda.equal(frozen(x), net(x)) and not frozen(x).requires_grad
+    kept = jit.freeze(jit.script(net), preserved_attrs=["0.weight"])
+    assert [name for name, _ in kept.named_parameters()] == ["0.weight"]
+
+
 def test_frozen_modules_need_no_gradients():
     made = jit.freeze(jit.script(nn.Linear(2, 2).eval()))
-    assert not any(p.requires_grad for p in made.parameters())
+    assert not made(taeda.ones(1, 2)).requires_grad
     assert jit.optimize_for_inference(jit.script(nn.Linear(2, 2)))(taeda.ones(1, 2)).shape == (1, 2)
     with pytest.raises(RuntimeError, match="evaluation mode"):
         jit.freeze(jit.script(nn.Linear(2, 2)))

@@ -324,11 +324,11 @@ class CompilationUnit:
 
 
 def freeze(mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics: bool = True) -> Any:
-    """A copy of a scripted module for inference: its parameters need no gradients.
+    """A copy of a scripted module for inference: its parameters and buffers are constants, which no list of them names.
 
     Args:
         mod: A scripted or traced module in evaluation mode.
-        preserved_attrs: Accepted; all attributes are kept.
+        preserved_attrs: What stays a parameter or buffer; names in inner modules have dots.
         optimize_numerics: Accepted.
 
     Raises:
@@ -345,7 +345,14 @@ def freeze(mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics
         )
     import copy
 
-    return copy.deepcopy(mod).requires_grad_(False)
+    frozen = copy.deepcopy(mod).requires_grad_(False)
+    kept = set(preserved_attrs or ())
+    for prefix, part in frozen.named_modules():
+        for held in (part._parameters, part._buffers):
+            for name in [name for name in held if f"{prefix}.{name}".lstrip(".") not in kept]:
+                constant = held.pop(name)
+                vars(part)[name] = None if constant is None else constant.detach()
+    return frozen
 
 
 def run_frozen_optimizations(mod: Any, optimize_numerics: bool = True, preserved_methods: Any = None) -> None:
