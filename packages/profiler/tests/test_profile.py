@@ -486,6 +486,8 @@ def test_blocks_that_begin_and_end_by_operators():
         block = taeda.ops.profiler._record_function_enter("older")
         taeda.ones(2).exp()
         taeda.ops.profiler._record_function_exit(block)
-    assert {e.key for e in found.key_averages()} >= {"older", "aten::exp"}
+        block = taeda.ops.profiler._record_function_enter_new("newer", None)
+        taeda.ops.profiler._record_function_exit._RecordFunction(block)
+    assert {e.key for e in found.key_averages()} >= {"older", "newer", "aten::exp"}
     with pytest.raises(TypeError, match="found int"):
         taeda.ops.profiler._record_function_exit(3)

@@ -19,7 +19,7 @@ NAMES = {
     "_shard.sharded_tensor": "Shard ShardMetadata ShardedTensor ShardedTensorBase ShardedTensorMetadata "
     "TensorProperties",
     "_state_dict_utils": "",
-    "_symmetric_memory": "empty enable_symm_mem_for_group rendezvous",
+    "_symmetric_memory": "empty enable_symm_mem_for_group get_symm_mem_workspace rendezvous",
     "_tools": "",
     "algorithms.ddp_comm_hooks.optimizer_overlap_hooks": "",
     "checkpoint._consolidate_hf_safetensors": "consolidate_safetensors_files "

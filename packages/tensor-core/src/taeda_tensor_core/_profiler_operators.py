@@ -33,3 +33,6 @@ def _record_function_exit(handle: Any) -> None:
 
 
 _record_function_enter_new = _record_function_enter
+# The overloads of PyTorch's, by which programs call them too.
+_record_function_enter_new.default = _record_function_enter  # type: ignore[attr-defined]
+_record_function_exit.default = _record_function_exit._RecordFunction = _record_function_exit  # type: ignore[attr-defined]
