@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from taeda_tensor_core.sparse import _lowrank, _unary  # noqa: F401 (put their functions into the table)
+from taeda_tensor_core.sparse import _lowrank, _masked, _resize, _unary  # noqa: F401 (put their functions into the table)
 from taeda_tensor_core.sparse._functions import addmm, log_softmax, mm, sampled_addmm, softmax, spdiags, sum
 from taeda_tensor_core.sparse._making import (
     sparse_bsc_tensor,

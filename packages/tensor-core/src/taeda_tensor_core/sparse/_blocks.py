@@ -29,7 +29,7 @@ def lines_of(starts: Any) -> Any:
 
 def as_coordinates(x: SparseTensor) -> SparseTensor:
     """All elements of all blocks as coordinates."""
-    starts, inner = x._places
+    starts, inner = (p.to(core.int64) for p in x._places)
     lines = lines_of(starts)
     rows, columns = (lines, inner) if x._way == "sparse_bsr" else (inner, lines)
     height, width = block_size(x)

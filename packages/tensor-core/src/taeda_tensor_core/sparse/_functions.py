@@ -12,11 +12,13 @@ from taeda_tensor_core.sparse._blocks import BLOCKS
 from taeda_tensor_core.sparse._making import (
     _flat,
     _unflat,
+    as_given,
     coalesced,
     coo,
     dense_to_sparse,
     to_dense,
     to_layout,
+    wide,
 )
 from taeda_tensor_core.sparse._tensor import SparseTensor, _table, _taken, _with, sparse
 
@@ -292,7 +294,7 @@ def _permute(self: Any, *dims: Any) -> Any:
     values = x._elements.permute(0, *(d - count + 1 for d in order[count:]))
     shape = tuple(self.shape[d] for d in order)
     made = SparseTensor.around((x._places[0][order[:count]],), values, shape, "sparse_coo", False)
-    return made if self._way == "sparse_coo" else to_layout(made, self._way)
+    return as_given(made, self)
 
 
 @sparse("select", "__getitem__")
@@ -411,7 +413,7 @@ def _fits(name: str, a: Any, b: Any) -> None:
 def _lines(a: Any) -> tuple[Any, Any, Any] | None:
     """Where the rows of a sparse matrix begin, columns and values; None where its elements are in no order."""
     if a._way == "sparse_csr":
-        return (*a._places, a._elements)
+        return (*wide(a), a._elements)
     if a._way != "sparse_coo" or not a._ordered:
         return None
     return _starts(a), a._places[0][1], a._elements
@@ -446,7 +448,7 @@ def _sparse_sparse(a: Any, b: Any) -> Any:
     """Each element of ``a`` meets the row of ``b`` that its column names."""
     rows, columns, values = _rows(a)
     lines = to_layout(b, "sparse_csr")
-    starts, inner = lines._places
+    starts, inner = wide(lines)
     counts = (starts[1:] - starts[:-1])[columns]
     element = core.repeat_interleave(core.arange(columns.shape[0], device=columns.device), counts)
     first = counts.cumsum(0) - counts
@@ -455,7 +457,7 @@ def _sparse_sparse(a: Any, b: Any) -> Any:
     product = values[element] * lines._elements[partner]
     made = SparseTensor.around((places,), product, (a.shape[0], b.shape[1]), "sparse_coo", False)
     made = coalesced(made)
-    return made if a._way == "sparse_coo" else to_layout(made, a._way)
+    return as_given(made, a)
 
 
 @sparse("mm", "spmm", "hspmm", "smm")
@@ -575,7 +577,7 @@ def _add(input: Any, other: Any, *, alpha: float = 1) -> Any:
         made = SparseTensor.around(
             (core.cat([a._places[0], b._places[0]], 1),), values, tuple(a.shape), "sparse_coo", False
         )
-        return coalesced(made) if input._way == "sparse_coo" else to_layout(made, input._way)
+        return coalesced(made) if input._way == "sparse_coo" else as_given(made, input)
     if not isinstance(input, Tensor) or not isinstance(other, Tensor):
         raise TypeError("add: a number added to a sparse tensor would fill it; use to_dense() first")
     dense_other = to_dense(other) if isinstance(other, SparseTensor) else other
@@ -646,7 +648,7 @@ def _mul(input: Any, other: Any) -> Any:
         return _common(x, coalesced(other))
     spread = core.broadcast_to(other, tuple(x.shape))
     made = _with(x, x._elements * spread[tuple(x._places[0])])
-    return made if input._way == "sparse_coo" else to_layout(made, input._way)
+    return as_given(made, input)
 
 
 def _common(a: Any, b: Any) -> Any:
@@ -786,9 +788,7 @@ def _sum(input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) 
     whole = tuple(1 if d in dims else n for d, n in enumerate(x.shape))
     dense_result = to_dense(result) if isinstance(result, SparseTensor) else result
     made = dense_to_sparse(dense_result.reshape(whole), count)
-    return (
-        made if input._way in ("sparse_coo", *BLOCKS) or _batch_dims(input) else to_layout(made, input._way)
-    )
+    return made if input._way in ("sparse_coo", *BLOCKS) or _batch_dims(input) else as_given(made, input)
 
 
 @sparse("mean")

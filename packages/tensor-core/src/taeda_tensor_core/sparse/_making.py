@@ -20,7 +20,9 @@ def _values(name: str, values: Any, dtype: Any, device: Any, requires_grad: bool
     return tensor.detach().requires_grad_() if requires_grad else tensor
 
 
-def _integers(name: str, argument: str, places: Any, like: Any, cut: bool = False) -> Any:
+def _integers(
+    name: str, argument: str, places: Any, like: Any, cut: bool = False, dtype: Any = core.int64
+) -> Any:
     tensor = places if isinstance(places, Tensor) else core.tensor(places)
     if tensor.numel() == 0:
         tensor = tensor.to(core.int64)
@@ -28,7 +30,7 @@ def _integers(name: str, argument: str, places: Any, like: Any, cut: bool = Fals
     if tensor.is_complex() if cut else not integer:
         expected = "a real" if cut else "an integer"
         raise TypeError(f"{name}: argument {argument!r} has dtype {tensor.dtype}, expected {expected} one")
-    return tensor.detach().to(like.device, core.int64)
+    return tensor.detach().to(like.device, dtype)
 
 
 def sparse_coo_tensor(
@@ -105,7 +107,10 @@ def _compressed(
     elements = _values(name, values, dtype, device, requires_grad)
     by_rows = way in ("sparse_csr", "sparse_bsr")
     names = ("crow_indices", "col_indices") if by_rows else ("ccol_indices", "row_indices")
-    starts, places = (_integers(name, n, p, elements) for n, p in zip(names, (outer, inner), strict=True))
+    given = (outer, inner)
+    narrow = all(isinstance(p, Tensor) and p.dtype == core.int32 for p in given)
+    index = core.int32 if narrow else core.int64
+    starts, places = (_integers(name, n, p, elements, dtype=index) for n, p in zip(names, given, strict=True))
     if way in _blocks.BLOCKS:
         shape = _blocks.check_parts(name, way, starts, places, elements, size)
         _check_starts(name, names[0], starts, places)
@@ -390,13 +395,32 @@ def _unflat(flat: Any, sizes: tuple[int, ...]) -> Any:
     return core.stack(parts[::-1]) if parts else core.empty((0, flat.shape[0]), dtype=core.int64)
 
 
+def wide(x: SparseTensor) -> tuple[Any, Any]:
+    """The places of a compressed tensor as int64, in which all are computed."""
+    starts, inner = x._places
+    return starts.to(core.int64), inner.to(core.int64)
+
+
+def narrowed(x: SparseTensor, like: SparseTensor) -> SparseTensor:
+    """``x`` with places of the dtype that those of ``like`` have, where both are compressed."""
+    dtype = like._places[0].dtype
+    if "sparse_coo" not in (x._way, like._way) and x._places[0].dtype != dtype:
+        x._places = tuple(p.to(dtype) for p in x._places)
+    return x
+
+
+def as_given(made: SparseTensor, like: SparseTensor) -> SparseTensor:
+    """``made`` in the layout of ``like``."""
+    return made if like._way == "sparse_coo" else narrowed(to_layout(made, like._way), like)
+
+
 def coo(x: SparseTensor) -> SparseTensor:
     """``x`` as coordinates."""
     if x._way == "sparse_coo":
         return x
     if x._way in _blocks.BLOCKS:
         return _blocks.as_coordinates(x)
-    starts, inner = x._places
+    starts, inner = wide(x)
     batch, dims = tuple(starts.shape[:-1]), starts.ndim - 1
     count = math.prod(batch)
     each = core.arange(starts.shape[-1] - 1, device=starts.device).repeat(count)
@@ -434,7 +458,7 @@ def to_layout(x: SparseTensor, layout: Any, blocksize: Any = None) -> Any:
     if way == "sparse_coo":
         return coalesced(x)
     if way in _blocks.BLOCKS:
-        return _blocks.from_coordinates(coalesced(x), way, blocksize, f"to_{way}")
+        return narrowed(_blocks.from_coordinates(coalesced(x), way, blocksize, f"to_{way}"), x)
     if way not in ("sparse_csr", "sparse_csc"):
         raise NotImplementedError(
             f"to_sparse: layout {layout} is not there; there are sparse_coo, sparse_csr, sparse_csc, sparse_bsr, "
@@ -462,13 +486,8 @@ def to_layout(x: SparseTensor, layout: Any, blocksize: Any = None) -> Any:
         )
     starts = core.cat([ends.new_zeros((*batch, 1)), ends], -1)
     each = (*batch, values.shape[0] // max(count, 1))
-    return SparseTensor.around(
-        (starts, inner.reshape(each).contiguous()),
-        values.reshape(*each, *values.shape[1:]),
-        tuple(x.shape),
-        way,
-        True,
-    )
+    parts = (starts, inner.reshape(each).contiguous()), values.reshape(*each, *values.shape[1:])
+    return narrowed(SparseTensor.around(*parts, tuple(x.shape), way, True), x)
 
 
 @sparse("to_dense")

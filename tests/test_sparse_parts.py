@@ -1,0 +1,92 @@
+"""Sparse tensors against dense ones: masked reductions, growth in place, and the dtype of their indices."""
+
+import copy
+import pickle
+
+import pytest
+
+import taeda
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "amax", "amin", "mean"])
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr"])
+@pytest.mark.parametrize("dim", [0, 1, (0, 1)])
+def test_masked_reductions_are_those_of_the_named_elements(name, layout, dim):
+    dense = taeda.tensor([[0.0, 1.0, 4.0], [3.0, 0.0, 2.0], [0.0, 0.0, 0.0]])
+    mask = taeda.tensor([[False, True, True], [True, False, False], [False, False, False]])
+    x, m = dense.to_sparse(layout=getattr(taeda, layout)), mask.to_sparse(layout=getattr(taeda, layout))
+    function = getattr(taeda.masked, name)
+    if name == "mean" and layout == "sparse_coo":
+        with pytest.raises(ValueError, match="has layout"):
+            function(x, dim, mask=m)
+        return
+    result = function(x, dim, keepdim=True, mask=m)
+    there = mask.any(dim=dim, keepdim=True)
+    expected = function(dense, dim, keepdim=True, mask=mask)
+    assert result.layout is x.layout
+    assert taeda.equal(result.to_dense(), taeda.where(there, expected, 0.0))
+    plain, by_sparse = function(dense, dim, mask=mask), function(dense, dim, mask=m)
+    assert taeda.allclose(by_sparse, plain, equal_nan=True)
+    if layout == "sparse_csr":
+        with pytest.raises(RuntimeError, match="keepdim=True"):
+            function(x, dim, mask=m)
+    if name == "sum":
+        assert taeda.equal(function(x, dim, keepdim=True).to_dense(), dense.sum(dim, keepdim=True))
+    else:
+        with pytest.raises(ValueError, match="'mask' is missing"):
+            function(x, dim, keepdim=True)
+
+
+def test_masked_functions_without_a_sparse_form_are_refused():
+    x = taeda.eye(3).to_sparse()
+    with pytest.raises(ValueError, match=r"masked\.softmax: argument 'input' has layout"):
+        taeda.masked.softmax(x, 1, mask=x)
+    assert taeda.masked.cumsum(taeda.ones(3, 3), 1, mask=x.to(taeda.bool))[2].tolist() == [0, 0, 1]
+
+
+def test_sparse_tensors_grow_in_place():
+    x = taeda.sparse_coo_tensor([[0, 1]], [[1.0, 2.0], [3.0, 4.0]], (2, 2))
+    assert x.sparse_resize_((4, 3), 1, 1) is x
+    expected = taeda.zeros(4, 3)
+    expected[:2, :2] = taeda.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert x.shape == (4, 3) and taeda.equal(x.to_dense(), expected)
+    for shape, dims, text in (
+        ((2, 3), (1, 1), "shrink"),
+        ((4, 3), (2, 0), "number of sparse"),
+        ((4,), (1, 1), "must be"),
+    ):
+        with pytest.raises(RuntimeError, match=text):
+            x.sparse_resize_(shape, *dims)
+    assert x.shape == (4, 3) and taeda.equal(x.to_dense(), expected)
+    x.sparse_resize_and_clear_((2, 5, 6), 2, 1)
+    assert x.shape == (2, 5, 6) and x._nnz() == 0 and (x.sparse_dim(), x.dense_dim()) == (2, 1)
+    assert x.sparse_resize_((2,), 1, 0).to_dense().tolist() == [0, 0]
+    with pytest.raises(RuntimeError, match="layout sparse_coo"):
+        taeda.eye(2).to_sparse_csr().sparse_resize_((3, 3), 2, 0)
+
+
+def test_compressed_tensors_keep_indices_of_32_bits():
+    places = [taeda.tensor(p, dtype=taeda.int32) for p in ([0, 1, 3], [1, 0, 2])]
+    x = taeda.sparse_csr_tensor(*places, taeda.tensor([1.0, 2.0, 3.0]), (2, 3))
+    dense = taeda.tensor([[0.0, 1.0, 0.0], [2.0, 0.0, 3.0]])
+    results = {
+        "x": (x, dense), "sum": (x + x, dense + dense), "product": (x * 2, dense * 2), "sin": (x.sin(), dense.sin()),
+        "copy": (copy.deepcopy(x), dense), "pickle": (pickle.loads(pickle.dumps(x)), dense),
+        "double": (x.double(), dense.double()), "turned": (x.t(), dense.t()), "columns": (x.to_sparse_csc(), dense),
+        "blocks": (x.to_sparse_bsr((1, 3)), dense), "matrix": (x @ x.t().to_sparse_csr(), dense @ dense.t()),
+        "spread": (x * taeda.ones(3), dense),
+    }  # fmt: skip
+    for name, (made, expected) in results.items():
+        parts = (
+            (made.ccol_indices(), made.row_indices())
+            if "csc" in str(made.layout)
+            else (made.crow_indices(), made.col_indices())
+        )
+        assert {p.dtype for p in parts} == {taeda.int32}, name
+        assert taeda.equal(made.to_dense(), expected), name
+    assert taeda.equal(x @ taeda.ones(3, 2), dense @ taeda.ones(3, 2))
+    assert x.to_sparse_coo().indices().dtype is taeda.int64
+    assert (
+        taeda.sparse_csr_tensor(places[0], places[1].long(), [1.0, 2.0, 3.0]).crow_indices().dtype
+        is taeda.int64
+    )
