@@ -143,3 +143,27 @@ def test_copies_need_parts_of_the_same_sizes():
         target.copy_(tc.nested.nested_tensor([PARTS[0], PARTS[0]]))
     with pytest.raises(RuntimeError, match="copy_: expected a nested tensor on both sides"):
         target.copy_(PARTS[0])
+
+
+def test_powers_and_rests_go_part_by_part():
+    x = made()
+    positive = x * x + 1
+    for operation in (lambda t: 2 ** t, lambda t: t ** 2, lambda t: t % 2, lambda t: 3 % t, lambda t: tc.remainder(t, t)):  # fmt: skip
+        assert same(operation(positive), [operation(p * p + 1) for p in PARTS])
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "amax"])
+def test_reductions_over_several_dimensions(name):
+    whole = tc.cat(list(PARTS))
+    x = made()
+    assert tc.equal(getattr(x, name)(dim=(0, 1)), getattr(whole, name)(dim=0))
+    assert tc.equal(getattr(x, name)(dim=(0, 1, -1)), getattr(whole, name)(dim=(0, 1)))
+    assert same(getattr(x, name)(dim=(1, 2)), [getattr(p, name)(dim=(0, 1)) for p in PARTS])
+    with pytest.raises(RuntimeError, match="parts of a nested tensor are not combined"):
+        getattr(x, name)(dim=(0, 2))
+
+
+def test_places_of_extremes():
+    x = made()
+    assert same(x.argmax(1), [p.argmax(0) for p in PARTS])
+    assert x.argmin().item() == tc.cat(list(PARTS)).argmin().item()

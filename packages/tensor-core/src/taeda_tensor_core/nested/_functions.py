@@ -339,8 +339,9 @@ _METHODS = (
     "abs add sub mul div neg pow exp log sqrt rsqrt sin cos tanh sigmoid relu square reciprocal clamp eq ne lt le gt "
     "ge erf expm1 log1p log2 tan sinh cosh asin acos atan floor ceil round trunc frac logical_and logical_or "
     "nan_to_num logical_not isnan isinf isfinite masked_fill where clone detach to contiguous float double half "
-    "bfloat16 cpu matmul sgn sign "
-    "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __neg__ __pow__ __matmul__ "
+    "bfloat16 cpu matmul sgn sign remainder fmod atan2 maximum minimum "
+    "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __neg__ __pow__ __rpow__ "
+    "__mod__ __rmod__ __matmul__ "
     "__eq__ __ne__ __lt__ __le__ __gt__ __ge__ add_ mul_ sub_ div_ fill_ zero_ relu_"
 )
 for _name in _METHODS.split():
@@ -356,12 +357,17 @@ def _reduction(name: str) -> None:
         if dim is None:
             return function(_C.cat([p.reshape(-1) for p in self._parts]), *args, **kwargs)
         dims = self._parts[0].dim() + 1
-        at = dim + dims if dim < 0 else dim
-        if at == 0:
+        given = (dim,) if isinstance(dim, int) else tuple(dim)
+        whole = tuple(d + dims if d < 0 else d for d in given)
+        if 0 in whole and 1 in whole and self._way is _info.jagged:  # all lines of all parts
+            over = tuple(d - 1 for d in whole if d)
+            return function(_C.cat(list(self._parts)), over, *args, **kwargs)
+        if 0 in whole:
             raise RuntimeError(
                 f"{name}: argument 'dim' is {dim}, the parts of a nested tensor are not combined"
             )
-        return NestedTensor.around([function(p, at - 1, *args, **kwargs) for p in self._parts], self._way)
+        at = whole[0] - 1 if isinstance(dim, int) else tuple(d - 1 for d in whole)
+        return NestedTensor.around([function(p, at, *args, **kwargs) for p in self._parts], self._way)
 
     reduced.__name__ = name
     _table[name] = reduced
@@ -380,6 +386,8 @@ for _name in (
     "prod",
     "std",
     "var",
+    "argmax",
+    "argmin",
 ):
     _reduction(_name)
 
