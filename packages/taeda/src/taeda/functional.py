@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from taeda import _names
 
-_NAMES = frozenset({
-    "align_tensors", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes",
-    "broadcast_tensors", "cartesian_prod", "cdist",
-    "chain_matmul", "einsum", "istft", "lu", "meshgrid", "norm", "pca_lowrank", "split", "stft", "svd_lowrank",
-    "tensordot", "unique",
-    "unique_consecutive", "unravel_index",
-})  # fmt: skip
+_LISTED = (
+    "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors",
+    "cartesian_prod", "cdist", "chain_matmul", "einsum", "istft", "lu", "meshgrid", "norm", "pca_lowrank", "split",
+    "stft", "svd_lowrank", "tensordot", "unique", "unique_consecutive", "unravel_index",
+)  # fmt: skip
+__all__ = list(_LISTED)
+#: Older programs find the last one here, though no list names it.
+_NAMES = frozenset({*_LISTED, "align_tensors"})
 
 
 #: What editors import from here, since PyTorch's module uses it.
