@@ -53,7 +53,6 @@ def test_functions_of_the_functional_module_are_listed():
     exec("from taeda.functional import *", found)
     assert found.keys() >= {"einsum", "stft", "unique", "meshgrid"}
     assert all(found[name] is getattr(taeda, name) for name in functional.__all__)
-    assert "align_tensors" not in functional.__all__ and callable(functional.align_tensors)
 
 
 def test_what_is_missing_is_missing_under_the_other_name():

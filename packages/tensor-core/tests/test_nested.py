@@ -148,7 +148,14 @@ def test_copies_need_parts_of_the_same_sizes():
 def test_powers_and_rests_go_part_by_part():
     x = made()
     positive = x * x + 1
-    for operation in (lambda t: 2 ** t, lambda t: t ** 2, lambda t: t % 2, lambda t: 3 % t, lambda t: tc.remainder(t, t)):  # fmt: skip
+    operations = (
+        lambda t: 2**t,
+        lambda t: t**2,
+        lambda t: t % 2,
+        lambda t: 3 % t,
+        lambda t: tc.remainder(t, t),
+    )
+    for operation in operations:
         assert same(operation(positive), [operation(p * p + 1) for p in PARTS])
 
 
