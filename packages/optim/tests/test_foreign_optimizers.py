@@ -284,6 +284,33 @@ def test_adagrad_moves_only_what_sparse_gradients_hold(options, dtype):
     assert optimizer.state[param]["step"] == 3
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ASGD",
+        "Adadelta",
+        "Adafactor",
+        "Adam",
+        "AdamW",
+        "Adamax",
+        "Muon",
+        "NAdam",
+        "RAdam",
+        "RMSprop",
+        "Rprop",
+    ],
+)
+def test_sparse_gradients_are_refused_before_anything_moves(name):
+    params = [torch.ones(2, 2, requires_grad=True), torch.ones(4, 2, requires_grad=True)]
+    optimizer = getattr(optim, name)(params, lr=0.1)
+    params[0].grad = torch.ones(2, 2)
+    params[1].grad = torch.sparse_coo_tensor(torch.tensor([[0]]), torch.ones(1, 2), (4, 2))
+    with pytest.raises(RuntimeError, match=rf"{name} does not support sparse gradients.*\(4, 2\)"):
+        optimizer.step()
+    assert not optimizer.state
+    assert all(p.tolist() == torch.ones(p.shape).tolist() for p in params)
+
+
 def test_adagrad_has_no_weight_decay_beside_sparse_gradients():
     param = torch.ones(4, 2, requires_grad=True)
     optimizer = optim.Adagrad([param], weight_decay=0.1)

@@ -423,7 +423,11 @@ def test_a_schedule_made_anew_goes_on_from_the_rates_that_it_finds(again, make):
         (ValueError, "milestones", lambda o: lrs.SequentialLR(o, [lrs.StepLR(o, 1)], [1])),
         (ValueError, "is empty", lambda o: lrs.ChainedScheduler([])),
         (ValueError, "metric", lambda o: lrs.ChainedScheduler([lrs.ReduceLROnPlateau(o)])),
-        (ValueError, "metric", lambda o: lrs.SequentialLR(o, [lrs.StepLR(o, 1), lrs.ReduceLROnPlateau(o)], [1])),
+        (
+            ValueError,
+            "metric",
+            lambda o: lrs.SequentialLR(o, [lrs.StepLR(o, 1), lrs.ReduceLROnPlateau(o)], [1]),
+        ),
         (ValueError, "last_epoch", lambda o: lrs.StepLR(o, 1).load_state_dict({})),
     ],
 )

@@ -31,6 +31,8 @@ class Adafactor(Optimizer):
         >>> optimizer = Adafactor(model.parameters(), lr=1e-2)
     """
 
+    _takes_sparse = False
+
     _counts = True
 
     def __init__(

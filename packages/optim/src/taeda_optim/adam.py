@@ -50,6 +50,8 @@ class Adam(Optimizer):
         >>> optimizer = Adam(model.named_parameters(), lr=1e-3)
     """
 
+    _takes_sparse = False
+
     _counts = True
     _list_names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step")
 

@@ -49,6 +49,8 @@ class Adamax(Optimizer):
         ValueError: options out of range.
     """
 
+    _takes_sparse = False
+
     _counts = True
     _list_names = ("exp_avg", "exp_inf", "step")
 
@@ -97,6 +99,8 @@ class NAdam(Optimizer):
     Raises:
         ValueError: options out of range.
     """
+
+    _takes_sparse = False
 
     _counts = True
     _list_names = ("exp_avg", "exp_avg_sq", "mu_product", "step")
@@ -160,6 +164,8 @@ class RAdam(Optimizer):
     Raises:
         ValueError: options out of range.
     """
+
+    _takes_sparse = False
 
     _counts = True
     _list_names = ("exp_avg", "exp_avg_sq", "step")

@@ -44,6 +44,8 @@ class RMSprop(Optimizer):
         ValueError: options out of range.
     """
 
+    _takes_sparse = False
+
     _counts = True
     _list_names = ("square_avg", "momentum_buffer", "grad_avg", "step")
 
@@ -216,6 +218,8 @@ class Adadelta(Optimizer):
         ValueError: options out of range.
     """
 
+    _takes_sparse = False
+
     _counts = True
     _list_names = ("square_avg", "acc_delta", "step")
 
@@ -270,6 +274,8 @@ class Rprop(Optimizer):
     Raises:
         ValueError: options out of range.
     """
+
+    _takes_sparse = False
 
     _counts = True
     _list_names = ("prev", "step_size", "step")

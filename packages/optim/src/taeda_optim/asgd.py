@@ -37,6 +37,8 @@ class ASGD(Optimizer):
         ValueError: options out of range.
     """
 
+    _takes_sparse = False
+
     _counts = True
     _list_names = ("mu", "ax", "eta", "step")
 

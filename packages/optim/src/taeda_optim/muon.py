@@ -31,6 +31,8 @@ class Muon(Optimizer):
         for LLM training", 2025.
     """
 
+    _takes_sparse = False
+
     def __init__(
         self,
         params: ParamsT,

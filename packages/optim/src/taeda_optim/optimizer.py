@@ -94,6 +94,9 @@ class Optimizer:
     # Whether states count their steps in tensors.
     _counts: bool = False
 
+    # Whether `_update` knows what to do with gradients that are sparse.
+    _takes_sparse: bool = True
+
     # Names of the state tensors shaped like their parameter, as `_state_names` gives them; None: not known.
     def _state_names(self, group: dict[str, Any]) -> set[str] | None:
         return None
@@ -244,6 +247,8 @@ class Optimizer:
                     if grad is not None:
                         params.append(param)
                         grads.append(grad)
+                if not self._takes_sparse:
+                    self._refuse_sparse(grads)
                 if recorded or self._repeats:
                     for some, theirs in _rounds(params, grads):
                         if recorded:
@@ -252,6 +257,16 @@ class Optimizer:
                 elif params:
                     self._update(group, params, grads)
         return loss
+
+    def _refuse_sparse(self, grads: list[Any]) -> None:
+        """Before anything of the group has changed."""
+        if any(map(is_sparse, grads)):
+            kind = type(self).__name__
+            found = next(tuple(grad.shape) for grad in grads if is_sparse(grad))
+            raise RuntimeError(
+                f"{kind} does not support sparse gradients, please consider SparseAdam instead (gradient of shape "
+                f"{found})"
+            )
 
     def _renew_states(self, params: list[Any]) -> None:
         """Gives parameters copies of their state, so that values that recorded steps have used stay as they are."""
