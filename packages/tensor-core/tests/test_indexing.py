@@ -189,7 +189,7 @@ def test_zero_dimensional():
         ((0, 4), IndexError, "4 is out of bounds for dimension 1 with size 4"),
         ((0, 0, 0, 0), IndexError, "too many indices for tensor of dimension 3.*found 4"),
         (1.5, IndexError, "expected int, slice.*found float"),
-        ("a", IndexError, "found str"),
+        ("a", TypeError, "found str"),
         ([0.5], IndexError, "integer or bool dtype"),
         ([5], IndexError, "5"),
         (slice(None, None, 0), ValueError, "zero"),
@@ -669,3 +669,32 @@ def test_numbers_and_arrays_are_put_in_any_dtype():
     assert x.tolist() == [3.0, 0.5, 4.0]
     with pytest.raises(RuntimeError, match="complex64"):
         x[mask] = taeda.tensor(1j)
+
+
+@pytest.mark.parametrize("index", ["a", b"a", ["a"], (0, "a"), ("a",)])
+def test_text_is_no_index(index):
+    x = taeda.zeros(2, 2)
+    with pytest.raises(TypeError, match="expected int, slice"):
+        x[index]
+    with pytest.raises(TypeError, match="expected int, slice"):
+        x[index] = 1
+    assert x.tolist() == [[0, 0], [0, 0]]
+
+
+def test_bytes_are_masks_where_index_tensors_are_listed():
+    a, mask = np.arange(12.0).reshape(3, 4), np.array([1, 0, 1], "uint8")
+    x, m = taeda.from_numpy(a), taeda.from_numpy(mask)
+    chosen = mask.astype(bool)
+    np.testing.assert_array_equal(taeda.ops.index(x, [m]).numpy(), a[chosen])
+    np.testing.assert_array_equal(taeda.ops.index(x, [m, taeda.tensor([3])]).numpy(), a[chosen, 3])
+    put, expected = x.clone(), a.copy()
+    put.index_put_((m, taeda.tensor([1])), taeda.tensor(7.0, dtype=taeda.float64))
+    expected[chosen, 1] = 7
+    np.testing.assert_array_equal(put.numpy(), expected)
+    put.index_put_((m,), taeda.from_numpy(a[:2]), accumulate=True)
+    expected[chosen] += a[:2]
+    np.testing.assert_array_equal(put.numpy(), expected)
+    with pytest.raises(IndexError, match="does not match"):
+        taeda.ops.index(x, [m[:2]])
+    with pytest.raises(NotImplementedError, match="mask of dtype uint8"):
+        taeda.ops.index(taeda.empty(3, 4, device="meta"), [taeda.empty(3, dtype=taeda.uint8, device="meta")])

@@ -26,7 +26,7 @@ std::vector<Picked> resolve(TensorList indices) {
       ++dim;
       continue;
     }
-    if (index.dtype() == DType::Bool) {
+    if (infer::is_mask(index)) {
       const Tensor places = ops::nonzero(index);
       for (int64_t k = 0; k < index.dim(); ++k) out.push_back({dim + k, ops::select(places, 1, k)});
       dim += index.dim();

@@ -64,7 +64,7 @@ struct Rows {
     for (const Tensor& index : indices) {
       if (!index.defined()) {
         ++dim;
-      } else if (index.dtype() != DType::Bool) {
+      } else if (!infer::is_mask(index)) {
         places.push_back(on_host(ops::to_dtype(index, DType::Int64)));
         dims.push_back(dim++);
       } else {

@@ -106,7 +106,7 @@ void index_tensors(const char* op, const Tensor& self, TensorList indices) {
   Shape common;
   for (size_t i = 0; i < indices.size(); ++i) {
     const Tensor& index = indices[i];
-    if (index.defined() && index.dtype() == DType::Bool) {
+    if (index.defined() && is_mask(index)) {
       mask_fits(op, self, dim, index);
       dim += index.dim();
       continue;
@@ -137,7 +137,7 @@ void index_values_dtype(const char* op, const Tensor& self, TensorList indices, 
   for (const Tensor& index : indices) {
     if (!index.defined()) continue;
     ++given;
-    masks = masks && index.dtype() == DType::Bool;
+    masks = masks && is_mask(index);
   }
   const bool filled = values.numel() == 1 && given == 1 && masks;
   check(filled && (!is_complex(values.dtype()) || is_complex(self.dtype())), ErrorKind::Runtime, op,
@@ -198,8 +198,8 @@ Shape indexed_shape(const char* op, const Tensor& self, TensorList indices) {
       ++dim;
       continue;
     }
-    check(index.dtype() != DType::Bool, ErrorKind::NotImplemented, op,
-          ": a mask of dtype bool picks as many elements as it holds true, which is not known on meta; use integer "
+    check(!is_mask(index), ErrorKind::NotImplemented, op, ": a mask of dtype ", name(index.dtype()),
+          " picks as many elements as it holds true, which is not known on meta; use integer "
           "indices");
     if (!is_integral(index.dtype())) [[unlikely]]
       fail(ErrorKind::Index, op, ": index tensors must be of integer or bool dtype, found ", describe(index));
@@ -226,7 +226,7 @@ Tensor index_meta(const Tensor& self, TensorList indices) {
 }
 void index_put_meta(const Tensor& self, TensorList indices, const Tensor& values, bool) {
   for (const Tensor& index : indices)  // how many elements a mask picks is not known, and no result has that shape
-    if (index.defined() && index.dtype() == DType::Bool) return;
+    if (index.defined() && is_mask(index)) return;
   const Shape place = indexed_shape("index_put_", self, indices);
   check(broadcast_shapes(place, values.sizes(), "index_put_") == place, ErrorKind::Runtime,
         "index_put_: argument 'values' has shape ", shape_text(values.sizes()),

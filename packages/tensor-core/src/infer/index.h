@@ -13,6 +13,9 @@ Spec index_into(const char* op, const Tensor& self, int64_t dim, const Tensor& i
 Spec scatter_into(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);
 Spec scatter_number(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value);
 
+/// Whether an index tensor chooses elements and does not count them: bytes do so as booleans do, which they were before
+/// there were any.
+inline bool is_mask(const Tensor& index) { return index.dtype() == DType::Bool || index.dtype() == DType::UInt8; }
 /// index, index_put_: integer tensors and masks that fit the dimensions of `self` and each other; values are looked at
 /// later.
 void index_tensors(const char* op, const Tensor& self, TensorList indices);

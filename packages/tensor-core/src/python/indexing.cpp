@@ -157,7 +157,7 @@ Item classify(PyObject* o) {
   if (const int64_t v = int_of(o); v != kAbsent) return {Item::Kind::Int, v};
   const bool listed = PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o);
   if (!is_tensor(o) && !listed && !optional_attribute(o, "__array_interface__"))
-    fail(ErrorKind::Index,
+    fail(PyUnicode_Check(o) || PyBytes_Check(o) ? ErrorKind::Type : ErrorKind::Index,
          "index: expected int, slice, None, Ellipsis, bool, a sequence or an integer or bool tensor, found ",
          type_name(o));
   Item item{Item::Kind::Index, 0, index_tensor(o)};
