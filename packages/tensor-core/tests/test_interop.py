@@ -2,6 +2,7 @@
 
 import array
 import gc
+import operator as python_operator
 import weakref
 from collections import deque
 
@@ -420,3 +421,37 @@ def test_objects_that_answer_to_any_name_hold_no_elements():
     for call in (taeda.tensor, taeda.as_tensor):
         with pytest.raises(TypeError, match="found Answers"):
             call(Answers())
+
+
+@pytest.mark.parametrize("operator", ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "eq", "lt"])
+def test_arrays_of_foreign_byte_order_are_operands(operator):
+    function, a = getattr(python_operator, operator), np.array([3.0, 4.0])
+    b = np.array([1.5, 2.0])
+    foreign = b.astype(b.dtype.newbyteorder())
+    expected = function(a, b)
+    np.testing.assert_array_equal(function(taeda.tensor(a), foreign).numpy(), expected)
+    np.testing.assert_array_equal(function(foreign, taeda.tensor(a)).numpy(), function(b, a))
+    np.testing.assert_array_equal(
+        function(taeda.tensor(a), foreign[0:1].reshape(())).numpy(), function(a, 1.5)
+    )
+    if operator in ("add", "mul"):
+        x = same = taeda.tensor(a)
+        x = getattr(python_operator, f"i{operator}")(x, foreign)
+        assert x is same
+        np.testing.assert_array_equal(x.numpy(), expected)
+    with pytest.raises(ValueError, match="foreign byte order"):
+        taeda.from_numpy(foreign)
+
+
+@pytest.mark.parametrize("array", [np.array(2.5), np.array([2.5, 0.5])])
+@pytest.mark.parametrize("name", ["iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow"])
+def test_arrays_that_widen_the_target_make_a_new_tensor(name, array):
+    function, x = getattr(python_operator, name), taeda.tensor([3, 4])
+    result = function(x, array)
+    expected = getattr(python_operator, name[1:])(np.array([3, 4]), array)
+    np.testing.assert_allclose(result.numpy(), expected)
+    assert x.tolist() == [3, 4]
+    whole = function(taeda.tensor([3, 4]), np.array(2))
+    np.testing.assert_allclose(whole.numpy(), getattr(python_operator, name[1:])(np.array([3, 4]), 2))
+    with pytest.raises(RuntimeError, match="cannot be stored"):
+        function(x, 2.5) if name == "itruediv" else function(x, taeda.tensor([2.5]))

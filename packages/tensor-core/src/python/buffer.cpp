@@ -170,6 +170,13 @@ std::optional<DType> dtype_from_typestr(std::string_view text) {
 }
 const char* buffer_format(DType dtype) { return is_custom(dtype) ? "" : kTypes[size_t(dtype)].format; }
 
+Object in_own_order(PyObject* o) {
+  if (!is_ndarray(o) || !is_swapped(o)) return Object(Py_NewRef(o));
+  const Object type = own(PyObject_GetAttrString(o, "dtype"));
+  const Object turned = own(PyObject_CallMethod(type.get(), "newbyteorder", "s", "="));
+  return own(PyObject_CallMethod(o, "astype", "O", turned.get()));
+}
+
 std::optional<Tensor> from_array_interface(PyObject* o, const char* op) {
   if (is_ndarray(o))
     if (std::optional<Tensor> quick = from_ndarray(o, op)) return quick;

@@ -106,6 +106,8 @@ Tensor converted(const Tensor& self, std::optional<DType> dtype, std::optional<D
 // --- buffer.cpp: arrays of others ---
 /// A tensor over the memory of an object with __array_interface__ (NumPy arrays); nothing when it has none.
 std::optional<Tensor> from_array_interface(PyObject* o, const char* op);
+/// An array of NumPy's whose bytes are in foreign order, copied into that of this machine; anything else itself.
+Object in_own_order(PyObject* o);
 /// A tensor over the bytes of an object with the buffer protocol; `count` < 0: all that follow `offset`.
 Tensor over_buffer(PyObject* buffer, DType dtype, int64_t count, int64_t offset, const char* op);
 /// NumPy's typestr ("<f4") to a dtype; nothing when there is no counterpart.

@@ -15,18 +15,28 @@ class Side {
     } else if (std::optional<Scalar> number = number_for(o, "operator", nullptr)) {
       made_ = Tensor(*number);
       tensor_ = &made_;
-    } else if (std::optional<Tensor> array = from_array_interface(o, "operator")) {
+    } else if (std::optional<Tensor> array = from_array_interface(in_own_order(o).get(), "operator")) {
       made_ = std::move(*array);
       tensor_ = &made_;
+      is_array_ = true;
     }
   }
   explicit operator bool() const { return tensor_ != nullptr; }
   const Tensor& operator*() const { return *tensor_; }
+  bool is_array() const { return is_array_; }
 
  private:
   const Tensor* tensor_ = nullptr;
   Tensor made_;
+  bool is_array_ = false;
 };
+
+/// Whether an array widens the target of an in-place operator: Python then computes the plain one, as for arrays.
+bool widens(const Tensor& target, const Tensor& array, std::string_view name) {
+  const Tensor both[] = {target, array};
+  const DType result = result_type(both);
+  return !can_cast(name == "div_" && is_integral(result) ? DType::Float32 : result, target.dtype());
+}
 
 bool either_overrides(PyObject* a, PyObject* b) { return may_override(a) || may_override(b); }
 
@@ -83,7 +93,7 @@ PyObject* inplace(PyObject* a, PyObject* b) noexcept {
     if (either_overrides(a, b)) return or_left_to_python(override_operator(Name(), {a, b}), a, b);
   return guarded([&]() -> PyObject* {
     const Side right(b);
-    if (!right) Py_RETURN_NOTIMPLEMENTED;
+    if (!right || (right.is_array() && widens(tensor_of(a), *right, Name()))) Py_RETURN_NOTIMPLEMENTED;
     Op(tensor_of(a), *right);
     return Py_NewRef(a);
   });
@@ -136,7 +146,7 @@ PyObject* divmod(PyObject* a, PyObject* b) noexcept {
 bool is_array_of_others(PyObject* o) {
   if (is_tensor(o) || !optional_attribute(o, "__array_interface__")) return false;
   try {
-    from_array_interface(o, "operator");
+    from_array_interface(in_own_order(o).get(), "operator");
   } catch (const Error& error) {
     return error.kind() == ErrorKind::Type;
   }

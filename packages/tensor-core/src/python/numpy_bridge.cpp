@@ -72,6 +72,8 @@ Object hold(const Tensor& t) {
 
 }  // namespace
 
+bool is_swapped(PyObject* array) { return PyArray_ISBYTESWAPPED(reinterpret_cast<PyArrayObject*>(array)); }
+
 bool is_ndarray(PyObject* o) {
   static PyTypeObject* known = nullptr;
   if (Py_TYPE(o) == known) return true;

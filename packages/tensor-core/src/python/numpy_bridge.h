@@ -14,6 +14,8 @@ struct ArrayView {
 
 /// Whether the object is exactly a numpy.ndarray; does not import NumPy.
 bool is_ndarray(PyObject* o);
+/// Whether the bytes of an ndarray's numbers are in foreign order.
+bool is_swapped(PyObject* array);
 /// Nothing for arrays whose dtype has no counterpart here or is byte-swapped. `array` must be an ndarray.
 std::optional<ArrayView> view_of(PyObject* array);
 /// A new ndarray over the tensor's memory, which it exports. Imports NumPy at the first call.
