@@ -132,6 +132,17 @@ def test_arguments_that_are_no_tensors(name):
         getattr(F, name)(tt.ones(2), [1.0, 1.0])
 
 
+def test_targets_of_soft_margins_are_broadcast():
+    x, target = tt.randn(3, 4, requires_grad=True), tt.tensor([1.0, -1.0, 1.0, -1.0])
+    whole = target.expand(3, 4)
+    for reduction in ("mean", "sum", "none"):
+        loss = F.soft_margin_loss(x, target, reduction=reduction)
+        assert tt.equal(loss, F.soft_margin_loss(x, whole, reduction=reduction))
+    assert loss.shape == (3, 4)
+    with pytest.raises(RuntimeError, match="soft_margin_loss"):
+        F.soft_margin_loss(x, tt.ones(3))
+
+
 @pytest.mark.parametrize(
     "name, shapes",
     [

@@ -136,9 +136,7 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
 }
 
 Tensor soft_margin_loss(const Tensor& input, const Tensor& target, int64_t reduction) {
-  check(std::ranges::equal(input.sizes(), target.sizes()), ErrorKind::Runtime,
-        "soft_margin_loss: argument 'target' has shape ", shape_text(target.sizes()), ", expected that of 'input', ",
-        shape_text(input.sizes()));
+  broadcast_shapes(input.sizes(), target.sizes(), "soft_margin_loss");
   const Tensor loss = ops::softplus(-in_float32(target) * in_float32(input));
   return like_operand(reduced("soft_margin_loss", loss, reduction), input);
 }

@@ -760,7 +760,7 @@ RECORDS = [
         "poisson_nll_loss", (2,), (2,), True, False, 1e-8, 3, words=("reduction", "3")
     )),
     _composed("soft_margin_loss", in_double(_soft_margin), _signed((((4,),), (4,)), (((2, 3),), (2, 3))),
-            namespace="ops", errors=misfit("soft_margin_loss", (2, 3), (3,), words=("target", "(3,)"))),
+            namespace="ops", errors=misfit("soft_margin_loss", (2, 3), (2,), words=("(2, 3)", "(2,)"))),
     _composed("triplet_margin_loss", in_double(_triplet), sized(
         *(((4, 3),) * 3 + (1.0, p, 1e-6, swap, r) for p in (2.0, 1.0, 3.0) for swap in (False, True) for r in (0, 1)),
     ), FLOATS_AND_COMPLEX, errors=misfit("triplet_margin_loss", (2, 3), (2, 3), (2, 3), -1.0, words=("margin", "-1"))),
