@@ -386,3 +386,23 @@ def test_switches_take_bools_alone():
     assert not x.requires_grad
     truth = taeda.tensor(True)
     assert x.to(taeda.float32, copy=truth) is not x and x.to(taeda.float32, non_blocking=truth) is x
+
+
+@pytest.mark.parametrize("name", ["mT", "mH", "H"])
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_numbers_have_no_dimensions_to_exchange(name, dtype):
+    x = taeda.tensor(2, dtype=getattr(taeda, dtype))
+    shown = getattr(x, name)
+    assert shown.shape == () and shown.tolist() == 2
+    if name in ("mT", "mH"):
+        with pytest.raises(RuntimeError, match=f"{name}: expected a tensor of at least 2 dimensions"):
+            getattr(taeda.ones(3), name)
+
+
+def test_bools_are_sizes_behind_the_first_int():
+    assert taeda.zeros([2, True]).shape == (2, 1)
+    assert taeda.zeros(2, True, False).shape == (2, 1, 0)
+    assert taeda.ones(2).view((2, True)).shape == (2, 1)
+    for wrong in ([True], [True, 2]):
+        with pytest.raises(TypeError, match="'size' must be an int or a sequence of ints"):
+            taeda.zeros(wrong)

@@ -81,6 +81,8 @@ bool is_item(PyObject* o) {
   const Tensor& t = tensor_of(o);
   return t.numel() == 1 && is_integral(t.dtype()) && t.dtype() != DType::Bool;
 }
+/// The first item tells what the list is of; those after it may be what counts as an int in Python.
+bool is_item_at(Py_ssize_t k, PyObject* o) { return is_item(o) || (k > 0 && PyBool_Check(o)); }
 bool is_number(PyObject* o) {
   if (PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o)) return true;
   if (is_tensor(o)) return tensor_of(o).dim() == 0;
@@ -94,7 +96,7 @@ bool is_int_sequence(PyObject* o) {
     return PySequence_Check(o) && !PyUnicode_Check(o) && !is_tensor(o) && !PyBytes_Check(o);
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
   for (Py_ssize_t i = 0; i < n; ++i)
-    if (!is_item(PySequence_Fast_GET_ITEM(o, i))) return false;
+    if (!is_item_at(i, PySequence_Fast_GET_ITEM(o, i))) return false;
   return true;
 }
 /// Python's own numbers, told without a look at any class's bases.
@@ -703,7 +705,10 @@ TensorListArg::TensorListArg(const Signature& sig, int i, Slots& slots) {
 
 IntListArg::IntListArg(const Signature& sig, int i, Slots& slots, const Shape& missing) {
   if (slots.tail && i == sig.varargs) {
-    for (Py_ssize_t k = 0; k < slots.tail_count; ++k) values_.push_back(int_value(sig, i, slots.tail[k]));
+    for (Py_ssize_t k = 0; k < slots.tail_count; ++k) {
+      PyObject* item = slots.tail[k];
+      values_.push_back(k > 0 && PyBool_Check(item) ? item == Py_True : int_value(sig, i, item));
+    }
     return;
   }
   PyObject* o = slots.values[i];
@@ -718,8 +723,8 @@ IntListArg::IntListArg(const Signature& sig, int i, Slots& slots, const Shape& m
     for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); ++k) {
       // Another object's __index__ may drop the item or shorten the list.
       const Object item = share(PySequence_Fast_GET_ITEM(o, k));
-      if (!PyLong_CheckExact(item.get()) && !is_item(item.get())) wrong_type(sig, i, o);
-      values_.push_back(int_value(sig, i, item.get()));
+      if (!PyLong_CheckExact(item.get()) && !is_item_at(k, item.get())) wrong_type(sig, i, o);
+      values_.push_back(PyBool_Check(item.get()) ? item.get() == Py_True : int_value(sig, i, item.get()));
     }
     return;
   }

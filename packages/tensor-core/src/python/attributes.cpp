@@ -45,20 +45,23 @@ PyObject* transposed(PyObject* self, void*) {
     return wrap(ops::permute(t, order));
   });
 }
+/// With its last two dimensions exchanged; a number has none to exchange.
+Tensor exchanged(const Tensor& t, const char* op) {
+  if (t.dim() == 0) return ops::view(t, Shape{});
+  check(t.dim() >= 2, ErrorKind::Runtime, op, ": expected a tensor of at least 2 dimensions, found shape ",
+        shape_text(t.sizes()));
+  return ops::transpose(t, -2, -1);
+}
 PyObject* matrix_transposed(PyObject* self, void*) {
   return guarded([&] {
     const Tensor& t = tensor_of(self);
-    check(t.dim() >= 2, ErrorKind::Runtime, "mT: expected a tensor of at least 2 dimensions, found shape ",
-          shape_text(t.sizes()));
-    return wrap(ops::transpose(t, -2, -1));
+    return wrap(exchanged(t, "mT"));
   });
 }
 PyObject* adjoint(PyObject* self, void*) {
   return guarded([&] {
     const Tensor& t = tensor_of(self);
-    check(t.dim() >= 2, ErrorKind::Runtime, "mH: expected a tensor of at least 2 dimensions, found shape ",
-          shape_text(t.sizes()));
-    const Tensor turned = ops::transpose(t, -2, -1);
+    const Tensor turned = exchanged(t, "mH");
     return wrap(is_complex(t.dtype()) ? ops::conj(turned) : turned);
   });
 }
