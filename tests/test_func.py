@@ -595,3 +595,38 @@ def test_transforms_record_under_inference_mode():
             _, products = vjp(lambda y: y * y, at)
             assert products(v)[0].tolist() == [2.0, -4.0]
         assert taeda.is_inference_mode_enabled()
+
+
+@pytest.mark.parametrize("turn", ["unsqueeze", "transpose", "t", "swapaxes", "squeeze", "as_strided"])
+@pytest.mark.parametrize("inner", [False, True])
+def test_tensors_of_a_map_are_turned_in_place(turn, inner):
+    arguments = {
+        "unsqueeze": (0,), "transpose": (0, 1), "t": (), "swapaxes": (0, 1), "squeeze": (1,),
+        "as_strided": ((3,), (1,)),
+    }  # fmt: skip
+
+    def turned(x):
+        y = x * 2 if inner else x
+        alone = getattr(y, turn)(*arguments[turn]).shape
+        assert getattr(y, f"{turn}_")(*arguments[turn]) is y and y.shape == alone
+        return y
+
+    x = taeda.arange(6.0).reshape(2, 3, 1)
+    expected = taeda.stack([getattr(part * (2 if inner else 1), turn)(*arguments[turn]) for part in x])
+    assert taeda.equal(vmap(turned)(x.clone()), expected)
+    assert taeda.equal(vmap(grad(lambda x: (turned(x * 1) ** 2).sum()))(x), 2 * x * (4 if inner else 1))
+
+
+def test_leaves_of_a_transform_inside_a_map():
+    seen = []
+
+    def f(x):
+        y = x * 2
+        seen.append([(z.is_leaf, z.requires_grad) for z in (x, y, y.detach())])
+        return y.sum()
+
+    vmap(grad(f))(taeda.ones(2, 3))
+    grad(f)(taeda.ones(3))
+    vmap(f)(taeda.ones(2, 3))
+    assert seen[0] == seen[1] == [(True, True), (False, True), (True, False)]
+    assert seen[2] == [(True, False)] * 3

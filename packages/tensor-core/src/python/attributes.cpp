@@ -138,7 +138,7 @@ PyObject* requires_grad(PyObject* self, void*) {
   const Tensor& t = tensor_of(self);
   if (t.requires_grad()) Py_RETURN_TRUE;
   if (is_carrier(t)) [[unlikely]]
-    return guarded([&] { return PyBool_FromLong(carrier_requires_grad(self)); });
+    return guarded([&] { return PyBool_FromLong(carrier_history(self).recorded); });
   return PyBool_FromLong(autograd_api.tracked && autograd_api.tracked(t));
 }
 int set_requires_grad_attribute(PyObject* self, PyObject* value, void*) {
@@ -153,7 +153,10 @@ int set_requires_grad_attribute(PyObject* self, PyObject* value, void*) {
   }
 }
 PyObject* is_leaf(PyObject* self, void*) {
-  return guarded([&] { return PyBool_FromLong(!autograd_api.is_leaf || autograd_api.is_leaf(tensor_of(self))); });
+  const Tensor& t = tensor_of(self);
+  if (is_carrier(t) && !t.requires_grad() && !(autograd_api.tracked && autograd_api.tracked(t))) [[unlikely]]
+    return guarded([&] { return PyBool_FromLong(carrier_history(self).leaf); });
+  return guarded([&] { return PyBool_FromLong(!autograd_api.is_leaf || autograd_api.is_leaf(t)); });
 }
 /// Warns whoever expects a gradient where backward leaves none.
 void warn_of_no_leaf(const Tensor& t) {

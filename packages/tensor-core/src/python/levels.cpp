@@ -163,6 +163,22 @@ PyObject* attach(PyObject*, PyObject* args) {
     return Py_NewRef(Py_None);
   });
 }
+/// _turn(level, tensor, whole): a tensor of the level shows another batch, of whatever shape.
+PyObject* turn(PyObject*, PyObject* args) {
+  PyObject *capsule, *tensor, *object;
+  if (!PyArg_ParseTuple(args, "OOO", &capsule, &tensor, &object)) return nullptr;
+  return guarded([&] {
+    const Tensor &to = tensor_in(tensor, "Level.turn"), &whole = tensor_in(object, "Level.turn");
+    check(is_carrier(to) && whole.dim() > 0, ErrorKind::Value,
+          "Level.turn: expected a tensor of the level and a batch");
+    PythonLevel& level = level_in(capsule);
+    const Object made = carrier_of(level, object, whole.sizes().subspan(1), whole.dtype(), whole.device());
+    assign_storage(to, tensor_of(made.get()));
+    refresh_layout(to.impl());
+    set_payload(to, Ref<Payload>::adopt(new PythonPayload(shared(level), object)));
+    return Py_NewRef(Py_None);
+  });
+}
 /// _drop_payload(level, tensor)
 PyObject* drop(PyObject*, PyObject* args) {
   PyObject *capsule, *tensor;
@@ -199,24 +215,32 @@ Object carrier_of(PythonLevel& level, PyObject* object, IntSpan sizes, DType dty
   return made;
 }
 
-bool carrier_requires_grad(PyObject* tensor) {
+History carrier_history(PyObject* tensor) {
   for (const PayloadLink* link = tensor_of(tensor).impl()->payload; link; link = link->next) {
     const auto* level = dynamic_cast<const PythonLevel*>(link->payload->level.get());
     if (!level || !level->requires_grad) continue;
     const Callback shown = *level->requires_grad;
-    const int found = PyObject_IsTrue(shown(own(PyTuple_Pack(1, tensor))).get());
-    ensure(found >= 0);
-    return found;
+    const Object found = shown(own(PyTuple_Pack(1, tensor)));
+    if (!is_tensor(found.get())) return {is_true(found.get()), !is_true(found.get())};
+    const Tensor& of = tensor_of(found.get());
+    return {of.requires_grad() || (autograd_api.tracked && autograd_api.tracked(of)),
+            !autograd_api.is_leaf || autograd_api.is_leaf(of)};
   }
-  return false;
+  return {};
 }
 
-PyMethodDef level_functions[] = {
-    {"_op_set", make_op_set, METH_O, nullptr},       {"_make_level", make_level, METH_VARARGS, nullptr},
-    {"_push_level", push, METH_VARARGS, nullptr},    {"_pop_level", pop, METH_O, nullptr},
-    {"_level_depth", depth, METH_O, nullptr},        {"_carrier", make_carrier, METH_VARARGS, nullptr},
-    {"_batch", make_example, METH_VARARGS, nullptr}, {"_attach_payload", attach, METH_VARARGS, nullptr},
-    {"_drop_payload", drop, METH_VARARGS, nullptr},  {"_payload", payload, METH_VARARGS, nullptr},
-    {"_carrier_of", level_name_of, METH_O, nullptr}, {nullptr, nullptr, 0, nullptr}};
+PyMethodDef level_functions[] = {{"_op_set", make_op_set, METH_O, nullptr},
+                                 {"_make_level", make_level, METH_VARARGS, nullptr},
+                                 {"_push_level", push, METH_VARARGS, nullptr},
+                                 {"_pop_level", pop, METH_O, nullptr},
+                                 {"_level_depth", depth, METH_O, nullptr},
+                                 {"_carrier", make_carrier, METH_VARARGS, nullptr},
+                                 {"_batch", make_example, METH_VARARGS, nullptr},
+                                 {"_attach_payload", attach, METH_VARARGS, nullptr},
+                                 {"_turn", turn, METH_VARARGS, nullptr},
+                                 {"_drop_payload", drop, METH_VARARGS, nullptr},
+                                 {"_payload", payload, METH_VARARGS, nullptr},
+                                 {"_carrier_of", level_name_of, METH_O, nullptr},
+                                 {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace taeda::py

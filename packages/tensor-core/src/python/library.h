@@ -38,7 +38,10 @@ class Callback {
 };
 
 /// What the innermost level in force says of a tensor without memory that belongs to it.
-bool carrier_requires_grad(PyObject* tensor);
+struct History {
+  bool recorded = false, leaf = true;
+};
+History carrier_history(PyObject* tensor);
 
 /// Memory whose functions are methods of a Python object: allocate(index, nbytes) gives an address, release(index,
 /// address), write(index, address, bytes), read(index, address, writable bytes). TypeError where one is missing.

@@ -156,7 +156,12 @@ def call(level: Batching, op: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     base = op.name.removesuffix("_")
     if op.name in RULES or not _is_operator(base):
         return _in_place(level, op, args, kwargs)
-    return _write(level, op, [args[0]], computed(level, tensor.library.op(base), args, kwargs))
+    function = tensor.library.op(base)
+    made = computed(level, function, args, kwargs)
+    if function.kind == "view" or base in ("swapaxes", "t"):  # the target shows its elements in another way
+        _target(level, op, args[0])
+        return level.turn(args[0], made)
+    return _write(level, op, [args[0]], made)
 
 
 @functools.cache

@@ -121,12 +121,11 @@ class Batching(tensor.library.Level):
         with _Below(self._outer):
             return self._call(self, op, args, kwargs)
 
-    def requires_grad(self, tensor: Any) -> bool:
+    def requires_grad(self, tensor: Any) -> Any:
         """As in PyTorch, tensors show it to the program of a transform inside the vmap, not to that of the vmap."""
         over = levels()
-        return (
-            bool(_thread.transforms) and _thread.transforms[-1] == over and strip(tensor, over).requires_grad
-        )
+        shows = bool(_thread.transforms) and _thread.transforms[-1] == over
+        return shows and strip(tensor, over)
 
     def _below(self) -> _Below:
         """Rules run below their level, so the levels from it inwards are not in force meanwhile."""
@@ -139,6 +138,10 @@ class Batching(tensor.library.Level):
     def whole(self, value: Any) -> Any:
         """The tensor of all the batch; None for what does not depend on the batch."""
         return self.payload(value)
+
+    def turn(self, example: Any, whole: Any) -> None:
+        """Let a tensor of the level show another tensor of all the batch, also one of another shape."""
+        tensor._C._turn(self._made(), example, whole)
 
     def expanded(self, value: Any) -> Any:
         """The tensor of all the batch, also of what is the same for all of it."""

@@ -68,8 +68,11 @@ class Level:
     def __call__(self, op: Operator, args: tuple, kwargs: dict[str, Any]) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define __call__(op, args, kwargs)")
 
-    def requires_grad(self, tensor: Tensor) -> bool:
-        """What ``tensor.requires_grad`` says of a tensor of this level that has no memory: False, unless overridden."""
+    def requires_grad(self, tensor: Tensor) -> Any:
+        """What ``tensor.requires_grad`` says of a tensor of this level that has no memory: False, unless overridden.
+
+        A tensor stands for its own history: ``requires_grad`` and ``is_leaf`` are its.
+        """
         return False
 
     def _rule(self, name: str, arguments: tuple) -> Any:
