@@ -745,3 +745,28 @@ def test_names_of_the_engine_and_of_settings_of_profiles():
     assert any(event.key.endswith("add") for event in profile.key_averages())
     with pytest.raises(NotImplementedError, match="interprocess"):
         taeda.cuda.Event(interprocess=True)
+
+
+def test_memory_is_filled_where_runs_are_to_be_the_same():
+    from taeda.utils import deterministic
+
+    def made():
+        like = taeda.ones(2, 3).t()
+        return [
+            taeda.empty(3), like.new_empty(2), taeda.empty_like(like), taeda.empty_strided((2,), (3,)),
+            taeda.empty_permuted((2, 3), (1, 0)), taeda.empty(2, dtype=taeda.float16),
+        ]  # fmt: skip
+
+    taeda.use_deterministic_algorithms(True)
+    try:
+        assert all(bool(x.isnan().all()) for x in made())
+        for name in ("uint8", "int8", "int32", "int64", "uint64"):
+            dtype = getattr(taeda, name)
+            assert taeda.empty(2, dtype=dtype).tolist() == [taeda.iinfo(dtype).max] * 2
+        assert taeda.empty(2, dtype=taeda.bool).tolist() == [True, True]
+        assert taeda.empty(2, device="meta").shape == (2,)
+        with pytest.raises(TypeError, match="expected a bool"):
+            deterministic.fill_uninitialized_memory = 1
+    finally:
+        taeda.use_deterministic_algorithms(False)
+    assert deterministic.fill_uninitialized_memory is True

@@ -7,8 +7,10 @@
 
 #include "composite/made.h"
 #include "infer/memory_format.h"
+#include "infer/random.h"
 #include "infer/numbers.h"
 #include "taeda/checked.h"
+#include "taeda/deterministic.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/shape.h"
 #include "taeda/wrappers.h"
@@ -35,6 +37,17 @@ Tensor fill_with(Tensor made, const Scalar& value) {
   return made;
 }
 
+/// What nobody has written is NaN, or the largest number, where every run is to be the same.
+Tensor unwritten(Tensor made) {
+  const DType type = made.dtype();
+  if (!fills_unwritten() || is_custom(type)) [[likely]]
+    return made;
+  if (!is_integral(type)) ops::fill_(made, std::numeric_limits<double>::quiet_NaN());
+  else if (type == DType::UInt64) ops::fill_(made, Tensor(Scalar(std::numeric_limits<uint64_t>::max())));
+  else ops::fill_(made, infer::largest_integer(type));
+  return made;
+}
+
 /// The layout of `self`, without gaps.
 Tensor empty_as(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device) {
   const DType type = dtype.value_or(self.dtype());
@@ -51,7 +64,8 @@ DType dtype_of_value(const Scalar& value) { return value.dtype() == DType::UInt6
 }  // namespace
 
 Tensor empty(IntSpan size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
-  return as_made(taeda::empty(size, dtype.value_or(default_dtype()), device.value_or(Device{})), requires_grad);
+  return as_made(unwritten(taeda::empty(size, dtype.value_or(default_dtype()), device.value_or(Device{}))),
+                 requires_grad);
 }
 Tensor empty_strided(IntSpan size, IntSpan stride, std::optional<DType> dtype, std::optional<Device> device,
                      bool requires_grad) {
@@ -60,8 +74,9 @@ Tensor empty_strided(IntSpan size, IntSpan stride, std::optional<DType> dtype, s
   for (int64_t step : stride)
     check(step >= 0, ErrorKind::Value, "empty_strided: argument 'stride' must not be negative, got ",
           shape_text(stride));
-  return as_made(taeda::empty_strided(size, stride, dtype.value_or(default_dtype()), device.value_or(Device{})),
-                 requires_grad);
+  return as_made(
+      unwritten(taeda::empty_strided(size, stride, dtype.value_or(default_dtype()), device.value_or(Device{}))),
+      requires_grad);
 }
 Tensor empty_permuted(IntSpan size, IntSpan physical_layout, std::optional<DType> dtype, std::optional<Device> device,
                       bool requires_grad) {
@@ -95,7 +110,7 @@ Tensor ones(IntSpan size, std::optional<DType> dtype, std::optional<Device> devi
   return full(size, 1, dtype.value_or(default_dtype()), device, requires_grad);
 }
 Tensor empty_like(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
-  return as_made(empty_as(self, dtype, device), requires_grad);
+  return as_made(unwritten(empty_as(self, dtype, device)), requires_grad);
 }
 Tensor full_like(const Tensor& self, const Scalar& fill_value, std::optional<DType> dtype, std::optional<Device> device,
                  bool requires_grad) {

@@ -9,6 +9,7 @@
 namespace taeda {
 
 std::atomic<Determinism> detail::determinism{Determinism::Any};
+std::atomic<bool> detail::fills_unwritten{true};
 
 void alert_not_deterministic(const char* op) {
   const Determinism wanted = determinism();

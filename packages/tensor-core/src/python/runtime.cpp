@@ -96,6 +96,11 @@ PyObject* py_set_determinism(PyObject*, PyObject* wanted) {
   return nothing();
 }
 
+PyObject* py_fill_unwritten(PyObject*, PyObject* wanted) {
+  set_fills_unwritten(wanted == Py_True);
+  return nothing();
+}
+
 // --- dtypes ---
 
 PyObject* get_default_dtype(PyObject*, PyObject*) { return wrap(default_dtype()); }
@@ -218,6 +223,7 @@ PyMethodDef runtime_functions[] = {
     {"_quota_cores", py_quota_cores, METH_VARARGS, nullptr},
     {"_determinism", get_determinism, METH_NOARGS, nullptr},
     {"_set_determinism", py_set_determinism, METH_O, nullptr},
+    {"_fill_unwritten", py_fill_unwritten, METH_O, nullptr},
     {"_set_public_name", set_public_name, METH_O, nullptr},
     {"empty_cache", empty_cache, METH_NOARGS,
      "empty_cache()\n\nGives the memory that the cpu allocator keeps for reuse, for all threads, back to the "

@@ -19,6 +19,7 @@ from typing import Any
 
 import taeda as tc
 from taeda.testing import assert_close, make_tensor
+from taeda.utils import deterministic as memory
 
 SEED = 1234
 IS_LINUX, IS_WINDOWS, IS_MACOS = (sys.platform.startswith(name) for name in ("linux", "win32", "darwin"))
@@ -101,23 +102,26 @@ class DeterministicGuard:
     Args:
         deterministic: Whether to use them.
         warn_only: As in `use_deterministic_algorithms`.
-        fill_uninitialized_memory: Not used.
+        fill_uninitialized_memory: As `utils.deterministic.fill_uninitialized_memory`.
     """
 
     def __init__(
         self, deterministic: bool, *, warn_only: bool = False, fill_uninitialized_memory: bool = True
     ) -> None:
-        self._wanted = deterministic, warn_only
+        self._wanted = deterministic, warn_only, fill_uninitialized_memory
 
     def __enter__(self) -> None:
         self._before = (
             tc.are_deterministic_algorithms_enabled(),
             tc.is_deterministic_algorithms_warn_only_enabled(),
+            memory.fill_uninitialized_memory,
         )
+        memory.fill_uninitialized_memory = self._wanted[2]
         tc.use_deterministic_algorithms(self._wanted[0], warn_only=self._wanted[1])
 
     def __exit__(self, *exception: object) -> None:
         tc.use_deterministic_algorithms(self._before[0], warn_only=self._before[1])
+        memory.fill_uninitialized_memory = self._before[2]
 
 
 class TestCase(unittest.TestCase):

@@ -3,6 +3,8 @@
 import sys
 import types
 
+from taeda_registry.slots import tensor
+
 
 class _Deterministic(types.ModuleType):
     """Refuses what is no bool."""
@@ -11,7 +13,8 @@ class _Deterministic(types.ModuleType):
 
     @property
     def fill_uninitialized_memory(self) -> bool:
-        """Kept and returned: `empty` leaves memory as it is in any case."""
+        """Whether `empty` and the like fill memory where deterministic algorithms are asked for: with NaN, or the
+        largest number."""
         return self._fill
 
     @fill_uninitialized_memory.setter
@@ -19,6 +22,7 @@ class _Deterministic(types.ModuleType):
         if not isinstance(mode, bool):
             raise TypeError(f"fill_uninitialized_memory expected a bool, found {type(mode).__name__}")
         type(self)._fill = mode
+        tensor._C._fill_unwritten(mode)
 
 
 sys.modules[__name__].__class__ = _Deterministic
