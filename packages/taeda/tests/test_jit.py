@@ -277,6 +277,19 @@ def test_what_was_traced_takes_the_branches_of_its_trace():
     assert not jit.is_tracing()
 
 
+def test_files_that_lack_a_part_are_refused():
+    file = io.BytesIO()
+    jit.save(jit.script(nn.Linear(2, 2)), file)
+    file.seek(0)
+    content = taeda.load(file, weights_only=False)
+    for name in ("version", "graph", "object", "tensors", "extra"):
+        damaged = io.BytesIO()
+        taeda.save({key: value for key, value in content.items() if key != name}, damaged)
+        damaged.seek(0)
+        with pytest.raises(RuntimeError, match=rf"damaged: it lacks \['{name}'\]"):
+            jit.load(damaged)
+
+
 def test_parameters_of_frozen_modules_are_constants():
     net = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)).eval()
     made, x = jit.freeze(jit.script(net)), taeda.ones(3, 2)

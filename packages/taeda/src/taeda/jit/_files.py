@@ -136,6 +136,9 @@ def load(
     content = tensor.load(f, map_location=map_location, weights_only=False)
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise RuntimeError(f"load: {f} was not written by taeda.jit.save; read it with taeda.load")
+    missing = {"version", "graph", "object", "tensors", "extra"} - content.keys()
+    if missing or not isinstance(content["version"], int):
+        raise RuntimeError(f"load: {f} is damaged: it lacks {sorted(missing) or 'the number of its version'}")
     if content["version"] > _VERSION:
         raise RuntimeError(
             f"load: {f} has version {content['version']} of the format, and this taeda reads {_VERSION}"
