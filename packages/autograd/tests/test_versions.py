@@ -162,3 +162,19 @@ def test_failed_write_leaves_history_and_values(make):
         y[0].add_(taeda.ones(7, dtype=taeda.float64))
     assert (y.grad_fn.name(), y._version) == (name, version)
     np.testing.assert_array_equal(y.detach().numpy(), x.detach().numpy())
+
+
+def test_lengths_of_sequences_may_be_written_before_the_gradient_is_taken():
+    scores = taeda.randn(5, 2, 4, dtype=taeda.float64)
+    targets = taeda.tensor([[1, 2], [1, 3]])
+    found = []
+    for change in (False, True):
+        x = scores.clone().requires_grad_()
+        lengths, sizes = taeda.tensor([5, 4]), taeda.tensor([2, 1])
+        loss = taeda.ops.ctc_loss(taeda.ops.log_softmax(x, -1), targets, lengths, sizes)
+        if change:
+            lengths.fill_(1)
+            sizes.fill_(0)
+        loss.backward()
+        found.append(x.grad)
+    assert taeda.equal(*found)

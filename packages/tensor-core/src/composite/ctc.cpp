@@ -9,14 +9,14 @@
 namespace taeda::impl {
 namespace {
 
-/// Lengths as int64 in the process's memory, `count` of them.
+/// Lengths as int64 in the process's memory, `count` of them; copied, since they are read again for the gradient.
 Tensor lengths_of(const char* argument, const Tensor& given, int64_t count) {
   check(is_integral(given.dtype()) && given.dtype() != DType::Bool, ErrorKind::Runtime, "ctc_loss: argument '",
         argument, "' has dtype ", name(given.dtype()), ", expected an integer dtype");
   const Tensor flat = ops::reshape(given, Shape{-1});
   check(flat.size(0) == count, ErrorKind::Runtime, "ctc_loss: argument '", argument, "' has shape ",
         shape_text(given.sizes()), ", expected ", count, " lengths, one for each of the batch");
-  return on_host(ops::to_dtype(flat, DType::Int64));
+  return ops::clone(on_host(ops::to_dtype(flat, DType::Int64)));
 }
 Tensor listed(IntSpan values) {
   const Tensor out = empty(Shape{int64_t(values.size())}, DType::Int64);
