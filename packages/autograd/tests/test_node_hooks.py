@@ -153,3 +153,24 @@ def test_hooks_keep_size_and_kind_of_gradients(x):
         with pytest.raises(RuntimeError, match="tensor hook"):
             y.sum().backward()
         handle.remove()
+
+
+def test_hooks_of_the_nodes_of_chosen_inputs_are_called():
+    x, other = taeda.ones(2, requires_grad=True), taeda.ones(2, requires_grad=True)
+    seen = []
+    leaf = get_gradient_edge(x).node
+    leaf.register_prehook(lambda grads: seen.append("pre") or (grads[0] * 10,))
+    leaf.register_hook(lambda results, grads: seen.append("post"))
+    x.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.tolist()))
+    total = (x * other).sum()
+    total.backward(inputs=[x, x], retain_graph=True)
+    assert seen == ["pre", [10.0, 10.0], "post"]
+    assert x.grad.tolist() == [10, 10] and other.grad is None
+    assert grad(total, x)[0].tolist() == [1, 1] and len(seen) == 3
+
+    y = x * 2
+    y.grad_fn.register_prehook(lambda grads: seen.append("inner pre"))
+    y.grad_fn.register_hook(lambda results, grads: seen.append("inner post"))
+    (y * 3).sum().backward(inputs=[y])
+    assert seen[3:] == ["inner pre", "inner post"]
+    assert y.grad.tolist() == [3, 3] and x.grad.tolist() == [10, 10]

@@ -307,7 +307,7 @@ void Run::before(Node* node, Tensor* grads) {
         grads[hook.output] = replaced(std::move(changed), node->outputs[hook.output]);
     retain(node, grads);
   }
-  if (const auto found = captures_.find(node); found != captures_.end())
+  if (const auto found = captures_.find(node); options_.collect && found != captures_.end())
     for (const Capture& c : found->second) captured[c.input] = grads[c.output];
   if (!node->extras || ends_here(node)) return;
   const auto hooks = node->extras->before;
@@ -317,7 +317,8 @@ void Run::before(Node* node, Tensor* grads) {
 
 bool Run::ends_here(Node* node) const {
   if (!Node::filter) return false;
-  if (node->flags & kAccumulates) return true;  // captured, not accumulated
+  if (node->flags & kAccumulates) return options_.collect;                          // captured, not accumulated
+  if (!options_.collect && node->extras && captures_.contains(node)) return false;  // its hooks are called
   for (size_t i = 0; i < node->edge_count; ++i)
     if (node->wanted(i)) return false;
   return true;
@@ -444,17 +445,6 @@ Tensor root_gradient(const Place& root, const Tensor& given, size_t index) {
   return given;
 }
 
-/// What the run captured at leaves; other tensors have kept theirs (`retain_grad`).
-void accumulate_inputs(std::span<const Place> inputs, const std::vector<Edge>& edges, std::vector<Tensor>& grads) {
-  std::unordered_set<const Node*> met;  // a leaf may be given twice
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!grads[i].defined() || !(edges[i].node->flags & kAccumulates)) continue;
-    if (!met.insert(edges[i].node.get()).second) continue;
-    accumulate_grad(inputs[i].tensor, std::move(grads[i]));
-    call_after_accumulate(inputs[i].tensor);
-  }
-}
-
 /// The edge of a place; null where no gradients flow.
 Edge edge_of(const Place& place) {
   return place.edge.node ? place.edge : place.tensor.defined() ? collect_edge(place.tensor) : Edge();
@@ -514,7 +504,6 @@ std::vector<Tensor> run_backward(std::span<const Place> roots, TensorList grads,
   }
   run.start(edges, starts);
   run.run();
-  if (!options.collect) accumulate_inputs(options.inputs, input_edges, run.captured);
   run.call_back();
   if (!options.collect) return {};
   for (size_t i = 0; i < run.captured.size() && !options.allow_unused; ++i)
