@@ -172,9 +172,9 @@ def test_the_chosen_elements_of_all_share_the_gradient(function, shares):
 
 
 @pytest.mark.parametrize(("name", "choice"), [("amax", 2.0), ("amin", 1.0)])
-def test_lines_with_nan_give_their_gradient_to_it(name, choice):
+def test_the_gradient_of_a_line_with_nan_is_nan(name, choice):
     (found,) = slopes(lambda x: getattr(taeda, name)(x, 1), [[1.0, 2.0], [NAN, 9.0], [INF, INF]])
-    assert found == [[float(choice == 1.0), float(choice == 2.0)], [1.0, 0.0], [0.5, 0.5]]
+    np.testing.assert_equal(found, [[float(choice == 1.0), float(choice == 2.0)], [NAN, NAN], [0.5, 0.5]])
 
 
 @pytest.mark.parametrize("reduce", ["amax", "amin"])
@@ -206,6 +206,8 @@ def test_segments_give_their_gradient_to_elements_alone(reduce, sign):
         lambda x: ops.threshold(x, 0.5, 2.0),
         lambda x: ops.hardshrink(x, 0.5),
         lambda x: ops.softshrink(x, 0.5),
+        lambda x: ops.prelu(x, taeda.tensor([0.25])),
+        lambda x: ops.rrelu(x, 0.1, 0.3, False),
     ],
 )
 def test_second_derivatives_of_straight_pieces_are_zero_and_not_missing(function):
@@ -217,6 +219,17 @@ def test_second_derivatives_of_straight_pieces_are_zero_and_not_missing(function
     np.testing.assert_allclose(mixed.tolist(), 2 * (slope * slope / weight).detach().numpy(), rtol=1e-6)
     (alone,) = grad(function(x).sum(), x, create_graph=True)
     assert alone.requires_grad and grad(alone.sum(), x)[0].tolist() == [0, 0, 0, 0]
+
+
+def test_second_derivatives_by_slopes_stay_those_of_the_formula():
+    x = taeda.tensor([-3.0, -0.2, 0.3, 4.0], requires_grad=True)
+    slope = taeda.tensor([0.25], requires_grad=True)
+    (first,) = grad(ops.prelu(x, slope).sum(), x, create_graph=True)
+    assert first.tolist() == [0.25, 0.25, 1, 1]
+    curve, mixed = grad((first * first).sum(), [x, slope])
+    assert curve.tolist() == [0, 0, 0, 0] and mixed.tolist() == [1.0]
+    (drawn,) = grad(ops.rrelu(x, 0.1, 0.3, True).sum(), x, create_graph=True)
+    assert grad(drawn.sum(), x)[0].tolist() == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,9 @@ Tensor chosen(const Tensor& x, const Tensor& result, DType dtype) {
 
 Tensor extremum_grad(const Tensor& grad, const Tensor& self, const Tensor& result, const Dims& dim, bool keepdim) {
   const size_t n = size_t(self.dim());
-  const Tensor hits = chosen(self, restore_dims(result, n, dim, keepdim), grad.dtype());
+  // NaN equals nothing, so that the gradient of one along dimensions is NaN; of all elements NaN is the one chosen.
+  const Tensor found = restore_dims(result, n, dim, keepdim);
+  const Tensor hits = dim ? ops::to_dtype(ops::eq(self, found), grad.dtype()) : chosen(self, found, grad.dtype());
   return restore_dims(grad, n, dim, keepdim) * hits / ops::sum(hits, dim, true);
 }
 
