@@ -83,6 +83,30 @@ def test_text_files_are_refused():
         save({"x": LARGE}, io.StringIO())
 
 
+class PathWithContents:
+    """A path as some packages have them: it reads and writes its file itself, as text."""
+
+    def __init__(self, place):
+        self.place = place
+
+    def __fspath__(self):
+        return str(self.place)
+
+    def read(self):
+        return self.place.read_text()
+
+    def write(self, text):
+        self.place.write_text(text)
+
+
+@pytest.mark.parametrize("name", ["a.pt", "a.safetensors"])
+def test_paths_that_read_and_write_by_themselves_are_paths(tmp_path, name):
+    path = PathWithContents(tmp_path / name)
+    save({"a": tc.arange(3)}, path)
+    assert load(path)["a"].tolist() == [0, 1, 2]
+    assert load(str(tmp_path / name))["a"].tolist() == [0, 1, 2]
+
+
 def test_a_socket_takes_everything():
     here, there = socket.socketpair()
     with here, there:

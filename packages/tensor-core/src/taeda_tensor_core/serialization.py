@@ -19,6 +19,7 @@ from typing import IO, Any
 from taeda_tensor_core import _C
 from taeda_tensor_core.checkpoint import files, read_any, read_torch, shards, write_torch
 from taeda_tensor_core.checkpoint.common import CheckpointError as CheckpointError
+from taeda_tensor_core.checkpoint.files import is_path as is_path
 from taeda_tensor_core.checkpoint.other_pickles import pickler_of
 from taeda_tensor_core.checkpoint.read_safetensors import decode
 from taeda_tensor_core.checkpoint.source import Source
@@ -96,7 +97,7 @@ def save(
         raise ValueError(f"save: argument 'format' must be 'safetensors' or 'torch', found {format!r}")
     files.write(
         f,
-        _encoded(obj, "" if hasattr(f, "write") else os.fsdecode(f), format, pickle_protocol, pickle_module),
+        _encoded(obj, os.fsdecode(f) if is_path(f) else "", format, pickle_protocol, pickle_module),
     )  # type: ignore[arg-type]
 
 
@@ -179,7 +180,7 @@ def load(
     if unknown := pickle_load_args.keys() - {"errors", "fix_imports"}:
         raise TypeError(f"load: unexpected keyword argument {min(unknown)!r}")
     place, whole = placer(map_location), not _is_restricted(weights_only, pickle_module)
-    if hasattr(f, "read"):
+    if hasattr(f, "read") and not is_path(f):
         if mmap:
             raise ValueError("load: argument 'mmap' needs a path for argument 'f', found a file object")
         source = Source(f)  # type: ignore[arg-type]

@@ -173,13 +173,13 @@ def _program(content: dict[str, Any]) -> Any:
 
 
 def _is_torchscript(f: Any) -> bool:
-    return (not hasattr(f, "read") or hasattr(f, "seek")) and tensor.serialization.is_script(f)
+    return (tensor.serialization.is_path(f) or hasattr(f, "seek")) and tensor.serialization.is_script(f)
 
 
 def _from_archive(f: Any, map_location: Any, extra_files: dict[str, Any] | None) -> Any:
     from taeda.jit import _archives
 
-    if hasattr(f, "read"):
+    if not tensor.serialization.is_path(f):
         return _archives.load(f, map_location, extra_files)
     with open(f, "rb") as file:
         return _archives.load(file, map_location, extra_files)

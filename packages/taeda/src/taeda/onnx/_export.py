@@ -63,7 +63,7 @@ class ONNXProgram:
 
     def save(self, destination: str | os.PathLike[str] | Any, **_: Any) -> None:
         """Write the file; numbers of more than a gigabyte go to a second one beside it, which ends in `.data`."""
-        if hasattr(destination, "write"):
+        if hasattr(destination, "write") and not tensor.serialization.is_path(destination):
             destination.write(self._content)
             return
         path = Path(destination)

@@ -19,9 +19,14 @@ class MissingFolderError(FileNotFoundError, RuntimeError):
     """The folder that a file is to be written into is not there; PyTorch raises RuntimeError."""
 
 
+def is_path(f: Any) -> bool:
+    """Whether a file is told by its place: paths of some packages have methods `read` and `write` too."""
+    return isinstance(f, (str, bytes, os.PathLike)) and not hasattr(f, "close")
+
+
 def write(f: Any, parts: Iterable[Any]) -> None:
     """Writes buffers of bytes to a path or a binary file; see `serialization.save`."""
-    if hasattr(f, "write"):
+    if hasattr(f, "write") and not is_path(f):
         _into(f, parts)
     else:
         _to_path(os.fsdecode(f), parts)

@@ -13,6 +13,7 @@ from typing import IO, Any
 from taeda_tensor_core.checkpoint import torch_names
 from taeda_tensor_core.checkpoint.archive import Archive
 from taeda_tensor_core.checkpoint.common import Budget, fail, shown
+from taeda_tensor_core.checkpoint.files import is_path
 from taeda_tensor_core.checkpoint.machine import Machine
 from taeda_tensor_core.checkpoint.read_torch import Data, callers_errors, named_errors
 from taeda_tensor_core.checkpoint.source import Source
@@ -131,7 +132,7 @@ _LISTS: dict[str, Callable[..., Any]] = {
 
 def is_script(f: Any) -> bool:
     """Whether a path or seekable file is such an archive, or one of PyTorch's older ones."""
-    if not hasattr(f, "read"):
+    if is_path(f):
         with open(f, "rb") as file:
             return is_script(file)
     at = f.tell()
