@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+import zipfile
 
 import numpy as np
 import pytest
@@ -545,6 +546,37 @@ def test_records_of_a_file_are_read_one_by_one(tmp_path):
     with pytest.raises(RuntimeError, match="checksum"):
         reader.get_storage_from_record("data/0", 5, taeda.float32)
     assert taeda._C.PyTorchFileReader is taeda.PyTorchFileReader
+
+
+def test_records_of_a_file_are_written_one_by_one(tmp_path):
+    whole = tmp_path / "whole.pt"
+    taeda.save({"a": taeda.arange(5.0)}, whole)
+    pickled = taeda.PyTorchFileReader(str(whole)).get_record("data.pkl")
+    path, buffer = tmp_path / "parts.pt", io.BytesIO()
+    for file in (str(path), path, buffer):
+        writer = taeda.PyTorchFileWriter(file)
+        writer.write_record("data/0", taeda.arange(5.0).untyped_storage(), 20)
+        with pytest.raises(RuntimeError, match="'data/0' was written already"):
+            writer.write_record("data/0", b"", 0)
+        with pytest.raises(TypeError, match="found int"):
+            writer.write_record("data.pkl", 3, 1)
+        with pytest.raises(ValueError, match="is 4, expected at most 3"):
+            writer.write_record("text", "abc", 4)
+        writer.write_record("data.pkl", pickled, len(pickled))
+        writer.write_end_of_file()
+        with pytest.raises(RuntimeError, match="after the end"):
+            writer.write_record("late", b"", 0)
+        assert writer.get_all_written_records() == ["data/0", "data.pkl", "version", ".data/serialization_id"]
+        assert writer.archive_name() == ("archive" if file is buffer else "parts")
+    for file in (path, io.BytesIO(buffer.getvalue())):
+        assert taeda.load(file)["a"].tolist() == [0, 1, 2, 3, 4]
+    with zipfile.ZipFile(buffer) as archive:
+        assert archive.testzip() is None
+        assert archive.read("archive/data/0") == np.arange(5, dtype=np.float32).tobytes()
+        assert archive.read("archive/.data/serialization_id").decode() == writer.serialization_id()
+    with pytest.raises(RuntimeError, match="cannot be written"):
+        taeda.PyTorchFileWriter(str(tmp_path / "absent" / "a.pt"))
+    assert taeda._C.PyTorchFileWriter is taeda.PyTorchFileWriter
 
 
 def test_tensors_over_storages_without_memory():

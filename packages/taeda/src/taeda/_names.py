@@ -205,7 +205,7 @@ def _extension(tensor: ModuleType) -> ModuleType:
     for kind in ("Event", "Stream", "default_generator"):
         if not hasattr(found, kind) and hasattr(tensor, kind):
             setattr(found, kind, getattr(tensor, kind))
-    found.PyTorchFileReader = tensor.PyTorchFileReader
+    found.PyTorchFileReader, found.PyTorchFileWriter = tensor.PyTorchFileReader, tensor.PyTorchFileWriter
     found.Tag = import_module("taeda._ops").Tag
     found._are_functorch_transforms_active = functorch._are_functorch_transforms_active
     return found

@@ -13,7 +13,7 @@ MODULES = frozenset({
 #: Names by the module that has them.
 NAMES = {
     "serialization": "save load CheckpointError",
-    "checkpoint.records": "PyTorchFileReader",
+    "checkpoint.records": "PyTorchFileReader PyTorchFileWriter",
     "_binomial": "binomial",
     "composed_names": "ccol_indices_copy col_indices_copy cond convolution crow_indices_copy dsmm frobenius_norm "
     "from_file has_lapack has_mkl has_openmp has_spectral hsmm hspmm indices_copy native_norm norm_except_dim "

@@ -27,12 +27,13 @@ def is_path(f: Any) -> bool:
 def write(f: Any, parts: Iterable[Any]) -> None:
     """Writes buffers of bytes to a path or a binary file; see `serialization.save`."""
     if hasattr(f, "write") and not is_path(f):
-        _into(f, parts)
+        write_to(f, parts)
     else:
         _to_path(os.fsdecode(f), parts)
 
 
-def _into(file: IO[bytes], parts: Iterable[Any]) -> None:
+def write_to(file: IO[bytes], parts: Iterable[Any]) -> None:
+    """Writes buffers of bytes to a binary file, in pieces."""
     if isinstance(file, io.TextIOBase):
         raise TypeError(f"save: argument 'f' must be a binary file, found {type(file).__name__}")
     for part in parts:
@@ -65,13 +66,13 @@ def _to_path(path: str, parts: Iterable[Any]) -> None:
     target = os.path.realpath(path)  # a link stays, what it points to is written
     if old is not None and not _replaceable(target, old):
         with open(path, "wb", buffering=0) as file:
-            _into(file, parts)
+            write_to(file, parts)
         return
     folder = os.path.dirname(target)
     handle, temporary = _temporary(folder, 0o666 if old is None else 0o600)
     try:
         with open(handle, "wb", buffering=0) as file:
-            _into(file, parts)
+            write_to(file, parts)
             if old is not None:
                 _take_owner_and_mode(handle, old)
             os.fsync(handle)

@@ -1,7 +1,8 @@
-"""The records of a file that `save` or PyTorch wrote, one by one."""
+"""The records of a file of PyTorch's form, read or written one by one."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import weakref
 from contextlib import ExitStack
@@ -10,8 +11,13 @@ from typing import Any
 import taeda_tensor_core as tc
 from taeda_tensor_core.checkpoint.archive import Archive
 from taeda_tensor_core.checkpoint.common import Budget, CheckpointError
+from taeda_tensor_core.checkpoint.files import is_path, write_to
 from taeda_tensor_core.checkpoint.read_torch import named_errors
 from taeda_tensor_core.checkpoint.source import Source
+from taeda_tensor_core.checkpoint.write_torch import ZipParts, bytes_of
+
+# The record that tells a file from others.
+_ID = ".data/serialization_id"
 
 
 class PyTorchFileReader:
@@ -33,8 +39,7 @@ class PyTorchFileReader:
     def __init__(self, file: Any) -> None:
         try:
             with ExitStack() as opened, named_errors():
-                path = isinstance(file, (str, os.PathLike))
-                source = Source(opened.enter_context(open(file, "rb")) if path else file)
+                source = Source(opened.enter_context(open(file, "rb")) if is_path(file) else file)
                 self._archive = Archive(source, Budget(source.size), deflated=True)
                 weakref.finalize(
                     self, opened.pop_all().close
@@ -97,5 +102,99 @@ class PyTorchFileReader:
 
     def serialization_id(self) -> str:
         """What tells this file from others; empty where it does not say."""
-        name = ".data/serialization_id"
-        return self.get_record(name).decode() if self.has_record(name) else ""
+        return self.get_record(_ID).decode() if self.has_record(_ID) else ""
+
+
+class PyTorchFileWriter:
+    """Writes one record at a time, so that a program need not hold all tensors of a large file at once.
+
+    Args:
+        file: A path, or a file open for writing.
+        compute_crc32: Accepted; entries always have their checksum.
+        storage_alignment: Accepted; bytes begin at multiples of 64.
+
+    Raises:
+        RuntimeError: There can be no such file, or a record comes after the end.
+
+    Example:
+        >>> writer = taeda.PyTorchFileWriter("model.pt")
+        >>> writer.write_record("data/0", taeda.ones(3).untyped_storage(), 12)
+        >>> writer.write_end_of_file()
+        >>> taeda.PyTorchFileReader("model.pt").get_record_size("data/0")
+        12
+    """
+
+    def __init__(self, file: Any, compute_crc32: bool = True, storage_alignment: int = 64) -> None:
+        path = is_path(file)
+        try:
+            self._file = open(file, "wb") if path else file  # noqa: SIM115  # closed at the end of the file
+        except OSError as error:
+            raise RuntimeError(
+                f"PyTorchFileWriter: {os.fsdecode(file)} cannot be written: {error}"
+            ) from error
+        self._close = weakref.finalize(self, self._file.close) if path else None
+        self._folder = os.path.basename(os.fsdecode(file)).partition(".")[0] if path else "archive"
+        self._archive: ZipParts | None = ZipParts()
+        self._names: list[str] = []
+        self._sum, self._version = hashlib.blake2b(digest_size=16), 3
+
+    def archive_name(self) -> str:
+        """The folder inside the archive that all records lie in."""
+        return self._folder
+
+    def set_min_version(self, version: int) -> None:
+        """The file is to say that it is of this version of the format, or of a later one."""
+        self._version = max(self._version, version)
+
+    def get_all_written_records(self) -> list[str]:
+        """The names of the records so far."""
+        return list(self._names)
+
+    def serialization_id(self) -> str:
+        """What tells this file from others of other records."""
+        return self._sum.hexdigest()
+
+    def write_record(self, name: str, data: Any, size: int) -> None:
+        """Writes a record.
+
+        Args:
+            name: Of the record; there is none of this name yet.
+            data: Bytes, text, a storage or a tensor.
+            size: How many of its bytes are written.
+
+        Raises:
+            TypeError: ``data`` is none of these.
+            ValueError: It has fewer bytes.
+            RuntimeError: The file was ended, or has a record of that name.
+        """
+        if self._archive is None:
+            raise RuntimeError(f"PyTorchFileWriter: record {name!r} comes after the end of the file")
+        if name in self._names:
+            raise RuntimeError(f"PyTorchFileWriter: record {name!r} was written already")
+        found = bytes_of(data)
+        if found is None:
+            raise TypeError(
+                f"PyTorchFileWriter: expected record {name!r} as bytes, text or a storage, found {type(data).__name__}"
+            )
+        if not 0 <= size <= len(found):
+            raise ValueError(
+                f"PyTorchFileWriter: argument 'size' of record {name!r} is {size}, expected at most {len(found)}"
+            )
+        self._names.append(name)
+        parts = self._archive.entry(f"{self._folder}/{name}", memoryview(found)[:size])
+        if name != _ID:
+            self._sum.update(parts[0])  # which has the name, the size and a checksum
+        write_to(self._file, parts)
+
+    def write_end_of_file(self) -> None:
+        """Writes what readers begin with; a path's file is closed."""
+        if self._archive is None:
+            return
+        if "version" not in self._names:
+            self.write_record("version", text := f"{self._version}\n", len(text))
+        if _ID not in self._names:
+            self.write_record(_ID, text := self.serialization_id(), len(text))
+        write_to(self._file, self._archive.end())
+        self._archive = None
+        if self._close is not None:
+            self._close()

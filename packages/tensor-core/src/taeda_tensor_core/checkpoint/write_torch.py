@@ -248,12 +248,34 @@ def _plain(memory: Any) -> Any:
     return memoryview(memory.numpy()) if memory.numel() else b""
 
 
+def bytes_of(data: Any) -> Any:
+    """Bytes, text, a storage or a tensor as a buffer of bytes; None for anything else."""
+    if isinstance(data, (TypedStorage, UntypedStorage)):
+        data = data._elements()
+    if isinstance(data, tc.Tensor):
+        return _plain(data.detach().contiguous().reshape(-1).view(tc.uint8))
+    if isinstance(data, str):
+        return data.encode()
+    return memoryview(data).cast("B") if isinstance(data, (bytes, bytearray, memoryview)) else None
+
+
 def zipped(entries: dict[str, Any]) -> list[Any]:
     """A zip archive of entries that are not compressed, as parts."""
-    parts: list[Any] = []
-    directory, at = [], 0
-    for name, data in entries.items():
-        size, begin = len(data), at
+    archive = ZipParts()
+    parts = [part for name, data in entries.items() for part in archive.entry(name, data)]
+    return [*parts, *archive.end()]
+
+
+class ZipParts:
+    """The parts of such an archive, as its entries come."""
+
+    def __init__(self) -> None:
+        self._directory: list[bytes] = []
+        self._at = 0
+
+    def entry(self, name: str, data: Any) -> tuple[bytes, Any]:
+        """The parts of one entry."""
+        size, begin = len(data), self._at
         large = size >= _FULL
         sizes = _BOTH_SIZES.pack(1, 16, size, size) if large else b""
         fixed = begin + 30 + len(name) + len(sizes) + 4
@@ -262,10 +284,14 @@ def zipped(entries: dict[str, Any]) -> list[Any]:
         checksum, short = zlib.crc32(data), _FULL if large else size
         facts = _FACTS.pack(45 if large else 20, 0x800, 0, 0, 0x21, checksum, short, short)
         head = b"PK\3\4" + facts + _LENGTHS.pack(len(name), len(extra)) + name.encode() + extra
-        parts += [head, data]
-        directory.append(_entry(name, facts, size, begin))
-        at += len(head) + size
-    return [*parts, b"".join(directory), _end(len(directory), sum(map(len, directory)), at)]
+        self._directory.append(_entry(name, facts, size, begin))
+        self._at += len(head) + size
+        return head, data
+
+    def end(self) -> tuple[bytes, bytes]:
+        """What stands behind the last entry: where each one begins."""
+        directory = b"".join(self._directory)
+        return directory, _end(len(self._directory), len(directory), self._at)
 
 
 def _entry(name: str, facts: bytes, size: int, begin: int) -> bytes:
