@@ -259,3 +259,36 @@ def test_programs_keep_calls_of_operators_in_all_forms():
     finally:
         for operator in (twice, halves, grow):
             operator.remove()
+
+
+def test_a_function_of_ones_own_parts_the_graph_of_both_passes():
+    from taeda._functorch.aot_autograd import default_partition
+    from taeda._functorch.partitioners import _is_primal, _is_tangent
+
+    seen = []
+
+    def whole_forward(joint, inputs, *, num_fwd_outputs, **_):
+        seen.append((joint, inputs, num_fwd_outputs))
+        return default_partition(joint, inputs, num_fwd_outputs=num_fwd_outputs)
+
+    def keep(graph, inputs):
+        seen.append((graph, inputs))
+        return graph
+
+    x, weight = taeda.tensor([0.5, 1.0], requires_grad=True), taeda.tensor([2.0, 3.0])
+    y, shifted = aot_function(lambda x, w: (x.sin() * w, w + 1), keep, partition_fn=whole_forward)(x, weight)
+    y.sum().backward()
+    assert shifted.tolist() == [3.0, 4.0]
+    taeda.testing.assert_close(x.grad, weight * x.detach().cos())
+    joint, (primals, tangents), count = seen[0]
+    nodes = list(joint.graph.nodes)
+    assert [len(primals), len(tangents), count] == [2, 1, 2]
+    assert [node.name for node in nodes if _is_primal(node)] == ["primals_1", "primals_2"]
+    assert [node.name for node in nodes if _is_tangent(node)] == ["tangents_1"]
+    assert nodes[0].meta["tensor_meta"].shape == (2,)
+    y, shifted, gradient, nothing = joint(x.detach(), weight, taeda.ones(2))
+    assert nothing is None
+    taeda.testing.assert_close(gradient, x.grad)
+    (forward, given), (backward, needed) = seen[1:]
+    assert len(given) == 2 and len(forward(*given)) == 2 + len(needed) - 1
+    taeda.testing.assert_close(backward(*needed)[0], x.grad)

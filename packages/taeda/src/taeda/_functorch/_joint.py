@@ -13,13 +13,14 @@ from taeda.fx._operators_record import OperatorRecording, following_branches
 from taeda.fx.graph import Graph
 from taeda.fx.graph_module import GraphModule
 from taeda.fx.node import Node
+from taeda.fx.passes.shape_prop import _extract_tensor_metadata
 from taeda.utils import _pytree
 from taeda_registry.slots import autograd, tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["JointFunction"]
+__all__ = ["JointFunction", "is_primal", "is_tangent", "parted"]
 
 
 class _Recorded(NamedTuple):
@@ -52,14 +53,15 @@ class JointFunction:
         forward: Takes the graph module of the forward part and its inputs, and gives a function of these.
         backward: The same for the backward part; `forward` where it is None.
         decompositions: Functions that stand for operators.
+        partition: Gives the two graph modules, of the one of both parts, its inputs and how many results are forward.
     """
 
     def __init__(
         self, function: Callable[..., Any], forward: Callable[..., Any], backward: Callable[..., Any] | None,
-        decompositions: Any = None,
+        decompositions: Any = None, partition: Callable[..., Any] | None = None,
     ) -> None:  # fmt: skip
         self._function, self._forward, self._backward = function, forward, backward or forward
-        self._decompositions = decompositions
+        self._decompositions, self._partition = decompositions, partition
         self._known: dict[Any, Callable[..., Any]] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -72,19 +74,23 @@ class JointFunction:
     def _compiled(self, leaves: list[Any], spec: Any) -> Callable[[list[Any]], Any]:
         done = self._recorded(leaves, spec)
         given = [leaf for leaf in leaves if isinstance(leaf, tensor.Tensor)]
-        primals = [node for node in done.recording.graph.nodes if node.op == "placeholder"][: len(given)]
         if not done.tracked or not done.wanted:
             whole = done.recording.finished(tuple(done.outputs), "GraphModule")
             run = _unboxed(self._forward(whole, given))
             return lambda inputs: _pytree.tree_unflatten(list(run(*inputs)), done.spec)
-        saved = _saved(done)
-        parts = _parts(done, primals, saved)
-        forward = _unboxed(self._forward(parts[0], given))
-        examples = [node.meta["val"].detach() for node in saved]
         tangents = [tensor.ones_like(done.outputs[place]).detach() for place in done.wanted]
-        backward = _unboxed(self._backward(parts[1], [*examples, *tangents]))
+        parts = self._parts(_joint_module(done, len(given)), (given, tangents), len(done.outputs))
+        forward = _unboxed(self._forward(parts[0], given))
+        inputs = [node.meta.get("val") for node in parts[1].graph.nodes if node.op == "placeholder"]
+        saved = inputs[: len(inputs) - len(tangents)]
+        backward = _unboxed(self._backward(parts[1], [*(x.detach() for x in saved), *tangents]))
         run_both = _differentiable(forward, backward, done, len(given), [t.stride() for t in tangents])
         return lambda inputs: _pytree.tree_unflatten(list(run_both(inputs)), done.spec)
+
+    def _parts(self, joint: GraphModule, inputs: Any, count: int) -> tuple[GraphModule, GraphModule]:
+        if self._partition is None:
+            return parted(joint, count)
+        return self._partition(joint, inputs, num_fwd_outputs=count, static_lifetime_input_indices=[])
 
     def _recorded(self, leaves: list[Any], spec: Any) -> _Recorded:
         recording = OperatorRecording(self._decompositions)
@@ -132,37 +138,63 @@ def _unboxed(run: Callable[..., Any]) -> Callable[..., Any]:
     return (lambda *args: run(list(args))) if getattr(run, "_boxed_call", False) else run
 
 
-def _saved(done: _Recorded) -> list[Node]:
-    """Nodes of the forward part that the backward part reads."""
-    nodes = list(done.recording.graph.nodes)
-    border = nodes.index(done.last) + 1 if done.last is not None else 0
-    before, after = nodes[:border], nodes[border:]
-    read = {node for late in after for node in late.all_input_nodes}
-    read |= {node for grad in done.grads if (node := _node(done, grad)) is not None}
-    return [node for node in before if node in read and node.op != "get_attr"]
-
-
-def _node(done: _Recorded, value: Any) -> Node | None:
-    return done.recording.node_of(value) if isinstance(value, tensor.Tensor) else None
-
-
-def _parts(done: _Recorded, primals: list[Node], saved: list[Node]) -> tuple[GraphModule, GraphModule]:
-    """The graph modules of the forward and the backward part."""
+def _joint_module(done: _Recorded, count: int) -> GraphModule:
+    """The graph module of both parts: it gives the results and a gradient, or None, of each of the inputs."""
     recording = done.recording
     nodes = list(recording.graph.nodes)
-    border = nodes.index(done.last) + 1 if done.last is not None else 0
+    for node in nodes[nodes.index(done.last) + 1 if done.last is not None else 0 :]:
+        node.meta["partitioner_tag"] = "is_backward"
+    grads: list[Any] = [None] * count
+    for place, grad in zip(done.tracked, done.grads, strict=True):
+        grads[place] = recording.arguments(grad)
     outputs = [recording.arguments(out) for out in done.outputs]
-    forward = _copied(recording, nodes[:border], [], (*outputs, *saved))
-    grads = tuple(recording.arguments(grad) for grad in done.grads)
-    return forward, _copied(recording, nodes[border:], saved, grads)
+    joint = _copied(recording.holder, nodes, [], (*outputs, *grads))
+    for node in joint.graph.nodes:
+        if isinstance(node.meta.get("val"), tensor.Tensor):
+            node.meta["tensor_meta"] = _extract_tensor_metadata(node.meta["val"])
+    return joint
 
 
-def _copied(recording: OperatorRecording, nodes: list[Node], inputs: list[Node], outputs: Any) -> GraphModule:
+def is_tangent(node: Node) -> bool:
+    """Whether a node of a joint graph is an input of its backward part."""
+    return node.op == "placeholder" and "tangents" in str(node.target)
+
+
+def is_primal(node: Node) -> bool:
+    """Whether a node of a joint graph is an input of its forward part."""
+    return node.op == "placeholder" and not is_tangent(node)
+
+
+def parted(joint: GraphModule, count: int) -> tuple[GraphModule, GraphModule]:
+    """The graph modules of the forward and the backward part of a joint graph, whose first results are forward.
+
+    The backward part takes what it reads of the forward part, which gives that behind its results, and the tangents.
+    """
+    nodes = list(joint.graph.nodes)
+    results = _leaves(nodes.pop())
+    late = {node for node in nodes if node.meta.get("partitioner_tag") == "is_backward"}
+    for node in nodes:
+        if is_tangent(node) or any(source in late for source in node.all_input_nodes):
+            late.add(node)
+    read = {early for node in late for early in node.all_input_nodes}
+    read |= {grad for grad in results[count:] if isinstance(grad, Node)}
+    early = [node for node in nodes if node not in late]
+    saved = [node for node in early if node in read and node.op != "get_attr"]
+    forward = _copied(joint, early, [], (*results[:count], *saved))
+    return forward, _copied(joint, [node for node in nodes if node in late], saved, tuple(results[count:]))
+
+
+def _leaves(output: Node) -> list[Any]:
+    return list(_pytree.tree_leaves(output.args[0], is_leaf=lambda item: item is None))
+
+
+def _copied(root: Any, nodes: list[Node], inputs: list[Node], outputs: Any) -> GraphModule:
     """A graph module of some nodes, where others that they read are inputs."""
     graph = Graph()
     made: dict[Node, Node] = {}
     for node in inputs:
         made[node] = graph.placeholder(node.name)
+        made[node].meta = dict(node.meta)
     for node in (*(n for n in nodes if n.op == "placeholder"), *(n for n in nodes if n.op != "placeholder")):
         made[node] = graph.node_copy(node, lambda old: _copy_of(old, made, graph))
     graph.output(
@@ -173,7 +205,7 @@ def _copied(recording: OperatorRecording, nodes: list[Node], inputs: list[Node],
     for node in reversed(graph.nodes):
         if not node.users and (node.op == "get_attr" or node.target is operator.getitem):
             graph.erase_node(node)
-    return GraphModule(recording.holder, graph, "GraphModule")
+    return GraphModule(root, graph, "GraphModule")
 
 
 def _copy_of(node: Node, made: dict[Node, Node], graph: Graph) -> Node:
@@ -201,9 +233,8 @@ def _differentiable(
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:
             tangents = (_laid_out(grads[i], stride) for i, stride in zip(wanted, strides, strict=True))
-            found = iter(backward(*ctx.kept, *tangents))
-            by_place = {place: next(found) for place in tracked}
-            return tuple(by_place.get(place) for place in range(count))
+            found = backward(*ctx.kept, *tangents)
+            return tuple(found[place] if place in tracked else None for place in range(count))
 
     return lambda inputs: Compiled.apply(*inputs)
 

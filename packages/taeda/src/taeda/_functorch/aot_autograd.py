@@ -54,6 +54,7 @@ def aot_autograd(
     *,
     fw_compiler: Callable[..., Any],
     bw_compiler: Callable[..., Any] | None = None,
+    partition_fn: Callable[..., Any] | None = None,
     decompositions: Any = None,
     **_: Any,
 ) -> Callable[..., Any]:
@@ -64,6 +65,7 @@ def aot_autograd(
             `make_boxed_func`, of their list.
         bw_compiler: The same for the graph of the gradients; without it they come from autograd, and the graph is one
             of public functions.
+        partition_fn: See `aot_function`.
         decompositions: Functions that stand for operators, by overload. Further arguments are accepted.
 
     Example:
@@ -73,9 +75,9 @@ def aot_autograd(
     """
 
     def backend(gm: Any, example_inputs: list[Any], **_: Any) -> Callable[..., Any]:
-        if bw_compiler is None and decompositions is None:
+        if bw_compiler is partition_fn is decompositions is None:
             return _unboxed(fw_compiler(gm, example_inputs))
-        return aot_function(gm, fw_compiler, bw_compiler, decompositions=decompositions)
+        return aot_function(gm, fw_compiler, bw_compiler, partition_fn, decompositions)
 
     return backend
 
@@ -94,7 +96,8 @@ def aot_function(
         fn: The function; a module's parameters and buffers are inputs of its graph.
         fw_compiler: See `aot_autograd`.
         bw_compiler: That of the gradients' graph; `fw_compiler` where it is None.
-        partition_fn: Accepted; the backward part gets what it reads of the forward part.
+        partition_fn: Takes a graph module of both parts, the lists of their inputs, and by name how many results
+            are forward; gives the graph modules of each part. `default_partition` where it is None.
         decompositions: Functions that stand for operators, by overload.
 
     Example:
@@ -109,14 +112,14 @@ def aot_function(
     from taeda._functorch._joint import JointFunction
 
     if not isinstance(fn, nn.Module):
-        return JointFunction(fn, fw_compiler, bw_compiler, decompositions)
+        return JointFunction(fn, fw_compiler, bw_compiler, decompositions, partition_fn)
 
     def stateless(state: dict[str, Any], args: Any, kwargs: Any) -> Any:
         from taeda.func import functional_call
 
         return functional_call(fn, state, args, kwargs)
 
-    joint = JointFunction(stateless, fw_compiler, bw_compiler, decompositions)
+    joint = JointFunction(stateless, fw_compiler, bw_compiler, decompositions, partition_fn)
     return lambda *args, **kwargs: joint(
         {**dict(fn.named_parameters()), **dict(fn.named_buffers())}, args, kwargs
     )
@@ -163,17 +166,21 @@ def print_compile(fx_g: Any, inps: Any) -> Any:
 ts_compile = nop
 
 
-def default_partition(joint_module: Any, _joint_inputs: Any, **_: Any) -> Any:
-    """Not there: forward and backward are never one graph.
+def default_partition(joint_module: Any, _joint_inputs: Any, *, num_fwd_outputs: int, **_: Any) -> Any:
+    """The forward and the backward part of a graph module of both, as `partition_fn` gives them.
 
-    Raises:
-        NotImplementedError: Always.
+    The forward part gives its results and what the backward part reads of it; that takes this and the tangents.
+
+    Args:
+        joint_module: Gives `num_fwd_outputs` results and the gradients of its inputs, of which those of the backward
+            part are called tangents.
     """
-    raise NotImplementedError(
-        "default_partition is not there: gradients come from autograd, not from a joint graph"
-    )
+    from taeda._functorch._joint import parted
+
+    return parted(joint_module, num_fwd_outputs)
 
 
+#: Here nothing is computed twice to save memory.
 min_cut_rematerialization_partition = default_partition
 
 
@@ -193,3 +200,11 @@ get_aot_graph_name = get_graph_being_compiled
 def get_aot_compilation_context() -> tuple[list[str], Any, int]:
     """Names, settings and number of the graph that is being compiled."""
     return ["model"], None, 0
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("_is_primal", "_is_tangent"):
+        from taeda._functorch import _joint
+
+        return getattr(_joint, name[1:])
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
