@@ -441,6 +441,14 @@ def test_a_schedule_records_its_active_steps():
         assert counts["ProfilerStep*"] == 2 and counts.keys() == names
 
 
+def test_programs_go_back_to_the_schedule_that_records_all():
+    with profile(schedule=schedule(wait=1, warmup=0, active=1)) as prof:
+        assert prof.current_action is ProfilerAction.NONE
+        prof.schedule = taeda.profiler.profiler._default_schedule_fn
+        prof.step()
+        assert prof.current_action is ProfilerAction.RECORD
+
+
 def test_without_a_schedule_all_is_recorded_and_handed_over_once():
     seen = []
     with profile(on_trace_ready=seen.append) as prof:

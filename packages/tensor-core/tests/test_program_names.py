@@ -123,6 +123,21 @@ def test_storages_show_the_memory():
     assert tc.ones(2).set_().numel() == 0
 
 
+def test_collating_functions_fill_new_shared_storages():
+    item = tc.arange(6.0).reshape(2, 3)
+    for storage in (
+        item.untyped_storage()._new_shared(48, device=item.device),
+        item.storage()._new_shared(12, device=item.device),
+        tc.UntypedStorage._new_shared(48),
+    ):
+        assert storage.is_shared() and storage.nbytes() == 48
+        out = item.new(storage).resize_(2, 2, 3)
+        assert tc.stack([item, item + 6], 0, out=out) is out
+        assert out.is_shared() and out.reshape(-1).tolist() == list(range(12))
+    assert tc.UntypedStorage._new_shared(0).nbytes() == 0
+    assert tc.UntypedStorage._new_shared(4, device="meta").device.type == "meta"
+
+
 def test_storages_give_memory_back_and_take_it_again():
     def resident():
         return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * mmap.PAGESIZE

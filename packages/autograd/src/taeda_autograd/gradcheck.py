@@ -95,7 +95,8 @@ def _check(func: Callable, inputs: tuple, eps: float, atol: float, rtol: float) 
     keep = [isinstance(o, Tensor) and o.requires_grad for o in items]
     outputs = [o for o, wanted in zip(items, keep, strict=True) if wanted]
     if not outputs:
-        raise ValueError("gradcheck: no output of the function requires gradients")
+        _check_constant(func, inputs, eps, items)
+        return
     for number, x in enumerate(inputs):
         if not isinstance(x, Tensor) or not x.requires_grad:
             continue
@@ -111,6 +112,20 @@ def _check(func: Callable, inputs: tuple, eps: float, atol: float, rtol: float) 
                 raise GradcheckError(
                     f"gradcheck: the gradient of output {k} by input {number} differs from numeric differences\n"
                     f"numeric:\n{expected}\nrecorded:\n{found}"
+                )
+
+
+def _check_constant(func: Callable, inputs: tuple, eps: float, items: tuple) -> None:
+    """Outputs without gradients, such as masks, must not change with the inputs."""
+    keep = [isinstance(o, Tensor) and (o.is_floating_point() or o.is_complex()) for o in items]
+    for number, x in enumerate(inputs):
+        if not isinstance(x, Tensor) or not x.requires_grad:
+            continue
+        for k, numeric in enumerate(_numeric(func, inputs, x, keep, eps)):
+            if numeric.ne(0).any():
+                raise GradcheckError(
+                    f"gradcheck: no output of the function requires gradients, but output {k} changes with input "
+                    f"{number}; numeric differences are\n{numeric}"
                 )
 
 

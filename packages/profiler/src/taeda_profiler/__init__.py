@@ -12,6 +12,7 @@ from taeda_profiler.marks import record_function
 from taeda_profiler.memory import leaks
 from taeda_profiler.profiles import kineto_available, profile, supported_activities, tensorboard_trace_handler
 from taeda_profiler.schedules import ProfilerAction, ProfilerActivity, schedule
+from taeda_profiler.schedules import always as _default_schedule_fn  # noqa: F401  # programs go back to it
 from taeda_profiler.settings import ExperimentalConfig as _ExperimentalConfig  # noqa: F401
 
 __version__ = "0.1.0"

@@ -314,6 +314,12 @@ class UntypedStorage(_StorageBase):
         self._tensor.share_memory_()
         return self
 
+    @classmethod
+    def _new_shared(cls, size: int, *, device: Any = "cpu") -> UntypedStorage:
+        """New memory of `size` bytes, on the cpu where other processes can map it: collating functions fill it."""
+        made = cls(size, device=device)
+        return made.share_memory_() if made.device.type == "cpu" and size else made
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, UntypedStorage) and self._cdata == other._cdata
 
@@ -452,6 +458,11 @@ class TypedStorage(_StorageBase, metaclass=_TypedMeta):
         """Move the memory to where other processes can map it."""
         self._untyped.share_memory_()
         return self
+
+    def _new_shared(self, size: int, *, device: Any = None) -> TypedStorage:
+        """As `UntypedStorage._new_shared`, of `size` elements of this one's dtype."""
+        memory = UntypedStorage._new_shared(size * self.dtype.itemsize, device=device or "cpu")
+        return TypedStorage(wrap_storage=memory, dtype=self.dtype)
 
     def __eq__(self, other: object) -> bool:
         return (
