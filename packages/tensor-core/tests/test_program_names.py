@@ -332,6 +332,8 @@ def test_products_of_few_bits():
     a, b = tc.arange(-6, 6).reshape(3, 4).to(tc.int8), tc.arange(8).reshape(4, 2).to(tc.int8)
     assert tc._int_mm(a, b).dtype is tc.int32
     assert tc._int_mm(a, b).tolist() == (a.double() @ b.double()).tolist()
+    codes = a.to(tc.uint8)
+    assert tc._int_mm(codes, b).tolist() == (codes.double() @ b.double()).tolist()
     least, most = (tc.full(shape, -128, dtype=tc.int8) for shape in ((2, 3001), (3001, 3)))
     assert tc._int_mm(least, most).tolist() == [[3001 * 128**2] * 3] * 2
     assert tc._int_mm(a[:, :0], b[:0]).tolist() == [[0] * b.shape[1]] * a.shape[0]
@@ -348,6 +350,7 @@ def test_products_of_few_bits():
     assert tc._scaled_mm(x, y, half, half).dtype is tc.float8_e4m3fn
     for call, found in (
         (lambda: tc._int_mm(a, b.long()), "'mat2' has dtype"),
+        (lambda: tc._int_mm(a.short(), b), "'self' has dtype"),
         (lambda: tc._int_mm(a, a), r"\(3, 4\) and \(3, 4\)"),
         (lambda: tc._scaled_mm(x, y, columns, half), "'scale_a'"),
         (lambda: tc._scaled_mm(x, y, half, half.double()), "'scale_b'"),

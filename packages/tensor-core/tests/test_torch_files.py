@@ -164,6 +164,12 @@ def test_declared_classes_load_without_running_others():
         load(file)
     with pytest.raises(TypeError, match="expected"):
         serialization.add_safe_globals([(Thing, 3)])
+    with serialization.safe_globals([thing]):  # an object allows nothing
+        assert thing in serialization.get_safe_globals()
+        file.seek(0)
+        with pytest.raises(CheckpointError, match="Thing"):
+            load(file)
+    assert thing not in serialization.get_safe_globals()
 
 
 def test_declared_functions_are_called_by_the_name_that_files_have():

@@ -134,10 +134,10 @@ def _matrices(name: str, self: Tensor, mat2: Tensor) -> None:
 
 
 def _int_mm(self: Tensor, mat2: Tensor) -> Tensor:
-    """The product of two matrices of int8, in int32.
+    """The product of two matrices of bytes, in int32.
 
     Args:
-        self: (m, k), int8.
+        self: (m, k), int8 or uint8.
         mat2: (k, n), int8.
 
     Returns: (m, n), int32.
@@ -151,9 +151,10 @@ def _int_mm(self: Tensor, mat2: Tensor) -> Tensor:
         taeda.int32
     """
     _matrices("_int_mm", self, mat2)
-    for name, t in (("self", self), ("mat2", mat2)):
-        if t.dtype != _C.int8:
-            raise RuntimeError(f"_int_mm: argument '{name}' has dtype {t.dtype}, expected int8")
+    if self.dtype not in (_C.int8, _C.uint8):
+        raise RuntimeError(f"_int_mm: argument 'self' has dtype {self.dtype}, expected int8 or uint8")
+    if mat2.dtype != _C.int8:
+        raise RuntimeError(f"_int_mm: argument 'mat2' has dtype {mat2.dtype}, expected int8")
     return ops.int8_mm(self, mat2)
 
 

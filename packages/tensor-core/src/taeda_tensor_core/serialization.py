@@ -232,7 +232,8 @@ def add_safe_globals(safe_globals: Iterable[Any]) -> None:
     """Lets `load` make objects of these classes and call these functions where a file refers to them.
 
     Args:
-        safe_globals: classes and functions, or pairs of one and the name ``module.name`` that files know it by.
+        safe_globals: classes and functions, or pairs of one and the name ``module.name`` that files know it by; other
+            objects allow nothing.
 
     Example:
         >>> add_safe_globals([Vocabulary])
@@ -246,6 +247,10 @@ def _named(item: Any) -> tuple[str, Any]:
         if len(item) != 2 or not isinstance(item[1], str):
             raise TypeError(f"add_safe_globals: expected (class or function, name), found {item!r}")
         return item[1], item[0]
+    if not hasattr(
+        item, "__qualname__"
+    ):  # an object, which no file refers to: it stands under no name with a dot
+        return f"object {id(item)}", item
     return f"{item.__module__}.{item.__qualname__}", item
 
 
