@@ -190,6 +190,33 @@ def test_inference_tensors(make):
     assert (x + y).requires_grad  # nothing is saved for the gradient of a sum
 
 
+def test_nothing_is_recorded_under_inference_mode(make):
+    class Double(Function):
+        @staticmethod
+        def forward(ctx, x, factor):
+            ctx.save_for_backward(x, factor)
+            return x * factor
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[1], None
+
+    x = make(2)
+    with inference_mode():
+        factor = taeda.full((2,), 2.0)
+        with enable_grad():
+            assert is_grad_enabled()
+            for y in (x * 2, x * factor, Double.apply(x, factor), x.sin()):
+                assert y.is_inference() and not y.requires_grad and y.grad_fn is None
+            with inference_mode(False):
+                assert (x * 2).requires_grad
+            assert not (x * 2).requires_grad
+        assert not is_grad_enabled()
+        with set_grad_enabled(True):
+            assert not (x * factor).requires_grad
+    assert (x * 2).requires_grad
+
+
 def test_inference_mode_can_be_switched_off(make):
     x = make(2)
     with inference_mode(), inference_mode(False):

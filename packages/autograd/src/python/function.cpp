@@ -191,7 +191,7 @@ void Call::prepare() {
     PyTuple_SET_ITEM(needs.get(), i, PyBool_FromLong(flows));
   }
   ensure(PyObject_SetAttrString(ctx.get(), "needs_input_grad", needs.get()) == 0);
-  if (!recorded || !thread_state.grad_enabled) return;
+  if (!recorded || !thread_state.grad_enabled || thread_state.inference_mode) return;
   node = make_node<PyNode>();
   node->flags |= kPython;
   node->title = Py_TYPE(ctx.get())->tp_name;

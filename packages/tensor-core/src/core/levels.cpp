@@ -59,7 +59,8 @@ class LevelStack {
         : inner_(innermost), included_(thread_state.included), excluded_(thread_state.excluded) {
       innermost = level.outer_;
       thread_state.included = (included_ & ~kLevelBit) | level.included_;
-      thread_state.excluded = (excluded_ & ~kBehind) | level.excluded_ | (thread_state.grad_enabled ? 0 : kAutogradBit);
+      const bool records = thread_state.grad_enabled && !thread_state.inference_mode;
+      thread_state.excluded = (excluded_ & ~kBehind) | level.excluded_ | (records ? 0 : kAutogradBit);
     }
     ~Below() {
       innermost = inner_;

@@ -35,9 +35,11 @@ void go_back(uint8_t state) {
       state & kBelowAutograd ? thread_state.excluded | kAutogradBit : thread_state.excluded & ~kAutogradBit;
 }
 
+/// Under inference mode nothing is recorded, also where a program asks for it: its tensors could not be saved.
 void apply(uint8_t switches) {
-  if (switches & (kGradOn | kGradOff)) GradMode::set(switches & kGradOn);
   if (switches & (kInferenceOn | kInferenceOff)) thread_state.inference_mode = switches & kInferenceOn;
+  if (switches & (kGradOn | kGradOff)) GradMode::set(switches & kGradOn);
+  if (thread_state.inference_mode) thread_state.excluded |= kAutogradBit;
 }
 
 PyObject* make(PyTypeObject* type, uint8_t switches) {
