@@ -630,3 +630,17 @@ def test_leaves_of_a_transform_inside_a_map():
     vmap(f)(taeda.ones(2, 3))
     assert seen[0] == seen[1] == [(True, True), (False, True), (True, False)]
     assert seen[2] == [(True, False)] * 3
+
+
+@pytest.mark.parametrize("transform", [taeda.func.jacrev, taeda.func.jacfwd, taeda.func.hessian])
+def test_jacobians_of_batches_lie_row_by_row(transform):
+    x, rows = taeda.randn(4, 2), taeda.randn(5, 2)
+    found = taeda.vmap(transform(lambda v: rows @ v.sin()))(x)
+    same(found, taeda.stack([transform(lambda v: rows @ v.sin())(v) for v in x]))
+    assert found.stride(0) == found[0].numel()  # programs show them as (examples, rest)
+    _, pull = taeda.func.vjp(lambda v: rows @ v.sin(), x[0])
+    batch = taeda.vmap(lambda v: taeda.vmap(taeda.func.vjp(lambda v: rows @ v.sin(), v)[1])(taeda.eye(5))[0])(
+        x
+    )
+    assert batch.is_contiguous()
+    same(batch[0], taeda.vmap(pull)(taeda.eye(5))[0])

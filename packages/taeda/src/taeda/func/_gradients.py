@@ -143,10 +143,12 @@ def _under(weight: Any, over: list[Batching], inner: list[Batching]) -> Any:
 
 
 def _over(gradient: Any, over: list[Batching], inner: list[Batching]) -> Any:
-    """A gradient of a plain leaf as one of the program."""
+    """A gradient of a plain leaf as one of the program; programs show Jacobians of batches in other shapes, so that
+    the batches inside of others lie row by row in memory."""
     if not inner:
         return dress(gradient, over)
-    return dress(swapped(strip(gradient, inner), len(inner), len(over)), [*over, *inner])
+    plain = swapped(strip(gradient, inner), len(inner), len(over))
+    return dress(plain.contiguous() if over else plain, [*over, *inner])
 
 
 def _kind(value: Any) -> str:
@@ -481,7 +483,8 @@ def jacfwd(
                 found = vmap(lambda *tangents: tuple(forward.along(tangents)), randomness=randomness)(*units)
             else:
                 found = [_zeros(0, output) for output in run.outputs]
-            columns.append([t.movedim(0, -1).reshape(*t.shape[1:], *value.shape) for t in found])
+            shaped = (t.movedim(0, -1).reshape(*t.shape[1:], *value.shape) for t in found)
+            columns.append([t.contiguous() if run.over else t for t in shaped])
         rows = [
             _one(argnums, tree_unflatten([column[i] for column in columns], run.spec))
             for i in range(len(run.outputs))
