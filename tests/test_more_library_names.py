@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import zipfile
+from collections import OrderedDict
 from pathlib import Path
 from typing import TypeVar
 
@@ -672,6 +673,20 @@ def test_names_that_copies_of_losses_and_attention_use():
     asked = (None, taeda.ones(1), taeda.ones(1, requires_grad=True), taeda.ones(1, device="meta"))
     assert [_arg_requires_grad(x) for x in asked] == [False, False, True, False]
     assert [_check_arg_device(x) for x in asked] == [True, True, True, False] and not _is_make_fx_tracing()
+
+
+def test_names_of_classes_in_script_archives():
+    from taeda._jit_internal import _qualified_name
+
+    class Named:
+        _jit_override_qualname = "__torch__.detection.Named"
+
+    assert _qualified_name(OrderedDict) == "__torch__.collections.OrderedDict"
+    assert _qualified_name(OrderedDict, mangle_name=False) == "collections.OrderedDict"
+    assert _qualified_name(lambda: 0) == f"__torch__.{__name__}._lambda"
+    assert _qualified_name(Named) == "__torch__.detection.Named"
+    with pytest.raises(RuntimeError, match="found int"):
+        _qualified_name(3)
 
 
 def test_names_that_scripts_and_hooks_use():

@@ -73,6 +73,28 @@ def boolean_dispatch(
     return call
 
 
+def _qualified_name(obj: Any, mangle_name: bool = True) -> str:
+    """The name of a class or function in a script archive: that of its module, below `__torch__`.
+
+    Raises:
+        RuntimeError: It has no name, or is of no module.
+
+    Example:
+        >>> _qualified_name(collections.OrderedDict)
+        '__torch__.collections.OrderedDict'
+    """
+    if (given := getattr(obj, "_jit_override_qualname", None)) is not None:
+        return given
+    name, home = getattr(obj, "__name__", None), getattr(obj, "__module__", None)
+    if not isinstance(name, str) or not isinstance(home, str):
+        raise RuntimeError(
+            f"_qualified_name: expected a class or function of a module, found {type(obj).__name__}"
+        )
+    if mangle_name:
+        home = "__torch__" if home == "__main__" else f"__torch__.{home}"
+    return f"{home}.{name.replace('<lambda>', '_lambda')}"
+
+
 def _overload(func: Any) -> Any:
     """The function: which of several signatures a script takes, its values say."""
     return func

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 __all__ = ["Partial", "Placement", "Replicate", "Shard"]
 
@@ -110,3 +110,11 @@ class Partial(Placement):
 
     def __repr__(self) -> str:
         return f"Partial({self.reduce_op})"
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("DTensorSpec", "TensorMeta"):  # older programs import them from here
+        from taeda.distributed.tensor import _dtensor_spec
+
+        return getattr(_dtensor_spec, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
