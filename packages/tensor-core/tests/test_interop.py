@@ -384,6 +384,17 @@ def test_sizes_of_storages_may_be_numbers_of_numpy(kind):
     assert taeda.UntypedStorage(kind(3)).nbytes() == 3 and taeda.FloatStorage(kind(3)).size() == 3
 
 
+@pytest.mark.parametrize("make", [taeda.Tensor, taeda.FloatTensor])
+def test_arrays_without_dimensions_are_data_unless_they_are_whole_numbers(make):
+    for number in (1.5, True):
+        made = make(np.array(number))
+        assert made.shape == () and made.dtype is taeda.float32 and made.item() == number
+    assert make(np.array(3)).shape == (3,) == make(np.int64(3)).shape
+    assert taeda.zeros(np.array(2)).shape == (2,)
+    with pytest.raises(TypeError, match=r"zeros.*ndarray"):
+        taeda.zeros(np.array(2.0))
+
+
 def test_long_doubles_are_numbers():
     number = np.longdouble(1.5)
     assert taeda.tensor(number).item() == 1.5 and taeda.full((2,), number).tolist() == [1.5, 1.5]

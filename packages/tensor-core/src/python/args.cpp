@@ -556,9 +556,12 @@ bool is_integer(PyObject* o) {
     return tensor_of(o).dim() == 0 && is_integral(tensor_of(o).dtype()) && tensor_of(o).dtype() != DType::Bool;
   if (!has_index(o)) return false;
   if (!PySequence_Check(o)) return true;
-  const bool one = PyObject_Length(o) < 0;  // an array of no dimensions has none
-  if (one) PyErr_Clear();
-  return one;
+  if (PyObject_Length(o) >= 0) return false;
+  PyErr_Clear();  // an array of no dimensions: it has no length, and an index if it is one of integers
+  PyObject* const index = PyNumber_Index(o);
+  if (!index) PyErr_Clear();
+  Py_XDECREF(index);
+  return index;
 }
 
 int64_t int_slow(const Signature& sig, int i, PyObject* o) {

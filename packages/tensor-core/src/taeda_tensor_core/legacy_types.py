@@ -88,7 +88,10 @@ def make(name: str, dtype: Any, device: Any, *args: Any) -> Tensor:
         if first.dtype is not dtype:
             raise TypeError(f"{name}: expected a tensor of {dtype}, found one of {first.dtype}")
         return _C.Tensor(first)
-    number = isinstance(first, (float, bool, complex)) or getattr(first, "shape", None) == ()
+    number = isinstance(first, (float, bool, complex))
+    number = number or (
+        getattr(first, "shape", None) == () and not hasattr(first, "__len__")
+    )  # arrays have data
     if number or first is None:
         raise TypeError(f"{name}: expected sizes, a sequence or a tensor, found {type(first).__name__}")
     from taeda_tensor_core import storage
