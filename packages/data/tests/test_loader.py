@@ -617,6 +617,23 @@ def test_loaders_with_a_constructor_of_their_own(kind):
         kind(Numbers(5), 2).batch_size = 3
 
 
+class Replayed(data.DataLoader):
+    """Wraps another loader, of which it keeps an iterator that is no loader's."""
+
+    def __init__(self, origin):
+        self.origin = origin
+        self._iterator = iter(origin)
+
+    def __iter__(self):
+        self._iterator, begun = itertools.tee(self._iterator)
+        return begun
+
+
+def test_subclasses_keep_iterators_of_any_kind():
+    loader = Replayed(data.DataLoader(Numbers(3)))
+    assert [batch.tolist() for batch in loader] == [[0], [1], [2]] == [batch.tolist() for batch in loader]
+
+
 def test_passes_that_get_their_batches_themselves_count_and_begin_anew():
     loader = OwnPasses(Numbers(5), 2)
     begun = iter(loader)

@@ -237,14 +237,10 @@ class DataLoader(Generic[T_co]):
         return self._pass()
 
     @_iterator.setter
-    def _iterator(self, value: BaseDataLoaderIter | None) -> None:
-        if isinstance(value, BaseDataLoaderIter):  # a subclass keeps passes of its own
+    def _iterator(self, value: Any) -> None:
+        if value is not None:  # a subclass keeps passes of its own, also such that are no loader's
             self._pass = lambda: value
             return
-        if value is not None:
-            raise TypeError(
-                f"DataLoader._iterator: expected None or a pass over a loader, found {type(value).__name__}"
-            )
         self._pass = _nothing
         self._dismiss()
 
