@@ -129,7 +129,7 @@ def _listed(optimizers: Any) -> list[Any]:
     return [optimizers] if isinstance(optimizers, optim.Optimizer) else list(optimizers)
 
 
-def _begun(optimizer: Any) -> None:
+def _init_optim_state(optimizer: Any) -> None:
     """Let an optimizer make its state, without changing anything."""
     if optimizer.state:
         return
@@ -171,7 +171,7 @@ def get_optimizer_state_dict(
     state: dict[str, Any] = {}
     groups: list[Any] = []
     for optimizer in _listed(optimizers):
-        _begun(optimizer)
+        _init_optim_state(optimizer)
         found = _named_state(model, optimizer, options)
         state.update(found["state"])
         groups += found["param_groups"]
@@ -313,7 +313,7 @@ def set_optimizer_state_dict(
         optim_state_dict = _nested(model, several, optim_state_dict)
     names = _names(model)
     for optimizer in several:
-        _begun(optimizer)
+        _init_optim_state(optimizer)
         if _is_flattened(model):
             from taeda.distributed.fsdp import FullyShardedDataParallel
 
