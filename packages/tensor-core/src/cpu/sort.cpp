@@ -151,7 +151,7 @@ void store_row(const Places& to, const T* from, const List& items, int64_t count
   });
 }
 
-/// Least-significant-digit radix sort by bytes: stable, linear; passes whose byte is constant are skipped.
+/// Least-significant-digit radix sort by bytes: stable, linear; bytes that all keys have in common are left out.
 template <class Key>
 void radix_sort(Items<Key>& items) {
   struct Keyed {
@@ -165,11 +165,19 @@ void radix_sort(Items<Key>& items) {
       for (size_t i = size_t(begin); i < size_t(end); ++i) body(i);
     });
   };
-  each([&](size_t i) { a[i] = {items[i].key, uint32_t(items[i].index)}; });
+  Key varied = 0;
+  in_blocks(int64_t(n), [&](int64_t begin, int64_t end) {
+    Key found = 0;
+    for (size_t i = size_t(begin); i < size_t(end); ++i) {
+      a[i] = {items[i].key, uint32_t(items[i].index)};
+      found |= Key(items[i].key ^ items[0].key);
+    }
+    varied |= found;
+  });
   for (size_t byte = 0; byte < sizeof(Key); ++byte) {
+    if (((varied >> (8 * byte)) & 0xff) == 0) continue;
     size_t counts[257] = {};
     each([&](size_t i) { ++counts[((a[i].key >> (8 * byte)) & 0xff) + 1]; });
-    if (std::any_of(counts + 1, counts + 257, [&](size_t c) { return c == n; })) continue;
     std::partial_sum(counts, counts + 257, counts);
     each([&](size_t i) { b[counts[(a[i].key >> (8 * byte)) & 0xff]++] = a[i]; });
     a.swap(b);
@@ -471,10 +479,13 @@ template <class T>
 int64_t bins_for(const T* numbers, int64_t n, int64_t bins) {
   T least = 0, most = 0;
   in_blocks(n, [&](int64_t begin, int64_t end) {
+    T low = 0, high = 0;
     for (int64_t i = begin; i < end; ++i) {
-      least = std::min(least, numbers[i]);
-      most = std::max(most, numbers[i]);
+      low = std::min(low, numbers[i]);
+      high = std::max(high, numbers[i]);
     }
+    least = std::min(least, low);
+    most = std::max(most, high);
   });
   if (least < 0 || int64_t(most) < 0) {
     const int64_t at = std::ranges::find_if(numbers, numbers + n, [](T v) { return int64_t(v) < 0; }) - numbers;
