@@ -497,6 +497,26 @@ def test_what_a_loader_was_made_of_stays(name):
         setattr(again, name, None)
 
 
+def test_a_subclass_may_replace_what_a_loader_was_made_of():
+    """As programs do whose batches never end, past the loader's own check."""
+
+    class Repeated:
+        def __init__(self, batches):
+            self.batches = batches
+
+        def __iter__(self):
+            while True:
+                yield from self.batches
+
+    class Endless(data.DataLoader):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            object.__setattr__(self, "batch_sampler", Repeated(self.batch_sampler))
+
+    batches = iter(Endless(range(4), batch_size=2))
+    assert [next(batches).tolist() for _ in range(5)] == [[0, 1], [2, 3], [0, 1], [2, 3], [0, 1]]
+
+
 def test_too_many_workers_are_warned_of(recwarn):
     data.DataLoader(range(4)).check_worker_number_rationality()
     assert not recwarn

@@ -45,31 +45,8 @@ def _nothing() -> None:
     """No pass."""
 
 
-class _Fixed:
-    """An attribute of a loader that is set by its constructor alone; it is read as any other."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, loader: Any, owner: type | None = None) -> Any:
-        if loader is None:
-            return self
-        try:
-            return loader.__dict__[self.name]
-        except KeyError:
-            raise AttributeError(f"{type(loader).__name__!r} object has no attribute {self.name!r}") from None
-
-    def __set__(self, loader: Any, value: Any) -> None:
-        attributes = loader.__dict__
-        if "_DataLoader__initialized" in attributes:
-            raise ValueError(
-                f"{self.name} attribute should not be set after {type(loader).__name__} is initialized"
-            )
-        attributes[self.name] = value
-
-    def __delete__(self, loader: Any) -> None:
-        self.__get__(loader)  # raises where there is none
-        del loader.__dict__[self.name]
+#: Attributes of a loader that its constructor alone sets.
+_FIXED = frozenset({"batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"})
 
 
 class DataLoader(Generic[T_co]):
@@ -126,6 +103,7 @@ class DataLoader(Generic[T_co]):
     _pass: Callable[[], Any] = staticmethod(_nothing)  # the pass that has them, while it lives
     _resume: dict[str, Any] | None = None
     _claimed: int | None = None  # the length that an iterable data set says it has, once asked
+    __initialized = False
     _epoch = 0  # epochs begun
     _begun: dict[str, Any] | None = None  # what the current epoch's order follows from; None between epochs
     _unread = 0  # batches that workers read again after load_state_dict
@@ -244,12 +222,10 @@ class DataLoader(Generic[T_co]):
         self._pass = _nothing
         self._dismiss()
 
-    batch_size = _Fixed()
-    batch_sampler = _Fixed()
-    sampler = _Fixed()
-    drop_last = _Fixed()
-    dataset = _Fixed()
-    persistent_workers = _Fixed()
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _FIXED and self.__initialized:
+            raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
+        super().__setattr__(name, value)
 
     def _get_iterator(self) -> BaseDataLoaderIter:
         kind = MultiProcessingDataLoaderIter if self.num_workers else SingleProcessDataLoaderIter
