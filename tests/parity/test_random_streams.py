@@ -74,6 +74,10 @@ EXACT = {
     "bernoulli_ by a tensor": lambda t: t.zeros(3, 40).bernoulli_(t.linspace(0, 1, 40)),
     "geometric_": lambda t: t.empty(300).geometric_(0.3),
     "poisson": lambda t: t.poisson(t.tensor([0.0, 0.5, 3.0, 9.0, 11.0, 1000.0] * 5)),
+    "binomial": lambda t: (
+        t.binomial(t.tensor([0.0, 3.0, 9.0, 60.0, 500.0] * 9), t.tensor([0.3, 0.5, 1.0, 0.8, 0.1] * 9)),
+        t.distributions.Binomial(70, t.tensor([0.0, 0.4, 1.0], dtype=t.float64)).sample((9,)),
+    ),
     "multinomial": lambda t: (
         t.multinomial(t.arange(1.0, 9.0), 1),
         t.multinomial(t.arange(1.0, 9.0), 5),
@@ -106,6 +110,21 @@ CLOSE = {
     "alpha_dropout": lambda t: (
         t.nn.functional.alpha_dropout(t.ones(40, 30), 0.25, True),
         t.nn.functional.feature_alpha_dropout(t.ones(9, 7, 2), 0.5, True),
+    ),
+    "gamma": lambda t: (
+        t._standard_gamma(t.tensor([0.0, 0.2, 0.9, 1.0, 2.5, 40.0] * 5)),
+        t.distributions.Gamma(t.full((20,), 2.5, dtype=t.float64), 3.0).sample(),
+        t.distributions.Chi2(t.tensor([1.0, 7.0])).sample((9,)),
+    ),
+    "made of gammas": lambda t: (
+        t.distributions.Dirichlet(t.tensor([[0.3, 1.0, 4.0], [1.0, 1.0, 1.0]])).sample((9,)),
+        t.distributions.Beta(0.5, t.tensor([0.5, 3.0])).sample((9,)),
+        t.distributions.StudentT(t.tensor([1.0, 5.0])).sample((9,)).clamp(-1, 1),
+        t.distributions.LKJCholesky(3, 0.7).sample((4,)),
+    ),
+    "scrambled Sobol points": lambda t: (
+        t.quasirandom.SobolEngine(3, scramble=True).draw(20),
+        t.quasirandom.SobolEngine(5, scramble=True, seed=4).draw(9, dtype=t.float64),
     ),
     "cauchy_": lambda t: t.empty(300).cauchy_().clamp(-1, 1),
     "trunc_normal_": lambda t: (
@@ -185,6 +204,29 @@ def test_training_with_shuffled_batches_and_dropout() -> None:
         return library.stack(losses)
 
     same(program, 5, 1e-5)
+
+
+def test_training_with_dropout_behind_convolutions() -> None:
+    """Masks are drawn in the order of memory, which convolutions keep."""
+
+    def program(library: Any) -> Any:
+        nn = library.nn
+        model = nn.Sequential(
+            nn.Conv2d(3, 16, 3), nn.ReLU(), nn.Conv2d(16, 32, 3), nn.BatchNorm2d(32), nn.MaxPool2d(2),
+            nn.Dropout(0.25), nn.Flatten(), nn.Linear(1152, 5),
+        )  # fmt: skip
+        optimizer = library.optim.SGD(model.parameters(), lr=0.1)
+        x, y = library.rand(16, 3, 16, 16), library.randint(5, (16,))
+        losses = []
+        for _step in range(3):
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.detach())
+        return (*losses, library.rand_like(model[0](x)), library.rand_like(model[2](model[0](x))))
+
+    same(program, 5, 1e-4)
 
 
 def test_samples_and_batches_that_are_drawn_as_they_are_read() -> None:

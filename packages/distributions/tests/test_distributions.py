@@ -489,3 +489,18 @@ def test_sampling_ends_whatever_the_parameters(name, value):
         d.Distribution.set_default_validate_args(validates)
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("shape", [0.3, 1.0, 7.5])
+def test_gamma_numbers_of_a_twister(shape):
+    """Each takes from the stream its own, one after another, with the distribution's moments."""
+    tc.random.set_engine("mt19937")
+    try:
+        tc.manual_seed(3)
+        drawn = d.Gamma(tc.full((3000,), shape), 1.0).sample()
+        tc.manual_seed(3)
+        assert tc.equal(d.Gamma(tc.full((10,), shape), 1.0).sample(), drawn[:10])
+    finally:
+        tc.random.set_engine("philox")
+    assert abs(float(drawn.mean()) - shape) < 5 * (shape / 3000) ** 0.5
+    assert abs(float(drawn.var()) / shape - 1) < 0.3

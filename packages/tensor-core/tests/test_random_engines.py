@@ -212,3 +212,44 @@ def test_the_environment_chooses():
     assert run("mt19937").stdout.split() == ["mt19937", "2"]
     assert run("philox").stdout.split()[0] == "philox"
     assert "argument 'engine' must be 'philox' or 'mt19937', found 'xorshift'" in run("xorshift").stderr
+
+
+def test_binomial_numbers_take_what_they_need_in_turn(twister):
+    """One number at a time, so that none moves another: here by waiting times, which NumPy's words give as well."""
+    tries, chance = 6, 0.25
+    expected, words = [], Words()
+    for _ in range(200):
+        passed, successes = 0.0, -1
+        while passed <= tries:
+            passed += math.ceil(math.log(words.units(1)[0]) / math.log1p(-chance))
+            successes += 1
+        expected.append(successes)
+    drawn = taeda.binomial(taeda.full((200,), float(tries)), taeda.full((200,), chance))
+    assert drawn.tolist() == expected
+    assert taeda.rand(1, dtype=taeda.float64).item() == words.units(1)[0]
+    assert taeda.binomial(taeda.zeros(0), taeda.zeros(0)).shape == (0,)
+    # What is certain takes none.
+    assert taeda.binomial(taeda.tensor([0.0, 5.0, 5.0]), taeda.tensor([0.5, 0.0, 1.0])).tolist() == [
+        0.0,
+        0.0,
+        5.0,
+    ]
+    assert taeda.rand(1, dtype=taeda.float64).item() == words.units(1)[0]
+
+
+def test_binomial_numbers_by_rejection(twister):
+    drawn = taeda.binomial(taeda.full((4000,), 100.0), taeda.full((4000,), 0.7))
+    assert abs(float(drawn.mean()) - 70) < 0.4
+    assert abs(float(drawn.var()) - 21) < 2.5
+
+
+def test_convolutions_keep_the_layout_in_whose_order_is_drawn(twister):
+    x, weight = taeda.rand(2, 16, 20, 20), taeda.rand(32, 16, 3, 3)
+    result = taeda.conv2d(x, weight)
+    assert result.is_contiguous()
+    last = x.contiguous(memory_format=taeda.channels_last)
+    turned = taeda.conv2d(last, weight)
+    assert turned.is_contiguous(memory_format=taeda.channels_last)
+    random.set_engine("philox")
+    assert taeda.allclose(result, taeda.conv2d(x, weight), rtol=1e-5)
+    assert taeda.allclose(turned, result, rtol=1e-5)

@@ -1,9 +1,9 @@
 """Standard gamma samples, and how they move when their concentration does.
 
 Samples are drawn by "A simple method for generating gamma variables" (Marsaglia and Tsang, 2000), all that were
-rejected again at once. Gradients are implicit: with the distribution function F(x; a) held still, dx/da = -(dF/da)
-/ p(x) ("Implicit reparameterization gradients", Figurnov et al., 2018). Substituting t = x exp(-s) below the
-sample, and t = x exp(s) above it, turns that into
+rejected again at once, or from a Mersenne twister one after another, as PyTorch draws them. Gradients are implicit:
+with the distribution function F(x; a) held still, dx/da = -(dF/da) / p(x) ("Implicit reparameterization gradients",
+Figurnov et al., 2018). Substituting t = x exp(-s) below the sample, and t = x exp(s) above it, turns that into
 
     a >= x:   x * integral over s > 0 of exp(-a s + x (1 - exp(-s))) * (digamma(a) - log(x) + s)
     a <  x:   x * integral over s > 0 of exp(a s - x (exp(s) - 1)) * (log(x) + s - digamma(a))
@@ -66,6 +66,43 @@ def sample_standard_gamma(concentration: Any, generator: Any = None) -> Any:
     # Others have no samples, or only one: every proposal would be rejected.
     drawn = (given >= 0) & given.isfinite()
     a = tensor.where(drawn, given, tensor.ones_like(given))
+    found = _in_turn(a, generator) if _is_twister(given, generator) else _at_once(a, generator)
+    found = found.to(concentration.dtype).clamp(min=tiny(concentration.dtype))
+    return tensor.where(drawn, found, tensor.where(given > 0, given, math.nan).to(concentration.dtype))
+
+
+def _is_twister(given: Any, generator: Any) -> bool:
+    streams = getattr(tensor, "random", None)  # which not all providers have
+    source = getattr(streams, "default_generator", None) if generator is None else generator
+    return given.device.type == "cpu" and getattr(source, "engine", None) == "mt19937"
+
+
+def _in_turn(a: Any, generator: Any) -> Any:
+    """Sample by sample, so that each takes from the stream what it takes in PyTorch."""
+    options = {"generator": generator, "dtype": tensor.float64}
+
+    def uniform() -> float:
+        return 1 - float(tensor.rand((), **options))
+
+    def sample(shape: float) -> float:
+        if shape == 0:
+            return 0.0
+        scale = 1.0 if shape >= 1 else uniform() ** (1 / shape)
+        d = (shape if shape >= 1 else shape + 1) - 1 / 3
+        while True:
+            root = 0.0
+            while root <= 0:
+                normal = float(tensor.randn((), **options))
+                root = 1 + normal / math.sqrt(9 * d)
+            v = root**3
+            if math.log(uniform()) < 0.5 * normal**2 + d * (1 - v + math.log(v)):
+                return scale * d * v
+
+    drawn = [sample(shape) for shape in a.flatten().tolist()]
+    return tensor.tensor(drawn, dtype=tensor.float64).reshape(a.shape)
+
+
+def _at_once(a: Any, generator: Any) -> Any:
     small = a < 1
     boosted = tensor.where(small, a + 1, a)
     found = _marsaglia_tsang(boosted, generator)
@@ -73,9 +110,7 @@ def sample_standard_gamma(concentration: Any, generator: Any = None) -> Any:
     uniform = tensor.rand(tuple(a.shape), generator=generator, dtype=tensor.float64, device=a.device).clamp(
         min=tiny(tensor.float64)
     )
-    shrunk = (found.log() + uniform.log() / a).exp()
-    found = tensor.where(small, shrunk, found).to(concentration.dtype).clamp(min=tiny(concentration.dtype))
-    return tensor.where(drawn, found, tensor.where(given > 0, given, math.nan).to(concentration.dtype))
+    return tensor.where(small, (found.log() + uniform.log() / a).exp(), found)
 
 
 def _marsaglia_tsang(a: Any, generator: Any) -> Any:

@@ -17,6 +17,7 @@
 #include "infer/windows.h"
 #include "taeda/checked.h"
 #include "taeda/elementwise.h"
+#include "taeda/generator_state.h"
 #include "taeda/image_layout.h"
 #include "taeda/interrupt.h"
 #include "taeda/parallel.h"
@@ -298,6 +299,8 @@ std::tuple<Tensor, Tensor, Tensor> conv_backward_kernel(const Tensor& grad, cons
 bool detail::cpu_wants_channels_last(const ImageResult& r) {
   if (std::string_view(r.op) == "quantized_conv2d") return onednn::has_int8() || lies_as_input(r);
   if (std::string_view(r.op) != "conv2d") return lies_as_input(r);
+  // What is drawn in the order of memory is PyTorch's where the layouts are, too.
+  if (default_engine() == Engine::Twister) return lies_as_input(r);
   if (!onednn::available() || compute_dtype(r.dtype) != DType::Float32) return false;
   const double patches =
       double(r.sizes[0]) * double(r.sizes[2] * r.sizes[3]) * double(r.kernel[0] * r.kernel[1]) * double(r.input[1]);

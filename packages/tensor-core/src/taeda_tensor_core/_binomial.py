@@ -47,9 +47,20 @@ def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
         p.where(known, _C.zeros_like(p)),
     )  # no draw would ever be accepted
     rare = _C.where(p <= 0.5, p, 1 - p)
-    few = n * rare < _FEW
-    found = _C.where(few, _by_waiting(n, rare, few, generator), _by_rejection(n, rare, ~few, generator))
+    source = _C._default_generator("cpu") if generator is None else generator
+    if (
+        n.device.type == "cpu" and source.engine == "mt19937"
+    ):  # from whose stream each takes its own, as in PyTorch
+        pairs = zip(n.flatten().split(1), rare.flatten().split(1), strict=True)
+        found = _C.cat([_drawn(*pair, generator) for pair in pairs]).reshape(n.shape) if n.numel() else n
+    else:
+        found = _drawn(n, rare, generator)
     return _C.where(p <= 0.5, found, n - found).where(known, _C.full_like(n, math.nan)).to(dtype)
+
+
+def _drawn(n: Any, p: Any, generator: Any) -> Any:
+    few = n * p < _FEW
+    return _C.where(few, _by_waiting(n, p, few, generator), _by_rejection(n, p, ~few, generator))
 
 
 def _uniform(like: Any, generator: Any) -> Any:
@@ -60,7 +71,7 @@ def _uniform(like: Any, generator: Any) -> Any:
 def _by_waiting(n: Any, p: Any, wanted: Any, generator: Any) -> Any:
     log_failure = (-p).log1p()
     found, tries = _C.zeros_like(n), _C.zeros_like(n)
-    running = wanted & (p > 0)
+    running = wanted & (p > 0) & (n > 0)
     while bool(running.any()):
         waiting = (_uniform(n, generator).log() / log_failure).floor() + 1
         tries = _C.where(running, tries + waiting, tries)

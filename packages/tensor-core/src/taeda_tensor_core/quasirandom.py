@@ -53,7 +53,7 @@ class SobolEngine:
         bits = self.MAXBIT
         weights = 2 ** _C.arange(bits - 1, -1, -1)  # the first digit counts a half
         drawn = _C.randint(0, 2, (self.dimension, bits), generator=generator)
-        self.shift = (drawn * weights).sum(1)
+        self.shift = (drawn * weights.flip(0)).sum(1)
         lower = _C.randint(0, 2, (self.dimension, bits, bits), generator=generator).tril(-1) + _C.eye(
             bits, dtype=_C.int64
         )

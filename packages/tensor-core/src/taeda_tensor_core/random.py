@@ -66,9 +66,11 @@ def set_engine(engine: str) -> None:
     Args:
         engine: "philox", the default: a counter, whose numbers any number of threads fill in at once, the same ones.
             "mt19937": the Mersenne twister of PyTorch's cpu. A program that is seeded then draws the very numbers that
-            it draws there (uniform, normal, exponential, Cauchy, geometric and Poisson ones, integers, permutations,
-            `bernoulli`, `multinomial`, dropout), of normal and exponential numbers all but the last digits, on one
-            thread. States are exchanged with PyTorch's: `set_rng_state` takes them and `get_rng_state` gives them.
+            it draws there (uniform, normal, exponential, Cauchy, geometric, Poisson, binomial and gamma ones, and what
+            is made of these, integers, permutations, `bernoulli`, `multinomial`, dropout), of normal and exponential
+            numbers all but the last digits, on one thread, and convolutions keep the layout of their input, in whose
+            order masks are drawn. States are exchanged with PyTorch's: `set_rng_state` takes them and `get_rng_state`
+            gives them.
             Other distributions draw from the same stream, but other numbers.
 
     The default generator goes to the beginning of its seed's stream, and generators that are made later are of the same
