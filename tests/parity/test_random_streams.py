@@ -116,6 +116,11 @@ CLOSE = {
         t.distributions.Gamma(t.full((20,), 2.5, dtype=t.float64), 3.0).sample(),
         t.distributions.Chi2(t.tensor([1.0, 7.0])).sample((9,)),
     ),
+    "Cauchy and von Mises distributions": lambda t: (
+        t.distributions.Cauchy(t.tensor([1.0, 2.0]), 3.0).sample((9,)).clamp(-1, 1),
+        t.distributions.HalfCauchy(t.ones(2, dtype=t.float64)).sample((9,)).clamp(-1, 1),
+        t.distributions.VonMises(t.tensor([0.0, 1.0]), t.tensor([0.5, 7.0])).sample((9,)),
+    ),
     "made of gammas": lambda t: (
         t.distributions.Dirichlet(t.tensor([[0.3, 1.0, 4.0], [1.0, 1.0, 1.0]])).sample((9,)),
         t.distributions.Beta(0.5, t.tensor([0.5, 3.0])).sample((9,)),

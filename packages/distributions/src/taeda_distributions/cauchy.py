@@ -47,8 +47,8 @@ class Cauchy(Parameterized):
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         shape = tuple(self._extended_shape(sample_shape))
-        uniform = tensor.rand(shape, dtype=self.loc.dtype, device=self.loc.device)
-        return self.loc + tensor.tan(math.pi * (uniform - 0.5)) * self.scale
+        drawn = tensor.empty(shape, dtype=self.loc.dtype, device=self.loc.device).cauchy_()
+        return self.loc + drawn * self.scale
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:

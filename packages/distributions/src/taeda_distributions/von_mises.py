@@ -67,8 +67,9 @@ class VonMises(Parameterized):
             drawn = (given >= 0) & (given < _NORMAL)
             r = tensor.where(drawn, self._proposal_r.expand(shape), 2.0)
             angle = _rejected(r, tensor.where(drawn, given.clamp(min=_UNIFORM), 1.0), shape)
-            normal = tensor.randn(shape, dtype=tensor.float64, device=given.device) * given.rsqrt()
-            angle = tensor.where(drawn, angle, normal)
+            if not bool(drawn.all()):
+                normal = tensor.randn(shape, dtype=tensor.float64, device=given.device) * given.rsqrt()
+                angle = tensor.where(drawn, angle, normal)
             whole = angle + math.pi + self.loc.to(tensor.float64)
             return ((whole % (2 * math.pi)) - math.pi).to(self.loc.dtype)
 
@@ -87,7 +88,7 @@ class VonMises(Parameterized):
 
 
 def _rejected(r: Any, kappa: Any, shape: tuple[int, ...]) -> Any:
-    """Angles around 0: proposals of a wrapped Cauchy distribution, those that were rejected again at once."""
+    """Angles around 0: proposals of a wrapped Cauchy distribution, for all again until each has had one accepted."""
     result = tensor.zeros_like(kappa)
     missing = tensor.ones_like(kappa, dtype=tensor.bool)
     while bool(missing.any()):
@@ -95,7 +96,7 @@ def _rejected(r: Any, kappa: Any, shape: tuple[int, ...]) -> Any:
         z = tensor.cos(math.pi * u1)
         f = (1 + r * z) / (r + z)
         c = kappa * (r - f)
-        accepted = missing & ((c * (2 - c) - u2 > 0) | ((c / u2).log() + 1 - c >= 0))
+        accepted = (c * (2 - c) - u2 > 0) | ((c / u2).log() + 1 - c >= 0)
         result = tensor.where(accepted, (u3 - 0.5).sign() * f.clamp(min=-1, max=1).acos(), result)
         missing = missing & ~accepted
     return result
