@@ -426,3 +426,19 @@ else:
         ["zwölf.h"],
         [os.fsencode("zwölf.h").decode("ascii", "surrogateescape")],
     )
+
+
+def test_what_programs_ask_that_build_by_themselves(monkeypatch, tmp_path):
+    """The compiler, the toolkit of CUDA, and how files are named."""
+    monkeypatch.setenv("CXX", "mine -g")
+    assert cpp_extension.get_cxx_compiler() == "mine -g"
+    monkeypatch.delenv("CXX")
+    assert cpp_extension.get_cxx_compiler() == "c++"
+    assert cpp_extension._find_cuda_home() == cpp_extension.CUDA_HOME
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "nvcc").touch()
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    assert cpp_extension._find_cuda_home() == str(tmp_path)
+    assert [cpp_extension._is_cuda_file(name) for name in ("a.cu", "b.cuh", "c.cpp")] == [True, True, False]
+    assert (cpp_extension.EXEC_EXT, cpp_extension.SHARED_FLAG) == ("", "-shared")
+    assert cpp_extension.CLIB_EXT == cpp_extension.LIB_EXT

@@ -34,6 +34,7 @@ _NO_TOOLKIT = (
 IS_WINDOWS, IS_LINUX, IS_MACOS = (sys.platform == name for name in ("win32", "linux", "darwin"))
 #: The folder of NVIDIA's toolkit, if there is one.
 CUDA_HOME = _cuda_toolkit.home()
+_find_cuda_home = _cuda_toolkit.home  # which programs ask for again
 #: Homes of other toolkits: none.
 ROCM_HOME = HIP_HOME = CUDNN_HOME = SYCL_HOME = None
 IS_HIP_EXTENSION = False
@@ -42,7 +43,9 @@ SyclExtension = _absent.function("taeda.utils.cpp_extension.SyclExtension", _NO_
 #: What sources of CUDA are compiled with beside the host's options.
 COMMON_NVCC_FLAGS = ["--expt-relaxed-constexpr"]
 #: The end of a library's name.
-LIB_EXT = ".dylib" if sys.platform == "darwin" else ".so"
+LIB_EXT = CLIB_EXT = ".dylib" if sys.platform == "darwin" else ".so"
+#: The end of a program's name, and what asks a linker for a library.
+EXEC_EXT, SHARED_FLAG = "", "-shared"
 #: What every extension is compiled with.
 FLAGS = ("-std=c++20", "-O2", "-fPIC", "-fvisibility=hidden", "-fwrapv")
 _PREFIX = "#include <taeda/extension.h>\n"
@@ -116,13 +119,18 @@ def _get_build_directory(name: str, verbose: bool = False) -> str:
     return str(folder)
 
 
+def get_cxx_compiler() -> str:
+    """The command of the compiler, whether there is one or not: `CXX`, or `c++`."""
+    return os.environ.get("CXX", "c++")
+
+
 def _compiler() -> list[str]:
     """The command of the compiler: `CXX`, or `c++`.
 
     Raises:
         RuntimeError: There is none.
     """
-    command = shlex.split(os.environ.get("CXX", "c++"))
+    command = shlex.split(get_cxx_compiler())
     if shutil.which(command[0]) is None:
         raise RuntimeError(f"cpp_extension: the compiler {command[0]!r} was not found; set CXX")
     return command
@@ -204,7 +212,7 @@ class _Build:
         jobs = int(os.environ.get("MAX_JOBS", "0")) or len(os.sched_getaffinity(0))
         commands = [
             [
-                *(self.device_command if _is_cuda(source) else (*compiler, *self.compile_flags)),
+                *(self.device_command if _is_cuda_file(source) else (*compiler, *self.compile_flags)),
                 *("-MMD", "-MF", str(made.with_suffix(".d"))),
                 *("-c", str(source), "-o", str(made)),
             ]
@@ -259,8 +267,8 @@ def _refuse_other(*given: Any) -> None:
         raise NotImplementedError(f"cpp_extension: {_NO_TOOLKIT}")
 
 
-def _is_cuda(source: str | os.PathLike[str]) -> bool:
-    return Path(source).suffix in (".cu", ".cuh")
+def _is_cuda_file(path: str | os.PathLike[str]) -> bool:
+    return Path(path).suffix in (".cu", ".cuh")
 
 
 def load(
@@ -311,7 +319,7 @@ def load(
     paths = tuple(Path(source).resolve() for source in _strings("sources", sources))
     if not paths:
         raise ValueError("load: argument 'sources' names no file")
-    with_cuda = any(map(_is_cuda, paths)) if with_cuda is None else with_cuda
+    with_cuda = any(map(_is_cuda_file, paths)) if with_cuda is None else with_cuda
     device_type = "cuda" if with_cuda else "cpu"
     defined = [f"-DTAEDA_EXTENSION_NAME={name}", f"-DTORCH_EXTENSION_NAME={name}"]
     defined += [] if is_python_module else ["-DTAEDA_EXTENSION_PLUGIN"]
