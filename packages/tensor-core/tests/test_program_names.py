@@ -362,6 +362,12 @@ def test_products_of_few_bits():
 def test_operators_are_found_by_name_in_the_compiled_module():
     assert tc._C._jit_get_operation("aten::add")[1] == ["default"]
     assert tc._C._jit_get_operation("aten::nothing_of_the_kind") == (None, None)
+    handle = tc._C._dispatch_find_schema_or_throw("aten::add", "Tensor")
+    assert str(handle.schema()).startswith("aten::add.Tensor(")
+    assert tc._C._dispatch_find_schema_or_throw("aten::relu", "").schema().name == "aten::relu"
+    for missing in (("aten::add", "Nothing"), ("nobody::add", "")):
+        with pytest.raises(RuntimeError, match=f"Could not find schema for {missing[0]}"):
+            tc._C._dispatch_find_schema_or_throw(*missing)
     assert tc._C.default_generator is tc.default_generator
 
 

@@ -156,6 +156,30 @@ def _jit_get_operation(name: str) -> tuple[Any, Any]:
     return found, found.overloads()
 
 
+class _DispatchOperatorHandle:
+    """An overload of an operator that was asked for by name."""
+
+    def __init__(self, overload: Any) -> None:
+        self._overload = overload
+
+    def schema(self) -> Any:
+        """The operator's schema."""
+        return self._overload._schema
+
+
+def _dispatch_find_schema_or_throw(name: str, overload_name: str) -> _DispatchOperatorHandle:
+    """An overload by its operator's name, by which programs ask whether there is one.
+
+    Raises:
+        RuntimeError: There is none.
+    """
+    found = getattr(_jit_get_operation(name)[0], overload_name or "default", None)
+    if found is None:
+        full = f"{name}.{overload_name}" if overload_name else name
+        raise RuntimeError(f"Could not find schema for {full}.")
+    return _DispatchOperatorHandle(found)
+
+
 def _len_torch_function_stack() -> int:
     """How many modes that answer for functions are in force."""
     return len(_C._function_mode_stack())
@@ -191,6 +215,7 @@ def _set_grad_enabled(mode: bool) -> None:
 
 _FUNCTIONS = {
     "_add_docstr": _add_docstr,
+    "_dispatch_find_schema_or_throw": _dispatch_find_schema_or_throw,
     "_get_tracing_state": _get_tracing_state,
     "_infer_size": _infer_size,
     "_is_tracing": _is_tracing,
