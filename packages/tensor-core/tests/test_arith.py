@@ -111,6 +111,8 @@ def test_division_family(dtype):
     x, y = tensor(a), tensor(b)
     close(x // y, np.floor_divide(a, b), dtype)
     close(x % y, np.remainder(a, b), dtype)
+    close(x[::3] // y[::3], np.floor_divide(a, b)[::3], dtype)
+    close(x[:7] % y[1:8], np.remainder(a[:7], b[1:8]), dtype)
     close(taeda.fmod(x, y), np.fmod(a, b), dtype)
     close(taeda.div(x, y, rounding_mode="trunc"), np.trunc(a.astype("float64") / b).astype(dtype), dtype)
     quotient = taeda.div(x, y)

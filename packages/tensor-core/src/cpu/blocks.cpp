@@ -26,6 +26,7 @@ void gather(char* to, const char* from, int64_t stride, int64_t size, int64_t n)
   }
   switch (size) {
     case 1: return gather_as<uint8_t>(to, from, stride, n);
+    case 2: return gather_as<uint16_t>(to, from, stride, n);
     case 4: return gather_as<uint32_t>(to, from, stride, n);
     case 8: return gather_as<uint64_t>(to, from, stride, n);
     default: return gather_as<Complex128>(to, from, stride, n);
@@ -38,6 +39,7 @@ void scatter(char* to, int64_t stride, const char* from, int64_t size, int64_t n
   }
   switch (size) {
     case 1: return scatter_as<uint8_t>(to, stride, from, n);
+    case 2: return scatter_as<uint16_t>(to, stride, from, n);
     case 4: return scatter_as<uint32_t>(to, stride, from, n);
     case 8: return scatter_as<uint64_t>(to, stride, from, n);
     default: return scatter_as<Complex128>(to, stride, from, n);
@@ -55,6 +57,7 @@ void pad_as(char* to_, const char* from_, int64_t m) {
 void pad(char* to, const char* from, int64_t size, int64_t m) {
   switch (size) {
     case 1: return pad_as<uint8_t>(to, from, m);
+    case 2: return pad_as<uint16_t>(to, from, m);
     case 4: return pad_as<uint32_t>(to, from, m);
     case 8: return pad_as<uint64_t>(to, from, m);
     default: return pad_as<Complex128>(to, from, m);

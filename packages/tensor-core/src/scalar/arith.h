@@ -100,6 +100,8 @@ TAEDA_HD inline T interpolated(T a, T b, T weight) {
   else return weight < T(0.5) ? a + weight * (b - a) : b - (b - a) * (T(1) - weight);
 }
 
+/// Integers that are numbers of float64, all of them.
+template <class T> inline constexpr bool is_short = !is_real<T> && sizeof(T) <= 4;
 /// Where quotients of real numbers are not too large, and of integers below 2^50.
 template <class T>
 TAEDA_HD inline auto division_plain(T a, T b) {
@@ -107,10 +109,13 @@ TAEDA_HD inline auto division_plain(T a, T b) {
   if constexpr (is_real<T>) return bool(magnitude(a) < T(exact_quotient_limit) * magnitude(b));
   else if constexpr (is_same<T, int64_t>)
     return bool((uint64_t(a) + half < 2 * half) & (uint64_t(b) + half < 2 * half) & (b != 0));
+  else if constexpr (is_short<T>) return bool(b != T(0));
   else return Always();
 }
 /// An integer below 2^51 as a number and back, by the low bits of what is large enough: any vectors can.
-TAEDA_HD inline double from_whole(int64_t x) {
+template <class T>
+TAEDA_HD inline double from_whole(T x) {
+  if constexpr (is_short<T>) return double(x);
   constexpr double magic = Format<double>::magic;
   return bit_cast<double>(uint64_t(x) + bit_cast<uint64_t>(magic)) - magic;
 }
@@ -119,16 +124,19 @@ TAEDA_HD inline int64_t to_whole(double x) {
   return int64_t(bit_cast<uint64_t>(x + magic) - bit_cast<uint64_t>(magic));
 }
 // No quotient of such integers is so near to a whole number that rounding would reach it.
-TAEDA_HD inline int64_t whole_floor_divide(int64_t a, int64_t b) {
-  return to_whole(floor(from_whole(a) / from_whole(b)));
+template <class T>
+TAEDA_HD inline T whole_floor_divide(T a, T b) {
+  return T(to_whole(floor(from_whole(a) / from_whole(b))));
 }
-TAEDA_HD inline int64_t whole_remainder(int64_t a, int64_t b) {
+template <class T>
+TAEDA_HD inline T whole_remainder(T a, T b) {
   const double x = from_whole(a), y = from_whole(b);
-  return to_whole(x - floor(x / y) * y);
+  return T(to_whole(x - floor(x / y) * y));
 }
-TAEDA_HD inline int64_t whole_fmod(int64_t a, int64_t b) {
+template <class T>
+TAEDA_HD inline T whole_fmod(T a, T b) {
   const double x = from_whole(a), y = from_whole(b);
-  return to_whole(x - trunc(x / y) * y);
+  return T(to_whole(x - trunc(x / y) * y));
 }
 template <class T>
 TAEDA_HD inline T exact_fmod(T a, T b) {
@@ -164,12 +172,12 @@ TAEDA_HD inline T exact_floor_divide(T a, T b) {
     return T(a / b);
   }
 }
-#define TAEDA_DIVISION(NAME, FAST, WHOLE, EXACT)                    \
-  template <class T>                                                \
-  TAEDA_HD inline T NAME(T a, T b) {                                \
-    if constexpr (is_real<T>) return T(FAST(double(a), double(b))); \
-    else if constexpr (is_same<T, int64_t>) return WHOLE(a, b);     \
-    else return EXACT(a, b);                                        \
+#define TAEDA_DIVISION(NAME, FAST, WHOLE, EXACT)                               \
+  template <class T>                                                           \
+  TAEDA_HD inline T NAME(T a, T b) {                                           \
+    if constexpr (is_real<T>) return T(FAST(double(a), double(b)));            \
+    else if constexpr (is_same<T, int64_t> || is_short<T>) return WHOLE(a, b); \
+    else return EXACT(a, b);                                                   \
   }
 TAEDA_DIVISION(fmod_of, vfmod, whole_fmod, exact_fmod)
 TAEDA_DIVISION(remainder_of, vremainder, whole_remainder, exact_remainder)

@@ -34,10 +34,11 @@ template <class V>
 constexpr Cost cost_of(Cost cost) {
   constexpr bool floating = is_same<V, float> || is_same<V, double>;
   switch (cost) {
-    case Cost::LightReal: return floating ? Cost::Light : Cost::Once;
+    case Cost::LightReal: return floating || everything ? Cost::Light : Cost::Once;
     case Cost::HeavyReal: return floating ? Cost::Heavy : Cost::Once;
     case Cost::HeavyFloat: return is_same<V, float> ? Cost::Heavy : Cost::Once;
-    case Cost::HeavyWhole: return floating || is_same<V, int64_t> ? Cost::Heavy : Cost::Once;
+    case Cost::HeavyWhole:
+      return floating || everything || is_same<V, int32_t> || is_same<V, int64_t> ? Cost::Heavy : Cost::Once;
     default: return cost;
   }
 }
