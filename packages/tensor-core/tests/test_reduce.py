@@ -275,16 +275,3 @@ def test_norms_that_no_elements_have(ord):
         with pytest.raises(RuntimeError, match=r"vector_norm: dimension 0 of shape \(0,\) is empty"):
             taeda.linalg.vector_norm(taeda.zeros(0), ord, dim)
     assert taeda.linalg.vector_norm(taeda.zeros(0, 3), ord, 1).shape == (0,)
-
-
-@pytest.mark.parametrize("dim", [[], ()])
-@pytest.mark.parametrize("name", ["any", "all"])
-def test_truth_over_no_dimension_is_that_of_each_element(name, dim):
-    a = sample("float64", (3, 4)).round()
-    x = tensor(a)
-    for keep in (False, True):
-        result = getattr(x, name)(dim=dim, keepdim=keep)
-        np.testing.assert_array_equal(result.numpy(), a != 0)
-    assert getattr(tensor(a.astype("uint8")), name)(dim=dim).dtype is taeda.uint8
-    assert getattr(taeda.tensor(2.0), name)(dim=dim).tolist() is True
-    assert getattr(x, name)(dim=None).shape == ()

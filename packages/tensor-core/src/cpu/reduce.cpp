@@ -170,7 +170,7 @@ void truth_kernel(const Tensor& out, const Tensor& self, Dims dim, bool) {
   // Accumulators are bytes holding 0 or 1: bool tensors in all but name.
   const Operand in(self, compute_dtype(self.dtype()));
   const Tensor acc = empty(out.sizes(), DType::UInt8);
-  reduce_into(reducer(Kind, in.dtype, "any"), in, infer::truth_mask(self, dim), acc);
+  reduce_into(reducer(Kind, in.dtype, "any"), in, infer::reduced_mask(self, dim), acc);
   copy_elements(out, acc);
 }
 

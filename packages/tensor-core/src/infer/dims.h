@@ -20,9 +20,4 @@ inline uint64_t reduced_mask(const Tensor& self, const Dims& dim) noexcept {
   return reduced & all;
 }
 
-/// The same of `any` and `all`: an empty list of theirs names no dimension, where that of a sum names all.
-inline uint64_t truth_mask(const Tensor& self, const Dims& dim) noexcept {
-  return dim && dim->empty() ? 0 : reduced_mask(self, dim);
-}
-
 }  // namespace taeda::infer

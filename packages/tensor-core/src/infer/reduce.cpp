@@ -77,8 +77,7 @@ Spec arg_extremum(const char* op, const Tensor& self, std::optional<int64_t> dim
 Spec truth(const char* op, const Tensor& self, const Dims& dim, bool keepdim) {
   // uint8 was the dtype of truth before there was bool.
   const DType dtype = self.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool;
-  reduced_dims(op, self, dim);
-  return spec(reduced_shape(self, truth_mask(self, dim), keepdim), dtype);
+  return spec(reduced_shape(self, reduced_dims(op, self, dim), keepdim), dtype);
 }
 Spec vector_norm(const Tensor& self, const Scalar& ord, const Dims& dim, bool keepdim, std::optional<DType> dtype) {
   const DType in = dtype.value_or(self.dtype());

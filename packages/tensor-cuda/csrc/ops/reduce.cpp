@@ -91,8 +91,7 @@ void mean(const Call& call) {
 template <bool All>
 void truth(const Call& call) {
   const Tensor out = call.output(0), self = call.tensor(0);
-  const bool none = call.given(1) && call.integers(1).empty();  // an empty list names no dimension here
-  fold<Truth<All>>(call, self, none ? 0 : dimensions(call, 1, self.ndim()), &out, nullptr);
+  fold<Truth<All>>(call, self, dimensions(call, 1, self.ndim()), &out, nullptr);
 }
 template <bool Largest>
 void extreme(const Call& call, uint64_t mask, const Tensor* out, const Tensor* places) {

@@ -195,14 +195,10 @@ def scan(f):
     return lambda x, dim, *_: f.accumulate(x, axis=dim, dtype=x.dtype) if x.ndim else x
 
 
-def truth(x, dim, keep):
-    return np.any(x.astype(bool), axis=(None if dim is None else tuple(dim)) if x.ndim else (), keepdims=keep)
-
-
 table(as_result, {"sum": over(np.sum), "prod": over(np.prod), "amax": over(np.max), "amin": over(np.min), "cumsum": scan(np.add),
                   "cumprod": scan(np.multiply), "logcumsumexp": lambda x, *at: (
                       scan(np.logaddexp) if x.dtype.kind == "f" else lambda x, dim: np.log(np.exp(x).cumsum(dim)))(x, *at)})  # fmt: skip
-table(as_given, {"any": truth, "cummax": running(np.maximum), "cummin": running(np.minimum),
+table(as_given, {"any": over(lambda x, **how: np.any(x.astype(bool), **how)), "cummax": running(np.maximum), "cummin": running(np.minimum),
                  "argmax": lambda x, dim, _: np.argmax(x, dim if x.ndim else None),
                  "argmin": lambda x, dim, _: np.argmin(x, dim if x.ndim else None), "sort": sort})  # fmt: skip
 

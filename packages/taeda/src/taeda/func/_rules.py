@@ -303,11 +303,9 @@ def _reduction(level: Batching, op: Any, self: Any, *args: Any, **kwargs: Any) -
     if self.dim() == 0:
         whole, dims = _lifted(whole), [0]
     elif given is not None and not len(given):
-        if op.name == "prod":
+        if op.name not in ("sum", "mean", "amax", "amin", "var", "vector_norm"):
             return NotImplemented
-        dims = (
-            [] if op.name in ("all", "any") else range(self.dim())
-        )  # none named: all of them, but for truth
+        dims = range(self.dim())  # none named: all of them
     over = [behind(d, self.dim()) for d in dims]
     args = [*args[:at], over, *args[at + 1 :]]
     if not self.dim() and at + 1 < len(args):

@@ -352,15 +352,6 @@ def _truth(function: Any) -> Any:
     )
 
 
-def _also_over_none(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
-    """With an empty list too, which names no dimension here."""
-    yield from reduction()(dtype, rng)
-    for shape in ((5,), (2, 3), (0, 3)):
-        values = rng.integers(0, 2, shape).astype(dtype)
-        yield Sample((values,), {"dim": ()}, "no dimension")
-        yield Sample((values,), {"dim": (), "keepdim": True}, "no dimension")
-
-
 RECORDS = [
     _reduce("sum", _summed(np.sum), reduction(), ALL, differentiable=True, out=True, atol={"float32": 1e-3},
             errors=dimension("sum")),
@@ -374,8 +365,8 @@ RECORDS = [
             errors=dimension("amax")),
     _reduce("amin", with_axis(np.amin), reduction(empty=False), REALS, differentiable=True, out=True, half="largest",
             errors=dimension("amin")),
-    _reduce("any", _truth(np.any), _also_over_none, ALL, out=True, errors=dimension("any")),
-    _reduce("all", _truth(np.all), _also_over_none, ALL, out=True, errors=dimension("all")),
+    _reduce("any", _truth(np.any), reduction(), ALL, out=True, errors=dimension("any")),
+    _reduce("all", _truth(np.all), reduction(), ALL, out=True, errors=dimension("all")),
     _reduce("argmax", _arg(np.argmax), reduction(tuples=False, empty=False), REALS, out=True,
             errors=dimension("argmax")),
     _reduce("argmin", _arg(np.argmin), reduction(tuples=False, empty=False), REALS, out=True,

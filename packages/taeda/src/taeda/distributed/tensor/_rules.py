@@ -415,8 +415,7 @@ def _reduction(level: Spreading, op: Any, self: Any, *args: Any, **kwargs: Any) 
     bound = {**dict(zip(names, args, strict=False)), **kwargs}
     shape, given = level.part(self).shape, bound.get("dim")
     given = [given] if isinstance(given, int) else given
-    named = given is not None and (len(given) > 0 or op.name in ("all", "any"))
-    over = {_wrapped(d, len(shape)) for d in given} if named else set(range(len(shape)))
+    over = {_wrapped(d, len(shape)) for d in given} if given else set(range(len(shape)))
     keep = bool(bound.get("keepdim", False))
     combined = _COMBINED.get(op.name)
     places = level.part(self).placements
