@@ -135,7 +135,7 @@ class PyTorchFileWriter:
         self._close = weakref.finalize(self, self._file.close) if path else None
         self._folder = os.path.basename(os.fsdecode(file)).partition(".")[0] if path else "archive"
         self._archive: ZipParts | None = ZipParts()
-        self._names: list[str] = []
+        self._names: dict[str, None] = {}  # in order
         self._sum, self._version = hashlib.blake2b(digest_size=16), 3
 
     def archive_name(self) -> str:
@@ -180,7 +180,7 @@ class PyTorchFileWriter:
             raise ValueError(
                 f"PyTorchFileWriter: argument 'size' of record {name!r} is {size}, expected at most {len(found)}"
             )
-        self._names.append(name)
+        self._names[name] = None
         parts = self._archive.entry(f"{self._folder}/{name}", memoryview(found)[:size])
         if name != _ID:
             self._sum.update(parts[0])  # which has the name, the size and a checksum
