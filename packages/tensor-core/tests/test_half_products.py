@@ -108,6 +108,46 @@ def test_batches(batch, m, n, k):
     near(apart[:, 1] @ b.transpose(1, 2), apart_64[:, 1] @ b_64.transpose(0, 2, 1), k)
 
 
+@pytest.mark.parametrize("beta, alpha", [(1, 1), (0, 0.125), (1, 0.125), (0.5, 1), (0.5, -2)])
+@pytest.mark.parametrize("batch, m, n, k", [(40, 20, 17, 24), (3, 70, 80, 90), (2, 3, 2, 1)])
+def test_scaled_sums(batch, m, n, k, beta, alpha):
+    """beta * self + alpha * products: by batches, `self` of all shapes, in place, and into places that lie apart."""
+    a, x = numbers((batch, m, k), 1)
+    b, y = numbers((batch, n, k), 2)
+    right = b.transpose(1, 2)
+    slack = 2.0**-22 * k
+
+    def close(found, expected):
+        assert found.dtype == taeda.bfloat16
+        difference = np.abs(found.double().numpy() - expected)
+        assert (difference <= np.abs(expected) * ROUNDING + slack * np.abs(x).max() * np.abs(y).max()).all()
+
+    for shape in ((batch, m, n), (m, 1), (n,), ()):
+        c, z = numbers(shape, 3)
+        expected = beta * z + alpha * (x @ y.transpose(0, 2, 1))
+        close(taeda.baddbmm(c, a, right, beta=beta, alpha=alpha), expected)
+        if len(shape) < 3:
+            close(taeda.addmm(c, a[0], right[0], beta=beta, alpha=alpha), expected[0])
+    c, z = numbers((batch, m, n), 3)
+    expected = beta * z + alpha * (x @ y.transpose(0, 2, 1))
+    apart = taeda.zeros(m, batch, 2 * n, dtype=taeda.bfloat16)[:, :, ::2].transpose(0, 1)
+    close(taeda.baddbmm(c, a, right, beta=beta, alpha=alpha, out=apart), expected)
+    close(c.baddbmm_(a, right, beta=beta, alpha=alpha), expected)
+
+
+@pytest.mark.parametrize("dtype, rounding", [("bfloat16", 2.0**-8), ("float16", 2.0**-11)])
+def test_distances_by_products(dtype, rounding):
+    """Euclidean distances of many rows, which a product of matrices gives."""
+    kind = getattr(taeda, dtype)
+    rng = np.random.default_rng(5)
+    a, b = (taeda.tensor(rng.standard_normal((2, rows, 6))).to(kind) for rows in (30, 40))
+    x, y = a.double().numpy(), b.double().numpy()
+    exact = np.sqrt(((x[:, :, None] - y[:, None]) ** 2).sum(-1))
+    found = taeda.cdist(a, b)
+    assert found.dtype == kind
+    assert (np.abs(found.double().numpy() - exact) <= exact * rounding + 1e-3).all()
+
+
 @pytest.mark.parametrize("rows, inputs, outputs", [(70, 90, 130), (3, 5, 7), (600, 64, 300)])
 def test_gradients_of_linear(rows, inputs, outputs):
     x, x_64 = numbers((2, rows, inputs), 6)

@@ -16,10 +16,10 @@
 namespace taeda::cpu {
 
 constinit const ElementRow* const shared_lines[] = {
-    &family_lines.rows[int(Arith::add)],     &family_lines.rows[int(Arith::clamp)],
-    &family_lines.rows[int(Arith::div)],     &family_lines.rows[int(Arith::maximum)],
-    &family_lines.rows[int(Arith::minimum)], &family_lines.rows[int(Arith::mul)],
-    &family_lines.rows[int(Arith::sqrt)],
+    &family_lines.rows[int(Arith::add)],     &family_lines.rows[int(Arith::add_alpha)],
+    &family_lines.rows[int(Arith::clamp)],   &family_lines.rows[int(Arith::div)],
+    &family_lines.rows[int(Arith::maximum)], &family_lines.rows[int(Arith::minimum)],
+    &family_lines.rows[int(Arith::mul)],     &family_lines.rows[int(Arith::sqrt)],
 };
 
 namespace {

@@ -4,7 +4,7 @@
 
 namespace taeda::cpu {
 
-enum class SharedLine { add, clamp, div, maximum, minimum, mul, sqrt };
+enum class SharedLine { add, add_alpha, clamp, div, maximum, minimum, mul, sqrt };
 /// By SharedLine (cpu/arith.cpp).
 extern const loops::ElementRow* const shared_lines[];
 inline const loops::ElementRow& row(SharedLine line) { return *shared_lines[int(line)]; }

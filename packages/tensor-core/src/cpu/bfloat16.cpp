@@ -77,8 +77,9 @@ void gemm_bfloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand
   if (worth_tiles(m)) return amx::multiply(m, n, k, a, b, {row}, c);
   bfloat16_pieces(m, n, k, a, b, row, c);
 }
+template <class C>
 bool gemm_bfloat16(int64_t batch, int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, int64_t step_a,
-                   Operand<BFloat16> b, int64_t step_b, BFloat16* c) {
+                   Operand<BFloat16> b, int64_t step_b, C* c) {
   poll_signals();
   if (!amx::has_tiles())
     return onednn::matmul(batch, m, n, k, a.data, step_a, a.ld, a.transposed, b.data, step_b, b.ld, b.transposed, c);
@@ -86,6 +87,10 @@ bool gemm_bfloat16(int64_t batch, int64_t m, int64_t n, int64_t k, Operand<BFloa
     amx::multiply(m, n, k, a, b, {}, c, true);
   return true;
 }
+template bool gemm_bfloat16(int64_t, int64_t, int64_t, int64_t, Operand<BFloat16>, int64_t, Operand<BFloat16>, int64_t,
+                            float*);
+template bool gemm_bfloat16(int64_t, int64_t, int64_t, int64_t, Operand<BFloat16>, int64_t, Operand<BFloat16>, int64_t,
+                            BFloat16*);
 void gemm_whole_bfloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b, bool accumulate,
                          float* c) {
   if (amx::has_tiles()) return amx::multiply(m, n, k, a, b, {nullptr, accumulate}, c, true);

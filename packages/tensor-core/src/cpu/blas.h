@@ -49,10 +49,11 @@ void gemm_bfloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand
 /// ... and rounded at the end; `row` (n numbers), where given, is added to each row.
 void gemm_bfloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b, const float* row,
                    BFloat16* c);
-/// Many of the latter, without rows, on this thread alone; operands lie `step_*` elements apart, results together.
+/// Many of either kind, without rows, on this thread alone; operands lie `step_*` elements apart, results together.
 /// False, and nothing is written, where one by one they take no longer.
+template <class C>
 bool gemm_bfloat16(int64_t batch, int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, int64_t step_a,
-                   Operand<BFloat16> b, int64_t step_b, BFloat16* c);
+                   Operand<BFloat16> b, int64_t step_b, C* c);
 /// The first on this thread alone and in one piece.
 void gemm_whole_bfloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b, bool accumulate,
                          float* c);

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "cpu/arith.h"
 #include "cpu/blas.h"
 #include "cpu/column_sums.h"
 #include "cpu/converted.h"
+#include "cpu/lines.h"
 #include "cpu/prepare.h"
 #include "taeda/elementwise.h"
 #include "taeda/half.h"
@@ -106,12 +108,12 @@ Tensor same_row(const Tensor& self, int64_t n) {
   return row_major(alias(self, Shape{n}, Shape{self.stride(-1)}, 0), DType::Float32);
 }
 
-/// to = a @ b, or added to a float32 `to` or to the same `added` in each row, without float32 copies of bfloat16
+/// to = a @ b, or added to the same `added` in each row, without float32 copies of bfloat16
 /// operands; false where copies are as good. `to` is row-major, of float32 or bfloat16; `added` is for the latter.
-bool bfloat16_products(const Tensor& to, const Tensor& a, const Tensor& b, bool accumulate, const Tensor& added = {}) {
+bool bfloat16_products(const Tensor& to, const Tensor& a, const Tensor& b, const Tensor& added = {}) {
   if (a.dtype() != DType::BFloat16 || b.dtype() != DType::BFloat16) return false;
   const int64_t m = to.size(-2), n = to.size(-1), k = a.size(-1), batch = to.dim() == 3 ? to.size(0) : 1;
-  if (!blas::worth_bfloat16(m, n, k, to.dtype() == DType::BFloat16 ? batch : 1)) return false;
+  if (!blas::worth_bfloat16(m, n, k, batch)) return false;
   const Tensor row = added.defined() ? same_row(added, n) : Tensor();
   if (added.defined() && !row.defined()) return false;
   const Matrices left(a, DType::BFloat16), right(b, DType::BFloat16);
@@ -122,7 +124,7 @@ bool bfloat16_products(const Tensor& to, const Tensor& a, const Tensor& b, bool 
       if (to.dtype() == DType::BFloat16)
         blas::gemm_bfloat16(m, n, k, x, y, row.defined() ? row.data<float>() : nullptr,
                             to.data<BFloat16>() + i * m * n);
-      else blas::gemm_bfloat16(m, n, k, x, y, accumulate, to.data<float>() + i * m * n);
+      else blas::gemm_bfloat16(m, n, k, x, y, false, to.data<float>() + i * m * n);
     }
   };
   if (batch == 1 || m * n * k >= kCutInside) {
@@ -134,10 +136,11 @@ bool bfloat16_products(const Tensor& to, const Tensor& a, const Tensor& b, bool 
   parallel_for((batch + share - 1) / share, 1, [&](int64_t first, int64_t last) {
     for (int64_t begin = first * share; begin < std::min(batch, last * share); begin += share) {
       const int64_t count = std::min(share, batch - begin);
-      if (to.dtype() == DType::Float32 || row.defined() ||
-          !blas::gemm_bfloat16(count, m, n, k, left.operand<BFloat16>(begin), left.tensor.stride(0),
-                               right.operand<BFloat16>(begin), right.tensor.stride(0),
-                               to.data<BFloat16>() + begin * m * n))
+      const auto at_once = [&]<class C>(C* results) {
+        return blas::gemm_bfloat16(count, m, n, k, left.operand<BFloat16>(begin), left.tensor.stride(0),
+                                   right.operand<BFloat16>(begin), right.tensor.stride(0), results + begin * m * n);
+      };
+      if (row.defined() || !(to.dtype() == DType::Float32 ? at_once(to.data<float>()) : at_once(to.data<BFloat16>())))
         one_by_one(begin, begin + count);
     }
   });
@@ -197,18 +200,34 @@ void products_of_parts(int64_t m, const float* a, const Matrices& b, int64_t k, 
 /// The transpose of a matrix.
 Tensor turned(const Tensor& t) { return alias(t, Shape{t.size(1), t.size(0)}, Shape{t.stride(1), t.stride(0)}, 0); }
 
+/// beta * self + alpha * products into `out`, computed in float32; `products` are written over.
+void combine(const char* op, const Tensor& out, const Tensor& self, const Tensor& products, const Scalar& beta,
+             const Scalar& alpha) {
+  using cpu::SharedLine;
+  const DType d = DType::Float32;
+  const bool read = self.defined() && !beta.equal(0);
+  if (!read && alpha.equal(1)) return ops::copy_(out, products);
+  if (!read) return cpu::run_line(row(SharedLine::mul), op, d, out, products, Tensor(alpha));
+  const bool once = beta.equal(1);
+  if (!once && !alpha.equal(1)) cpu::run_line(row(SharedLine::mul), op, d, products, products, Tensor(alpha));
+  const LoopParams by{once ? alpha : beta};
+  cpu::run_line(row(SharedLine::add_alpha), op, d, out, once ? self : products, once ? products : self, &by);
+}
+
 /// beta * self + alpha * a @ b into `out`; `self` undefined means beta 0.
 void add_products(const char* op, const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& b,
                   const Scalar& beta, const Scalar& alpha) {
   const DType dtype = compute_dtype(out.dtype());
   const bool read = self.defined() && !beta.equal(0);
   if (alpha.equal(1) && out.dtype() == DType::BFloat16 && out.contiguous() && (!read || beta.equal(1)) &&
-      bfloat16_products(out, a, b, false, read ? self : Tensor()))
+      bfloat16_products(out, a, b, read ? self : Tensor()))
     return;
+  if (a.dtype() == DType::BFloat16) {
+    const Tensor found = empty(out.sizes(), dtype);
+    if (bfloat16_products(found, a, b)) return combine(op, out, self, found, beta, alpha);
+  }
   const cpu::Target target(out, dtype);
   if (read && !target.tensor().same(self)) ops::copy_(target.tensor(), self);
-  if (alpha.equal(1) && (!read || beta.equal(1)) && bfloat16_products(target.tensor(), a, b, read))
-    return target.finish();
   if (out.dim() == 2 && dtype == DType::Float32 && !read && alpha.equal(1)) {
     if (few_rows_of_halves(a.size(0), b)) {
       products_of_parts(a.size(0), row_major(a, dtype).data<float>(), Matrices(b, b.dtype()), a.size(1), b.size(1),

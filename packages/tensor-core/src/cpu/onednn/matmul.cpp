@@ -23,7 +23,7 @@ struct Key {
   int64_t m, n, k, lda, ldb;
   bool ta, tb, accumulate, biased, halves;
   int64_t packed_for = 0;                     // the rows for which the layout of a packed right operand was chosen
-  int64_t batch = 0, step_a = 0, step_b = 0;  // many products at once, of rounded results that lie together
+  int64_t batch = 0, step_a = 0, step_b = 0;  // many products at once, whose results lie together
   bool rounded = false;                       // halves in the result too
   friend bool operator==(const Key&, const Key&) = default;
   size_t slot() const {
@@ -60,9 +60,9 @@ memory::desc matrix(int64_t rows, int64_t columns, int64_t ld, bool transposed,
 }
 
 /// The same, many times.
-memory::desc matrices(int64_t batch, int64_t step, int64_t rows, int64_t columns, int64_t ld, bool transposed) {
-  return memory::desc({batch, rows, columns}, memory::data_type::bf16,
-                      transposed ? memory::dims{step, 1, ld} : memory::dims{step, ld, 1});
+memory::desc matrices(int64_t batch, int64_t step, int64_t rows, int64_t columns, int64_t ld, bool transposed,
+                      memory::data_type type) {
+  return memory::desc({batch, rows, columns}, type, transposed ? memory::dims{step, 1, ld} : memory::dims{step, ld, 1});
 }
 
 dnnl::matmul::primitive_desc describe(const Plan& plan, bool accumulate) {
@@ -88,12 +88,13 @@ std::unique_ptr<Plan> make_plan(const Key& key, const memory::desc* layout) {
   if (layout) plan->b = *layout;
   else if (key.packed_for) plan->b = memory::desc({key.k, key.n}, type, memory::format_tag::any);
   else plan->b = matrix(key.k, key.n, key.ldb, key.tb, type);
-  plan->c = matrix(key.m, key.n, key.n, false, key.rounded ? type : memory::data_type::f32);
+  const auto result = key.rounded ? type : memory::data_type::f32;
+  plan->c = matrix(key.m, key.n, key.n, false, result);
   plan->row = matrix(1, key.n, key.n, false);
   if (key.batch) {
-    plan->a = matrices(key.batch, key.step_a, key.m, key.k, key.lda, key.ta);
-    plan->b = matrices(key.batch, key.step_b, key.k, key.n, key.ldb, key.tb);
-    plan->c = matrices(key.batch, key.m * key.n, key.m, key.n, key.n, false);
+    plan->a = matrices(key.batch, key.step_a, key.m, key.k, key.lda, key.ta, type);
+    plan->b = matrices(key.batch, key.step_b, key.k, key.n, key.ldb, key.tb, type);
+    plan->c = matrices(key.batch, key.m * key.n, key.m, key.n, key.n, false, result);
   }
   const dnnl::matmul::primitive_desc pd = describe(*plan, key.accumulate);
   plan->b = pd.weights_desc();
@@ -206,11 +207,12 @@ bool matmul(int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda, boo
   return execute({m, n, k, lda, ldb, ta, tb, false, row != nullptr, true}, nullptr, a, b, row, c, ldc);
 }
 
+template <class C>
 bool matmul(int64_t batch, int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t step_a, int64_t lda, bool ta,
-            const BFloat16* b, int64_t step_b, int64_t ldb, bool tb, BFloat16* c) {
+            const BFloat16* b, int64_t step_b, int64_t ldb, bool tb, C* c) {
   try {
     Key key{m, n, k, lda, ldb, ta, tb, false, false, true};
-    key.batch = batch, key.step_a = step_a, key.step_b = step_b;
+    key.batch = batch, key.step_a = step_a, key.step_b = step_b, key.rounded = std::is_same_v<C, BFloat16>;
     const Plan& plan = plan_of(key);
     if (plan.by_gemm) return false;
     const Workspace workspace(plan.scratch);
@@ -219,6 +221,10 @@ bool matmul(int64_t batch, int64_t m, int64_t n, int64_t k, const BFloat16* a, i
     return false;
   }
 }
+template bool matmul(int64_t, int64_t, int64_t, int64_t, const BFloat16*, int64_t, int64_t, bool, const BFloat16*,
+                     int64_t, int64_t, bool, float*);
+template bool matmul(int64_t, int64_t, int64_t, int64_t, const BFloat16*, int64_t, int64_t, bool, const BFloat16*,
+                     int64_t, int64_t, bool, BFloat16*);
 
 struct Packed::State {
   int64_t rows, n, k;
@@ -309,10 +315,15 @@ bool matmul(int64_t, int64_t, int64_t, const BFloat16*, int64_t, bool, const BFl
             BFloat16*, int64_t) {
   return false;
 }
+template <class C>
 bool matmul(int64_t, int64_t, int64_t, int64_t, const BFloat16*, int64_t, int64_t, bool, const BFloat16*, int64_t,
-            int64_t, bool, BFloat16*) {
+            int64_t, bool, C*) {
   return false;
 }
+template bool matmul(int64_t, int64_t, int64_t, int64_t, const BFloat16*, int64_t, int64_t, bool, const BFloat16*,
+                     int64_t, int64_t, bool, float*);
+template bool matmul(int64_t, int64_t, int64_t, int64_t, const BFloat16*, int64_t, int64_t, bool, const BFloat16*,
+                     int64_t, int64_t, bool, BFloat16*);
 bool has_bfloat16() { return false; }
 bool matmul(int64_t, int64_t, int64_t, const float*, int64_t, bool, const float*, int64_t, bool, bool, const float*,
             float*, int64_t) {

@@ -20,9 +20,10 @@ bool matmul(int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda, boo
 /// ... and rounded at the end.
 bool matmul(int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda, bool ta, const BFloat16* b, int64_t ldb,
             bool tb, const float* row, BFloat16* c, int64_t ldc);
-/// Many of the latter, whose operands lie `step_*` elements apart and whose results lie together.
+/// Many of either kind, whose operands lie `step_*` elements apart and whose results lie together.
+template <class C>
 bool matmul(int64_t batch, int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t step_a, int64_t lda, bool ta,
-            const BFloat16* b, int64_t step_b, int64_t ldb, bool tb, BFloat16* c);
+            const BFloat16* b, int64_t step_b, int64_t ldb, bool tb, C* c);
 /// A right operand that is laid out once for products of many rows, or of a few rows many times.
 class Packed {
  public:
