@@ -95,6 +95,27 @@ def _members_of(table: str) -> Callable[[Module], Iterable[tuple[str, Any]]]:
 _parameters_of, _buffers_of = _members_of("_parameter_names"), _members_of("_buffer_names")
 
 
+def _each_member(root: Module, table: str, recurse: bool) -> Iterator[Any]:
+    """As ``named_parameters`` and ``named_buffers``, whose names take half of the time."""
+    seen, met, waiting = {id(None)}, set(), [root]
+    while waiting:
+        module = waiting.pop()
+        if module in met:
+            continue
+        met.add(module)
+        names = tuple(getattr(module, table))
+        below = tuple(module._module_names) if recurse else ()
+        values = attributes_with(module, names or below)
+        for name in names:
+            member = values[name]
+            if id(member) not in seen:
+                seen.add(id(member))
+                yield member
+        for name in reversed(below):
+            if values[name] is not None:
+                waiting.append(values[name])
+
+
 class Module(Converting, Stateful):
     """Base class of all layers and models.
 
@@ -389,8 +410,9 @@ class Module(Converting, Stateful):
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """Yields the parameters of this module and, if ``recurse``, of all below it, each once."""
-        for _name, param in self.named_parameters(recurse=recurse):
-            yield param
+        if self._walks_as_ever(self.named_parameters, Module.named_parameters):
+            return _each_member(self, "_parameter_names", recurse)
+        return (param for _name, param in self.named_parameters(recurse=recurse))
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
@@ -400,8 +422,18 @@ class Module(Converting, Stateful):
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """Yields the buffers of this module and, if ``recurse``, of all below it, each once."""
-        for _name, buffer in self.named_buffers(recurse=recurse):
-            yield buffer
+        if self._walks_as_ever(self.named_buffers, Module.named_buffers):
+            return _each_member(self, "_buffer_names", recurse)
+        return (buffer for _name, buffer in self.named_buffers(recurse=recurse))
+
+    def _walks_as_ever(self, method: Any, own: Any) -> bool:
+        """Whether a program has put nothing in the place of ``method`` and of what it calls."""
+        kind = type(self)
+        return (
+            getattr(method, "__func__", None) is own
+            and kind._named_members is Module._named_members
+            and kind.named_modules is Module.named_modules
+        )
 
     def get_submodule(self, target: str) -> Module:
         """Returns the module of dotted name ``target``; AttributeError when a part of the path is missing."""
