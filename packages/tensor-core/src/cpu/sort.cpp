@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cpu/order.h"
+#include "cpu/radix.h"
 #include "infer/dims.h"
 #include "infer/sort.h"
 #include "taeda/checked.h"
@@ -55,7 +56,7 @@ struct Rows {
 template <class T>
 auto order_key(T value) {
   if constexpr (cpu::is_half<T>) {
-    return order_key(float(value));
+    return cpu::half_rank(value);
   } else if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
     using U = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
     constexpr int last = sizeof(U) * 8 - 1;
@@ -70,6 +71,12 @@ auto order_key(T value) {
   }
 }
 template <class T> using KeyOf = decltype(order_key(T()));
+/// What order_key gives, inverted where the largest come first.
+template <class T>
+KeyOf<T> key_of(T value, bool descending) {
+  const KeyOf<T> key = order_key(value);
+  return descending ? KeyOf<T>(~key) : key;
+}
 
 /// An element of a row by its key, inverted where the largest come first.
 template <class Key>
@@ -102,8 +109,7 @@ template <class T>
 void fill_items(const T* from, int64_t step, bool descending, Items<KeyOf<T>>& items) {
   in_blocks(int64_t(items.size()), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const KeyOf<T> key = order_key(from[i * step]);
-      items[size_t(i)] = {descending ? KeyOf<T>(~key) : key, i};
+      items[size_t(i)] = {key_of(from[i * step], descending), i};
     }
   });
 }
@@ -151,44 +157,13 @@ void store_row(const Places& to, const T* from, const List& items, int64_t count
   });
 }
 
-/// Least-significant-digit radix sort by bytes: stable, linear; bytes that all keys have in common are left out.
-template <class Key>
-void radix_sort(Items<Key>& items) {
-  struct Keyed {
-    Key key;
-    uint32_t index;
-  };
-  const size_t n = items.size();
-  Room<Keyed> a(n), b(n);
-  const auto each = [n](const auto& body) {
-    in_blocks(int64_t(n), [&](int64_t begin, int64_t end) {
-      for (size_t i = size_t(begin); i < size_t(end); ++i) body(i);
-    });
-  };
-  Key varied = 0;
-  in_blocks(int64_t(n), [&](int64_t begin, int64_t end) {
-    Key found = 0;
-    for (size_t i = size_t(begin); i < size_t(end); ++i) {
-      a[i] = {items[i].key, uint32_t(items[i].index)};
-      found |= Key(items[i].key ^ items[0].key);
-    }
-    varied |= found;
-  });
-  for (size_t byte = 0; byte < sizeof(Key); ++byte) {
-    if (((varied >> (8 * byte)) & 0xff) == 0) continue;
-    size_t counts[257] = {};
-    each([&](size_t i) { ++counts[((a[i].key >> (8 * byte)) & 0xff) + 1]; });
-    std::partial_sum(counts, counts + 257, counts);
-    each([&](size_t i) { b[counts[(a[i].key >> (8 * byte)) & 0xff]++] = a[i]; });
-    a.swap(b);
-  }
-  each([&](size_t i) { items[i] = {a[i].key, int64_t(a[i].index)}; });
-}
+/// Rows from this length on are sorted by digits.
+constexpr int64_t kManyItems = 257;
+bool by_digits(int64_t length) { return length >= kManyItems && length < cpu::RadixOrder<uint64_t>::kMost; }
 
-/// Stable. Indices count from 0.
+/// Stable.
 template <class Key>
 void sort_items(Items<Key>& items) {
-  if (items.size() > 256 && items.size() < (size_t(1) << 32)) return radix_sort(items);
   if (items.size() <= 16) {  // by insertion, which needs no memory
     for (auto item = items.begin(); item != items.end(); ++item)
       std::rotate(std::upper_bound(items.begin(), item, *item,
@@ -203,10 +178,33 @@ void sort_items(Items<Key>& items) {
   });
 }
 
+/// Long rows, in order at once.
+template <class T>
+void sort_long_rows(const Places& to, bool descending) {
+  const Rows& rows = to.rows;
+  const Unlocked unlocked(true);
+  parallel_for(rows.count, 1, [&](int64_t begin, int64_t end) {
+    cpu::RadixOrder<KeyOf<T>> order;
+    for (int64_t r = begin; r < end; ++r) {
+      const T* const from = to.self.data<T>() + rows.start(r);
+      T* const values = to.values.data<T>() + to.value_rows.start(r);
+      int64_t* const indices = to.indices.data<int64_t>() + to.index_rows.start(r);
+      const int64_t step = rows.step, value_step = to.value_rows.step, index_step = to.index_rows.step;
+      order(
+          rows.length, [=](int64_t i) { return key_of(from[i * step], descending); },
+          [=](int64_t place, int64_t index) {
+            values[place * value_step] = from[index * step];
+            indices[place * index_step] = index;
+          });
+    }
+  });
+}
+
 void sort_kernel(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool descending, bool) {
   const int64_t d = infer::axis_of(dim, self.dim());
   const Places places(values, indices, self, d);
   visit_ordered(self.dtype(), "sort", [&]<class T>() {
+    if (by_digits(places.rows.length)) return sort_long_rows<T>(places, descending);
     for_each_row<T>(places, descending, [&](const T* from, Items<KeyOf<T>>& items, int64_t row) {
       sort_items(items);
       store_row(places, from, items, int64_t(items.size()), row);
@@ -425,8 +423,14 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> unique_all_kernel(const Tensor& self)
     const T* data = flat.data<T>();
     const Unlocked unlocked(n > 8192);
     Items<KeyOf<T>> items(static_cast<size_t>(n));
-    fill_items(data, 1, false, items);
-    sort_items(items);
+    if (by_digits(n)) {
+      cpu::RadixOrder<KeyOf<T>>()(
+          n, [=](int64_t i) { return order_key(data[i]); },
+          [&](int64_t place, int64_t index) { items[size_t(place)] = {order_key(data[index]), index}; });
+    } else {
+      fill_items(data, 1, false, items);
+      sort_items(items);
+    }
     constexpr bool has_nan = cpu::is_half<T> || std::is_floating_point_v<T>;
     runs_of(items, has_nan ? std::optional<KeyOf<T>>(KeyOf<T>(~KeyOf<T>(0))) : std::nullopt, first, counts,
             inverse.data<int64_t>());
@@ -474,32 +478,29 @@ std::tuple<Tensor, Tensor, Tensor> unique_consecutive_kernel(const Tensor& self)
   return {values, inverse, counts};
 }
 
-/// As many bins as numbers need, at least `bins`.
+/// As many bins as the numbers of `index` need, at least `bins`.
 template <class T>
-int64_t bins_for(const T* numbers, int64_t n, int64_t bins) {
-  T least = 0, most = 0;
-  in_blocks(n, [&](int64_t begin, int64_t end) {
-    T low = 0, high = 0;
-    for (int64_t i = begin; i < end; ++i) {
-      low = std::min(low, numbers[i]);
-      high = std::max(high, numbers[i]);
-    }
-    least = std::min(least, low);
-    most = std::max(most, high);
-  });
+int64_t bins_for(const Tensor& index, int64_t bins) {
+  const int64_t n = index.numel();
+  if (n == 0) return bins;
+  const T least = *ops::amin(index).data<T>(), most = *ops::amax(index).data<T>();
   if (least < 0 || int64_t(most) < 0) {
+    const T* const numbers = index.data<T>();
     const int64_t at = std::ranges::find_if(numbers, numbers + n, [](T v) { return int64_t(v) < 0; }) - numbers;
     fail(ErrorKind::Runtime, "bincount: argument 'self' must hold non-negative integers, found ", int64_t(numbers[at]),
          " at position ", at);
   }
-  if (n == 0) return bins;
   return std::max(bins, (Count(int64_t(most)) + 1).of("bincount", "the number of bins up to ", int64_t(most)));
 }
 
+constexpr int64_t kFewBins = 512;
+
 /// One bin's size for each number, or the sums of weights there.
 template <class T>
-Tensor counted(const T* numbers, int64_t n, const double* weights, int64_t bins) {
-  const Tensor sums = empty(Shape{bins_for(numbers, n, bins)}, weights ? DType::Float64 : DType::Int64);
+Tensor counted(const Tensor& index, const double* weights, int64_t bins) {
+  const T* const numbers = index.data<T>();
+  const int64_t n = index.numel();
+  const Tensor sums = empty(Shape{bins_for<T>(index, bins)}, weights ? DType::Float64 : DType::Int64);
   std::memset(sums.bytes(), 0, size_t(sums.numel() * 8));
   const Unlocked unlocked(n > 32768);
   if (weights) {
@@ -509,9 +510,22 @@ Tensor counted(const T* numbers, int64_t n, const double* weights, int64_t bins)
     });
   } else {
     int64_t* const of = sums.data<int64_t>();
-    in_blocks(n, [=](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) ++of[int64_t(numbers[i])];
+    const int64_t count = sums.numel();
+    if (count > kFewBins) {
+      in_blocks(n, [=](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) ++of[int64_t(numbers[i])];
+      });
+      return sums;
+    }
+    // Four of each bin, as adding to one again has to wait for the sum before.
+    int64_t parts[4][kFewBins] = {};
+    in_blocks(n, [&](int64_t begin, int64_t end) {
+      int64_t i = begin;
+      for (; i + 4 <= end; i += 4)
+        for (int k = 0; k < 4; ++k) ++parts[k][int64_t(numbers[i + k])];
+      for (; i < end; ++i) ++parts[0][int64_t(numbers[i])];
     });
+    for (int64_t bin = 0; bin < count; ++bin) of[bin] = parts[0][bin] + parts[1][bin] + parts[2][bin] + parts[3][bin];
   }
   return sums;
 }
@@ -522,7 +536,7 @@ Tensor bincount_kernel(const Tensor& self, const Tensor& weights, int64_t minlen
   Tensor sums;
   visit_ordered(index.dtype(), "bincount", [&]<class T>() {
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
-      sums = counted(index.data<T>(), index.numel(), w.defined() ? w.data<double>() : nullptr, minlength);
+      sums = counted<T>(index, w.defined() ? w.data<double>() : nullptr, minlength);
   });
   return weights.defined() && weights.dtype() == DType::Float32 ? ops::to_dtype(sums, DType::Float32) : sums;
 }
