@@ -11,6 +11,10 @@
 #define TAEDA_FAMILY Arith
 #define TAEDA_LINES "scalar/arith.inc"
 #define TAEDA_ROWS arith_rows
+#define TAEDA_OF_HALVES                                 \
+  .of_halves(Arith::abs, Arith::half_abs)               \
+      .of_halves(Arith::copysign, Arith::half_copysign) \
+      .of_halves(Arith::neg, Arith::half_neg)
 #include "cpu/family.h"
 
 namespace taeda::cpu {
@@ -121,7 +125,7 @@ void pow_kernel(const Tensor& out, const Tensor& a, const Tensor& b) {
 template <class Op, Arith Line>
 void but_of_bool(const Tensor& out, const Tensor& self) {
   if (self.dtype() == DType::Bool) return copy_elements(out, self);
-  run_line(row(Line), Op::entry.name, compute_dtype(self.dtype()), out, self);
+  LineKernel<Op, Line, Operands::Given, typename Op::Kernel>::run(out, self);
 }
 /// Bounds beyond an integer type's range become its ends; a missing bound is the end.
 template <class T>

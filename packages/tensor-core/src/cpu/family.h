@@ -1,8 +1,8 @@
 // The lines of one family of element-wise operators: an enumeration of their names, and their rows.
 //
 // To be included once by cpu/<family>.cpp, at file scope, which names TAEDA_FAMILY (the enumeration), TAEDA_LINES and
-// TAEDA_ROWS. No other file sees a family's lines, so that a new one rebuilds that family alone; what others compute
-// with stands in cpu/arith.h.
+// TAEDA_ROWS, and with TAEDA_OF_HALVES the lines that serve halves as they are stored. No other file sees a family's
+// lines, so that a new one rebuilds that family alone; what others compute with stands in cpu/arith.h.
 #include "cpu/lines.h"
 
 namespace taeda::loops {
@@ -27,7 +27,10 @@ enum class TAEDA_FAMILY {
 #undef TAEDA_UNARY_WHERE
 #undef TAEDA_BINARY_WHERE
 
-const Rows<TAEDA_FAMILY> family_lines{loops::TAEDA_ROWS()};
+#ifndef TAEDA_OF_HALVES
+#define TAEDA_OF_HALVES
+#endif
+const Rows<TAEDA_FAMILY> family_lines = Rows<TAEDA_FAMILY>(loops::TAEDA_ROWS()) TAEDA_OF_HALVES;
 inline const ElementRow& row(TAEDA_FAMILY line) { return family_lines.rows[int(line)]; }
 
 }  // namespace taeda::cpu

@@ -16,11 +16,18 @@ struct Rows {
         if (family.here[i].fn[d]) rows[i].fn[d] = family.here[i].fn[d];
     }
   }
+  /// A line of the bits of float16 and bfloat16 numbers stands for `line` there.
+  Rows of_halves(Line line, Line bits) && {
+    for (const DType half : {DType::Float16, DType::BFloat16})
+      rows[int(line)].set(half, rows[int(bits)].fn[int(DType::Int16)], half);
+    return *this;
+  }
 };
 
 /// In which dtype a line computes: as given (halves in float32), integers as floating-point numbers, or truth values.
 enum class Operands { Given, AsFloat, AsBool };
-constexpr DType dtype_for(Operands operands, DType d) {
+constexpr DType dtype_for(const ElementRow& row, Operands operands, DType d) {
+  if (row.fn[int(d)]) return d;
   return operands == Operands::AsBool    ? DType::Bool
          : operands == Operands::AsFloat ? compute_dtype(float_of(d))
                                          : compute_dtype(d);
@@ -47,7 +54,7 @@ template <class Op, auto Line, Operands Kind, class Signature> struct LineKernel
 template <class Op, auto Line, Operands Kind, class... Number>
 struct LineKernel<Op, Line, Kind, void(const Tensor&, const Tensor&, Number...)> {
   static void run(const Tensor& out, const Tensor& x, Number... numbers) {
-    const DType d = dtype_for(Kind, x.dtype());
+    const DType d = dtype_for(row(Line), Kind, x.dtype());
     if constexpr (sizeof...(Number) == 0) {
       run_line(row(Line), Op::entry.name, d, out, x);
     } else {
@@ -59,7 +66,7 @@ struct LineKernel<Op, Line, Kind, void(const Tensor&, const Tensor&, Number...)>
 template <class Op, auto Line, Operands Kind, class... Number>
 struct LineKernel<Op, Line, Kind, void(const Tensor&, const Tensor&, const Tensor&, Number...)> {
   static void run(const Tensor& out, const Tensor& a, const Tensor& b, Number... numbers) {
-    const DType d = dtype_for(Kind, infer::common_dtype(a, b));
+    const DType d = dtype_for(row(Line), Kind, infer::common_dtype(a, b));
     if constexpr (sizeof...(Number) == 0) {
       run_line(row(Line), Op::entry.name, d, out, a, b);
     } else {
@@ -72,7 +79,7 @@ template <class Op, auto Line, Operands Kind, class... Number>
 struct LineKernel<Op, Line, Kind, void(const Tensor&, const Tensor&, const Tensor&, const Tensor&, Number...)> {
   static void run(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& c, Number... numbers) {
     const Tensor all[] = {a, b, c};
-    const DType d = dtype_for(Kind, result_type(all));
+    const DType d = dtype_for(row(Line), Kind, result_type(all));
     if constexpr (sizeof...(Number) == 0) {
       run_line(row(Line), Op::entry.name, d, out, a, b, c);
     } else {

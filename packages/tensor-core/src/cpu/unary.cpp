@@ -30,7 +30,7 @@ void conj_kernel(const Tensor& out, const Tensor& self) {
 }
 void logit_kernel(const Tensor& out, const Tensor& self, std::optional<double> eps) {
   const LoopParams p{Scalar(eps.value_or(-1.0))};
-  run_line(row(Unary::logit), "logit", dtype_for(Operands::AsFloat, self.dtype()), out, self, &p);
+  run_line(row(Unary::logit), "logit", dtype_for(row(Unary::logit), Operands::AsFloat, self.dtype()), out, self, &p);
 }
 void nan_to_num_kernel(const Tensor& out, const Tensor& self, std::optional<double> nan, std::optional<double> posinf,
                        std::optional<double> neginf) {

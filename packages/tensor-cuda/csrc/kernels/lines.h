@@ -108,6 +108,7 @@ constexpr int packs(Cost cost) {
 #define TAEDA_CLASS_COMPLEX(DO, ...) DO(Complex128, c, __VA_ARGS__)
 #define TAEDA_CLASSES_Truths TAEDA_CLASS_BOOL
 #define TAEDA_CLASSES_Ints TAEDA_CLASS_INTS
+#define TAEDA_CLASSES_Bits16(DO, ...)  // halves are converted as they are read
 #define TAEDA_CLASSES_BoolInts(DO, ...) TAEDA_CLASS_BOOL(DO, __VA_ARGS__) TAEDA_CLASS_INTS(DO, __VA_ARGS__)
 #define TAEDA_CLASSES_Floats TAEDA_CLASS_REALS
 #define TAEDA_CLASSES_Complexes TAEDA_CLASS_COMPLEX

@@ -31,6 +31,7 @@ inline constexpr bool everything = false;
 template <class... Ts> struct Types {};
 using Truths = Types<bool>;
 using Ints = Types<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>;
+using Bits16 = Types<int16_t>;  // halves as they are stored
 using BoolInts = Types<bool, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>;
 using Floats = Types<float, double>;
 using Complexes = Types<Complex64, Complex128>;
