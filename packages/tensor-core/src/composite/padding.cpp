@@ -76,11 +76,14 @@ Mode mode_of(std::string_view mode) {
   return Mode::Circular;
 }
 
-/// Which elements of a dimension stand in each place of the padded one.
-Tensor places_of(const Tensor& self, int64_t dim, int64_t before, int64_t after, Mode mode) {
+/// What the amounts make of a dimension: `left` elements from `first` on are left by negative ones, and places go from
+/// -before to `end`.
+struct Padded {
+  int64_t first, left, end;
+};
+Padded padded_dimension(const Tensor& self, int64_t dim, int64_t before, int64_t after, Mode mode) {
   const int64_t size = self.size(dim), last = size - 1;
   const auto counted = [&](Count count) { return count.of("pad", "the size of dimension ", dim); };
-  // What negative amounts leave; the circle is made of that.
   const int64_t first = before < 0 ? counted(Count(0) - before) : 0;
   const int64_t left = counted(Count(size) - first + std::min<int64_t>(after, 0));
   const int64_t end = counted(Count(size) + after);
@@ -90,6 +93,21 @@ Tensor places_of(const Tensor& self, int64_t dim, int64_t before, int64_t after,
         mode == Mode::Reflect    ? "reflection"
         : mode == Mode::Circular ? "circular pad"
                                  : "replication");
+  return {first, left, end};
+}
+/// Which element of a dimension without negative amounts stands in a place of the padded one.
+int64_t source_of(int64_t place, int64_t size, Mode mode) {
+  const int64_t last = size - 1;
+  switch (mode) {
+    case Mode::Replicate: return std::clamp<int64_t>(place, 0, last);
+    case Mode::Circular: return place < 0 ? place + size : place > last ? place - size : place;
+    default: return last - std::abs(last - std::abs(place));
+  }
+}
+/// Which elements of a dimension stand in each place of the padded one.
+Tensor places_of(const Tensor& self, int64_t dim, int64_t before, int64_t after, Mode mode) {
+  const int64_t last = self.size(dim) - 1;
+  const auto [first, left, end] = padded_dimension(self, dim, before, after, mode);
   const Tensor place = ops::arange(Scalar(-before), Scalar(end), Scalar(int64_t(1)), DType::Int64, stated_device(self));
   const auto whole = [](int64_t value) { return Tensor(value); };
   switch (mode) {
@@ -100,20 +118,18 @@ Tensor places_of(const Tensor& self, int64_t dim, int64_t before, int64_t after,
 }
 
 /// Elements from which on a copy and its borders take less time than a pass for each dimension.
-constexpr int64_t kManyElements = 1 << 14;
+constexpr int64_t kManyElements = 1 << 14, kWidestBorder = 16;
 bool fills_borders(const Tensor& input, IntSpan pad) {
   return input.numel() >= kManyElements && !input.requires_grad() && !is_carrier(input) &&
-         std::ranges::all_of(pad, [](int64_t amount) { return amount >= 0; });
+         std::ranges::all_of(pad, [](int64_t amount) { return amount >= 0 && amount <= kWidestBorder; });
 }
 /// The input in the middle; around it, dimension by dimension, what is there already.
 Tensor with_borders(const Tensor& input, IntSpan pad, Mode mode) {
   const int64_t first = input.dim() - int64_t(pad.size() / 2);
   Shape sizes(input.sizes());
-  std::vector<Tensor> places;
   for (int64_t d = input.dim() - 1; d >= first; --d) {
     const size_t at = 2 * size_t(input.dim() - 1 - d);
-    places.push_back(places_of(input, d, pad[at], pad[at + 1], mode));
-    sizes[size_t(d)] = places.back().numel();
+    sizes[size_t(d)] = padded_dimension(input, d, pad[at], pad[at + 1], mode).end + pad[at];
   }
   const Tensor out = room_for(input, sizes);
   const auto inside = [&](const Tensor& of, int64_t d) {
@@ -127,10 +143,13 @@ Tensor with_borders(const Tensor& input, IntSpan pad, Mode mode) {
     const int64_t before = pad[2 * at], end = before + input.size(d);
     Tensor known = out;
     for (int64_t other = first; other < d; ++other) known = inside(known, other);
-    for (const auto& [from, count] : {std::pair(int64_t(0), before), std::pair(end, pad[2 * at + 1])})
-      if (count > 0)
-        ops::copy_(ops::narrow(known, d, from, count),
-                   ops::index_select(inside(known, d), d, ops::narrow(places[at], 0, from, count)));
+    const Tensor from = inside(known, d);
+    const auto fill = [&](int64_t place) {
+      ops::copy_(ops::narrow(known, d, place, 1),
+                 ops::narrow(from, d, source_of(place - before, input.size(d), mode), 1));
+    };
+    for (int64_t place = 0; place < before; ++place) fill(place);
+    for (int64_t place = end; place < out.size(d); ++place) fill(place);
   }
   return out;
 }
