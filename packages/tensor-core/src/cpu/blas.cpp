@@ -34,8 +34,12 @@ void scipy_cblas_zgemm(int, int, int, int, int, int, const void*, const void*, i
                        void*, int);
 void scipy_cblas_sgemv(int, int, int, int, float, const float*, int, const float*, int, float, float*, int);
 void scipy_cblas_dgemv(int, int, int, int, double, const double*, int, const double*, int, double, double*, int);
+void scipy_cblas_cgemv(int, int, int, int, const void*, const void*, int, const void*, int, const void*, void*, int);
+void scipy_cblas_zgemv(int, int, int, int, const void*, const void*, int, const void*, int, const void*, void*, int);
 float scipy_cblas_sdot(int, const float*, int, const float*, int);
 double scipy_cblas_ddot(int, const double*, int, const double*, int);
+void scipy_cblas_cdotu_sub(int, const void*, int, const void*, int, void*);
+void scipy_cblas_zdotu_sub(int, const void*, int, const void*, int, void*);
 }
 #endif
 
@@ -376,40 +380,49 @@ template void gemm_whole<double>(int64_t, int64_t, int64_t, Operand<double>, Ope
 namespace {
 
 template <class T>
-void vendor_gemv(int64_t m, int64_t k, T alpha, Operand<T> a, const T* x, int64_t incx, T beta, T* y, int64_t incy) {
-#ifdef TAEDA_WITH_OPENBLAS
-  const int64_t rows = a.transposed ? k : m, columns = a.transposed ? m : k;
-  // BLAS takes the first element of a reversed vector at its lowest address.
-  const T* const x0 = incx < 0 ? x + (k - 1) * incx : x;
-  if constexpr (std::is_same_v<T, float>) {
-    scipy_cblas_sgemv(kRowMajor, a.transposed ? kTransposed : kPlain, int(rows), int(columns), alpha, a.data, int(a.ld),
-                      x0, int(incx), beta, y, int(incy));
-    return;
-  } else if constexpr (std::is_same_v<T, double>) {
-    scipy_cblas_dgemv(kRowMajor, a.transposed ? kTransposed : kPlain, int(rows), int(columns), alpha, a.data, int(a.ld),
-                      x0, int(incx), beta, y, int(incy));
-    return;
-  }
-#endif
-  for (int64_t i = 0; i < m; ++i) {
-    T sum(0);
-    for (int64_t p = 0; p < k; ++p)
-      sum += T((a.transposed ? a.data[p * a.ld + i] : a.data[i * a.ld + p]) * x[p * incx]);
-    y[i * incy] = beta == T(0) ? T(alpha * sum) : T(alpha * sum + beta * y[i * incy]);
-  }
-}
-
-template <class T>
 T vendor_dot(int64_t n, const T* x, int64_t incx, const T* y, int64_t incy) {
 #ifdef TAEDA_WITH_OPENBLAS
+  const int count = int(n), ix = int(incx), iy = int(incy);
+  // BLAS takes the first element of a reversed vector at its lowest address.
   const T* const x0 = incx < 0 ? x + (n - 1) * incx : x;
   const T* const y0 = incy < 0 ? y + (n - 1) * incy : y;
-  if constexpr (std::is_same_v<T, float>) return scipy_cblas_sdot(int(n), x0, int(incx), y0, int(incy));
-  if constexpr (std::is_same_v<T, double>) return scipy_cblas_ddot(int(n), x0, int(incx), y0, int(incy));
+  if constexpr (std::is_same_v<T, float>) return scipy_cblas_sdot(count, x0, ix, y0, iy);
+  if constexpr (std::is_same_v<T, double>) return scipy_cblas_ddot(count, x0, ix, y0, iy);
+  T found(0);
+  if constexpr (std::is_same_v<T, Complex64>) return scipy_cblas_cdotu_sub(count, x0, ix, y0, iy, &found), found;
+  if constexpr (std::is_same_v<T, Complex128>) return scipy_cblas_zdotu_sub(count, x0, ix, y0, iy, &found), found;
 #endif
+  if constexpr (std::is_integral_v<T>)
+    if (incx == 1 && incy == 1) {
+      using U = std::make_unsigned_t<T>;
+      return T(
+          loops::gemm_table().integer_dots.of<U>()(n, reinterpret_cast<const U*>(x), reinterpret_cast<const U*>(y)));
+    }
   T sum(0);
   for (int64_t i = 0; i < n; ++i) sum += T(x[i * incx] * y[i * incy]);
   return sum;
+}
+
+template <class T>
+void vendor_gemv(int64_t m, int64_t k, T alpha, Operand<T> a, const T* x, int64_t incx, T beta, T* y, int64_t incy) {
+#ifdef TAEDA_WITH_OPENBLAS
+  const int ta = a.transposed ? kTransposed : kPlain, rows = int(a.transposed ? k : m),
+            columns = int(a.transposed ? m : k), ld = int(a.ld), ix = int(incx), iy = int(incy);
+  const T* const x0 = incx < 0 ? x + (k - 1) * incx : x;
+  if constexpr (std::is_same_v<T, float>)
+    return scipy_cblas_sgemv(kRowMajor, ta, rows, columns, alpha, a.data, ld, x0, ix, beta, y, iy);
+  if constexpr (std::is_same_v<T, double>)
+    return scipy_cblas_dgemv(kRowMajor, ta, rows, columns, alpha, a.data, ld, x0, ix, beta, y, iy);
+  if constexpr (std::is_same_v<T, Complex64>)
+    return scipy_cblas_cgemv(kRowMajor, ta, rows, columns, &alpha, a.data, ld, x0, ix, &beta, y, iy);
+  if constexpr (std::is_same_v<T, Complex128>)
+    return scipy_cblas_zgemv(kRowMajor, ta, rows, columns, &alpha, a.data, ld, x0, ix, &beta, y, iy);
+#endif
+  for (int64_t i = 0; i < m; ++i) {
+    const T* const row = a.data + i * (a.transposed ? 1 : a.ld);
+    const T sum = vendor_dot(k, row, a.transposed ? a.ld : 1, x, incx);
+    y[i * incy] = beta == T(0) ? T(alpha * sum) : T(alpha * sum + beta * y[i * incy]);
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "cpu/lapack.h"
+#include "cpu/loops/total.h"
 
 namespace taeda::lapack::plain {
 
@@ -20,12 +21,6 @@ template <class T>
 Real<T> size_of(T x) noexcept {
   if constexpr (is_complex<T>) return std::abs(x.real()) + std::abs(x.imag());
   else return std::abs(x);
-}
-template <class T>
-T times(T a, T b) noexcept {  // without the library's care for infinities
-  if constexpr (is_complex<T>)
-    return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
-  else return a * b;
 }
 
 /// Calls `body` with the order of a matrix, the smallest as constants of which the compiler makes straight code.

@@ -69,7 +69,7 @@ void cumsum(const Tensor& out, const Tensor& self, int64_t dim, std::optional<DT
   scan("cumsum", out, self, dim, []<class T>(T a, T b) { return T(a + b); });
 }
 void cumprod(const Tensor& out, const Tensor& self, int64_t dim, std::optional<DType>) {
-  scan("cumprod", out, self, dim, []<class T>(T a, T b) { return T(a * b); });
+  scan("cumprod", out, self, dim, []<class T>(T a, T b) { return times(a, b); });
 }
 template <class T>
 T log_sum_exp(T a, T b) {

@@ -388,9 +388,12 @@ TAEDA_HD inline T vsigmoid(T x) {
     const Reduced<T> r = less_powers(y, n);
     return T(1) / fma(exp_of_difference(r.high, r.low) * power_of_two(n - T(1)), T(2), T(1));
   }
-  const T e = vexp(-magnitude(x)), sum = T(1) + e, rest = e - (sum - T(1));
-  const T y = (x < T(0) ? e : T(1)) / sum;
-  return y - y * (rest * (x < T(0) ? T(1) - y : y));
+  // p / (p + e^r) with e^-x = e^r / p, where p is a power of two: from x = 40 on nothing is left beside 1.
+  T y = -x > T(746) ? T(746) : -x;
+  y = y < T(-40) ? T(-40) : y;
+  const T n = whole_powers(y) - F::power_magic, power = times_power_of_two(T(1), -n);
+  const Reduced<T> r = less_powers(y, n);
+  return power / (power + exp_of_difference(r.high, r.low));
 }
 
 template <class T>

@@ -76,8 +76,27 @@ void multiply_integers(const IntegerProduct<U>& x) {
     }
 }
 
-constexpr IntegerGemms kIntegers = {multiply_integers<uint8_t>, multiply_integers<uint16_t>,
-                                    multiply_integers<uint32_t>, multiply_integers<uint64_t>};
+template <class U>
+U integer_dot(int64_t n, const U* x, const U* y) {
+  using V = Vector<U>;
+  constexpr int64_t kWide = kVectorBytes / int64_t(sizeof(U)), kStep = 4 * kWide;
+  V sums[4] = {};
+  int64_t i = 0;
+  for (; i + kStep <= n; i += kStep)
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; ++v)
+      sums[v] += *reinterpret_cast<const V*>(x + i + v * kWide) * *reinterpret_cast<const V*>(y + i + v * kWide);
+  const V all = sums[0] + sums[1] + sums[2] + sums[3];
+  uint64_t sum = 0;
+  for (int64_t k = 0; k < kWide; ++k) sum += all[k];
+  for (; i < n; ++i) sum += uint64_t(x[i]) * y[i];
+  return U(sum);
+}
+
+constexpr OfWidths<IntegerGemm> kIntegers = {multiply_integers<uint8_t>, multiply_integers<uint16_t>,
+                                             multiply_integers<uint32_t>, multiply_integers<uint64_t>};
+constexpr OfWidths<IntegerDot> kIntegerDots = {integer_dot<uint8_t>, integer_dot<uint16_t>, integer_dot<uint32_t>,
+                                               integer_dot<uint64_t>};
 
 }  // namespace
 
@@ -211,9 +230,9 @@ void multiply(int64_t m, int64_t n, int64_t k, float alpha, const float* a, cons
 
 }  // namespace
 
-const GemmTable gemm = {kIntegers, pack_left, pack_right, multiply};
+const GemmTable gemm = {kIntegers, kIntegerDots, pack_left, pack_right, multiply};
 #else
-const GemmTable gemm = {kIntegers};
+const GemmTable gemm = {kIntegers, kIntegerDots};
 #endif
 
 }  // namespace taeda::loops::TAEDA_ISA

@@ -26,11 +26,17 @@ struct IntegerProduct {
 };
 
 /// c = alpha * a @ b + beta * c modulo 2^bits, so that signs do not matter.
-struct IntegerGemms {
-  void (*bytes)(const IntegerProduct<uint8_t>&);
-  void (*halves)(const IntegerProduct<uint16_t>&);
-  void (*words)(const IntegerProduct<uint32_t>&);
-  void (*longs)(const IntegerProduct<uint64_t>&);
+template <class U> using IntegerGemm = void (*)(const IntegerProduct<U>&);
+/// The sum of x[i] * y[i], likewise.
+template <class U> using IntegerDot = U (*)(int64_t n, const U* x, const U* y);
+
+/// A routine for each width of integers.
+template <template <class> class Routine>
+struct OfWidths {
+  Routine<uint8_t> bytes;
+  Routine<uint16_t> halves;
+  Routine<uint32_t> words;
+  Routine<uint64_t> longs;
   template <class U>
   auto of() const {
     if constexpr (sizeof(U) == 1) return bytes;
@@ -42,7 +48,8 @@ struct IntegerGemms {
 
 /// The tiles are empty where the vendors' routines are faster.
 struct GemmTable {
-  IntegerGemms integers;
+  OfWidths<IntegerGemm> integers;
+  OfWidths<IntegerDot> integer_dots;
 
   /// A left operand (m, k), `ld` from row to row (from column to column when transposed), to tiles. The last one has
   /// the rows that remain.

@@ -35,11 +35,7 @@ struct Prod {
   using Acc = std::conditional_t<std::is_same_v<T, float>, Total<T>, Wide<T>>;
   static Acc neutral() { return Acc(1); }
   static Acc map(T x) { return Acc(x); }
-  static Acc join(Acc a, Acc b) {
-    if constexpr (is_complex_v<Acc>)
-      return Acc(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
-    else return Acc(a * b);
-  }
+  static Acc join(Acc a, Acc b) { return times(a, b); }
 };
 template <class T>
 struct Max {
