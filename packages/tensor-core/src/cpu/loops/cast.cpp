@@ -82,6 +82,14 @@ void loop(char* const* p, const int64_t* s, int64_t n, const LoopParams*) {
     To* out = reinterpret_cast<To*>(p[0]);
     const From* in = reinterpret_cast<const From*>(p[1]);
     int64_t i = 0;
+#ifdef __AVX512F__
+    if constexpr (std::is_same_v<To, float> && std::is_same_v<From, Half>)
+      for (; i + 16 <= n; i += 16)
+        _mm512_storeu_ps(out + i, _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(in + i))));
+    if constexpr (std::is_same_v<To, Half> && std::is_same_v<From, float>)
+      for (; i + 16 <= n; i += 16)
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), _mm512_cvtps_ph(_mm512_loadu_ps(in + i), 0));
+#endif
 #ifdef __F16C__
     if constexpr (std::is_same_v<To, float> && std::is_same_v<From, Half>)
       for (; i + 8 <= n; i += 8)
