@@ -37,8 +37,9 @@ need no kernels of their own. `python -m taeda_testing backend mydev` says what 
 * Inputs have any strides (also negative and zero), may be of 0 dimensions or empty, and may be of another dtype than the output: the
   kernel converts. A number given in place of a tensor (`Operand`) arrives as a 0-d cpu tensor. `Tensor?` may be absent.
 * Empty outputs reach kernels of reductions only: those give the neutral element.
-* Integer arithmetic wraps. A zero divisor of integers raises ZeroDivisionError; an index out of range raises IndexError. float16 and
-  bfloat16 may be computed in float32 and rounded once.
+* Integer arithmetic wraps. A zero divisor of integers raises ZeroDivisionError; an index out of range raises IndexError. Negative indices
+  count from the end in `index`, `index_put_` and `index_fill`; elsewhere they are out of range. float16 and bfloat16 may be computed in
+  float32 and rounded once.
 * Random operators draw from the generator they are given, or the device's default one, and repeat after `manual_seed`.
 * An error leaves the output unspecified and everything else as it was.
 

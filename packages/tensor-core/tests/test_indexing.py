@@ -458,11 +458,9 @@ def test_slices_that_meet_in_a_place(shape, dim, name, include_self, dtype):
         met = [*([own[place]] if include_self else []), *given[places == place]]
         found = combine(np.stack(met), axis=0)
         np.moveaxis(exact, dim, 0)[place] = np.floor(found) if dtype == "int64" else found
-    for at in (places, places - shape[dim]):  # from the beginning, and from the end
-        found = taeda.tensor(x).index_reduce(
-            dim, taeda.tensor(at), taeda.tensor(source), name, include_self=include_self
-        )
-        np.testing.assert_allclose(found.numpy(), exact, rtol=1e-6)
+    index = taeda.tensor(places)
+    found = taeda.tensor(x).index_reduce(dim, index, taeda.tensor(source), name, include_self=include_self)
+    np.testing.assert_allclose(found.numpy(), exact, rtol=1e-6)
 
 
 def test_places_that_are_written_over():
@@ -562,8 +560,7 @@ def test_an_index_that_is_spread_to_whole_slices(dtype, dim, turned):
     places = rng.integers(0, sizes[dim], count)
     sizes[dim] = count
     source = tensor(sizes)
-    index = taeda.tensor(places - (rng.integers(0, 2, count) * target.shape[dim]))  # some from the end
-    index = index.reshape([count if d == dim else 1 for d in range(3)]).expand(sizes)
+    index = taeda.tensor(places).reshape([count if d == dim else 1 for d in range(3)]).expand(sizes)
 
     assert np.array_equal(exact(target.gather(dim, index)), np.take(exact(target), places, dim))
     assigned, added = exact(target).copy(), exact(target).copy()
@@ -698,3 +695,44 @@ def test_bytes_are_masks_where_index_tensors_are_listed():
         taeda.ops.index(x, [m[:2]])
     with pytest.raises(NotImplementedError, match="mask of dtype uint8"):
         taeda.ops.index(taeda.empty(3, 4, device="meta"), [taeda.empty(3, dtype=taeda.uint8, device="meta")])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, i: taeda.index_select(x, 0, i),
+        lambda x, i: taeda.index_add(x, 0, i, x[:2]),
+        lambda x, i: taeda.index_copy(x, 0, i, x[:2]),
+        lambda x, i: taeda.index_reduce(x, 0, i, x[:2], "amax"),
+        lambda x, i: taeda.gather(x, 0, i),
+        lambda x, i: taeda.gather(x.expand(9, 4).t().contiguous(), 0, i[:, None].expand(2, 9)),
+        lambda x, i: x.scatter_(0, i, 1.0),
+        lambda x, i: x.scatter_(0, i, x[:2]),
+        lambda x, i: x.scatter_add_(0, i, x[:2]),
+        lambda x, i: x.scatter_reduce_(0, i, x[:2], "sum"),
+        lambda x, i: taeda.ops.max_unpool2d(x[:2].reshape(1, 1, 1, 2), i.reshape(1, 1, 1, 2), (2, 2)),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
+def test_places_below_zero_are_refused_where_each_element_has_one(call, dtype):
+    """As in PyTorch: there -1 is a mistake, such as the mark of what is missing, and not the last place."""
+    x = taeda.arange(4.0)
+    index = taeda.tensor([2, -1], dtype=getattr(taeda, dtype))
+    try:
+        call(x, abs(index))
+    except (RuntimeError, TypeError):
+        assert dtype == "int32"  # which some of them refuse
+        return
+    x = taeda.arange(4.0)
+    with pytest.raises(IndexError, match="-1"):
+        call(x, index)
+    assert x.tolist() == [0, 1, 2, 3]
+
+
+def test_places_below_zero_count_from_the_end():
+    """Where Python's index operator may stand behind the call, and in take."""
+    x, index = taeda.arange(4.0), taeda.tensor([2, -1])
+    assert x[index].tolist() == x.take(index).tolist() == [2, 3]
+    assert taeda.take_along_dim(x, index, 0).tolist() == [2, 3]
+    assert x.index_fill(0, index, 9).tolist() == [0, 1, 9, 9]
+    assert x.index_put((index,), taeda.tensor(9.0)).tolist() == [0, 1, 9, 9]

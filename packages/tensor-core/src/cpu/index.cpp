@@ -258,7 +258,7 @@ Tensor index_kernel(const Tensor& self, TensorList indices) {
 void cpu::select_slices(const char* op, const Tensor& out, const Tensor& self_, int64_t dim, const Tensor& index) {
   const Tensor self = cpu::at_least_1d(self_), to = cpu::at_least_1d(out);
   const int64_t d = infer::axis_of(dim, self.dim());
-  cpu::Offsets places = cpu::checked_indices(op, index, self.size(d), d, to);
+  cpu::Offsets places = cpu::checked_indices(op, index, self.size(d), d, to, cpu::Negative::Refused);
   if (out.numel() == 0) return;
   if (self.contiguous() && to.contiguous()) return gather(to, self, PickedBlocks::along(self, d, std::move(places)));
   const int64_t item = self.item_bytes();
@@ -283,11 +283,11 @@ void index_select_kernel(const Tensor& out, const Tensor& self, int64_t dim, con
 /// wider than the values; otherwise it only moves them.
 template <bool Sums = false, class Combine>
 void into_slices(const char* op, const Tensor& out_, int64_t dim, const Tensor& index, const Tensor& source_,
-                 const Combine& combine) {
+                 cpu::Negative negative, const Combine& combine) {
   const Tensor out = cpu::at_least_1d(out_);
   Tensor source = cpu::at_least_1d(source_);
   const int64_t d = infer::axis_of(dim, out.dim());
-  const cpu::Offsets places = cpu::checked_indices(op, index, out.size(d), d, out);
+  const cpu::Offsets places = cpu::checked_indices(op, index, out.size(d), d, out, negative);
   if (source.numel() == 0) return;
   const bool row_major = out.contiguous();
   if (row_major) source = ops::contiguous(source);
@@ -313,11 +313,12 @@ void into_slices(const char* op, const Tensor& out_, int64_t dim, const Tensor& 
 }  // namespace
 
 void cpu::add_slices(const char* op, const Tensor& out, int64_t dim, const Tensor& index, const Tensor& source) {
-  into_slices<true>(op, out, dim, index, addends(source),
+  into_slices<true>(op, out, dim, index, addends(source), cpu::Negative::Refused,
                     []<class T, class V>(T& place, V value) { place = plus(place, T(value)); });
 }
-void cpu::assign_slices(const char* op, const Tensor& out, int64_t dim, const Tensor& index, const Tensor& source) {
-  into_slices(op, out, dim, index, source, Assign{});
+void cpu::assign_slices(const char* op, const Tensor& out, int64_t dim, const Tensor& index, const Tensor& source,
+                        Negative negative) {
+  into_slices(op, out, dim, index, source, negative, Assign{});
 }
 
 namespace {
@@ -340,7 +341,8 @@ void index_fill_kernel(const Tensor& out, const Tensor& self, int64_t dim, const
   cpu::start_from(out, self);
   Shape sizes(cpu::at_least_1d(out).sizes());
   sizes[infer::axis_of(dim, out.dim())] = index.numel();
-  cpu::assign_slices("index_fill", out, dim, index, ops::expand(ops::to_dtype(value, out.dtype()), sizes));
+  cpu::assign_slices("index_fill", out, dim, index, ops::expand(ops::to_dtype(value, out.dtype()), sizes),
+                     cpu::Negative::FromEnd);
 }
 
 const bool registered = [] {

@@ -37,9 +37,10 @@ std::vector<Picked> resolve(TensorList indices) {
   return out;
 }
 
-/// Adds `step` times each entry, checked and wrapped into [0, size), to `offsets`, which grows to their number.
+/// Adds `step` times each entry, checked and brought into [0, size), to `offsets`, which grows to their number.
 void add_offsets(std::vector<int64_t>& offsets, const char* op, const Tensor& index, int64_t size, int64_t dim,
-                 int64_t step) {
+                 int64_t step, Negative negative = Negative::FromEnd) {
+  const int64_t least = negative == Negative::FromEnd ? -size : 0;
   const Tensor plain = ops::contiguous(ops::to_dtype(index, DType::Int64));
   const int64_t* const from = plain.data<int64_t>();
   offsets.reserve(size_t(plain.numel()));
@@ -48,7 +49,7 @@ void add_offsets(std::vector<int64_t>& offsets, const char* op, const Tensor& in
     int64_t* const to = offsets.data();
     for (int64_t i = begin; i < end; ++i) {
       const int64_t v = from[i];
-      if (v < -size || v >= size) [[unlikely]]
+      if (v < least || v >= size) [[unlikely]]
         fail(ErrorKind::Index, op, ": argument 'index' at position ", i, ": ", out_of_bounds(v, dim, size));
       to[i] += (v < 0 ? v + size : v) * step;
     }
@@ -69,13 +70,14 @@ bool plain_indices(const int64_t* index, int64_t count, int64_t size) {
   return !((signs[0] | signs[1] | signs[2] | signs[3]) >> 63);
 }
 
-Offsets checked_indices(const char* op, const Tensor& index, int64_t size, int64_t dim, const Tensor& target) {
+Offsets checked_indices(const char* op, const Tensor& index, int64_t size, int64_t dim, const Tensor& target,
+                        Negative negative) {
   if (index.dtype() == DType::Int64 && index.contiguous() &&
       index.impl()->storage.get() != target.impl()->storage.get() &&
       plain_indices(index.data<int64_t>(), index.numel(), size))
     return Offsets(index);
   std::vector<int64_t> out;
-  add_offsets(out, op, index, size, dim, 1);
+  add_offsets(out, op, index, size, dim, 1, negative);
   return out;
 }
 
@@ -100,7 +102,8 @@ IndexPlan plan_index(const char* op, const Tensor& self, TensorList indices) {
   for (int64_t size : plan.picked) plan.result.push_back(size);
   for (size_t d = size_t(plan.picked_at); d < plan.rest_sizes.size(); ++d) plan.result.push_back(plan.rest_sizes[d]);
   if (picked.size() == 1 && self.stride(picked[0].dim) == 1) {
-    plan.offsets = checked_indices(op, picked[0].index, self.size(picked[0].dim), picked[0].dim, self);
+    plan.offsets =
+        checked_indices(op, picked[0].index, self.size(picked[0].dim), picked[0].dim, self, Negative::FromEnd);
     return plan;
   }
   if (picked.empty()) plan.offsets.own().push_back(0);

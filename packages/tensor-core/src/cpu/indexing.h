@@ -44,9 +44,13 @@ struct IndexPlan {
 };
 IndexPlan plan_index(const char* op, const Tensor& self, TensorList indices);
 
-/// The entries of an integer index tensor in row-major order, each checked and wrapped into [0, size). They do not
+/// What negative indices mean: places counted from the end, as in NumPy, or a mistake.
+enum class Negative { FromEnd, Refused };
+
+/// The entries of an integer index tensor in row-major order, each checked and brought into [0, size). They do not
 /// change when `target` is written to.
-Offsets checked_indices(const char* op, const Tensor& index, int64_t size, int64_t dim, const Tensor& target);
+Offsets checked_indices(const char* op, const Tensor& index, int64_t size, int64_t dim, const Tensor& target,
+                        Negative negative);
 
 /// Copies a block of `sizes` elements between strided places (strides in elements).
 void copy_block(char* to, IntSpan to_strides, const char* from, IntSpan from_strides, IntSpan sizes, int64_t item);
@@ -73,7 +77,8 @@ void select_slices(const char* op, const Tensor& out, const Tensor& self, int64_
 /// indexed places].
 void add_slices(const char* op, const Tensor& out, int64_t dim, const Tensor& index, const Tensor& source);
 /// Puts them there.
-void assign_slices(const char* op, const Tensor& out, int64_t dim, const Tensor& index, const Tensor& source);
+void assign_slices(const char* op, const Tensor& out, int64_t dim, const Tensor& index, const Tensor& source,
+                   Negative negative = Negative::Refused);
 
 /// 0-d tensors are handled as 1-d ones of one element.
 inline Tensor at_least_1d(const Tensor& t) { return t.dim() ? t : alias(t, Shape{1}, Shape{1}, 0); }

@@ -52,8 +52,8 @@ void visit_row(const char* op, const IndexRow& row, bool checked, int64_t dim, i
   }
   for (int64_t j = 0; j < row.length; ++j) {
     const int64_t v = row.index[j * row.index_step];
-    if (v < -size || v >= size) fail(ErrorKind::Index, op, ": argument 'index': ", out_of_bounds(v, dim, size));
-    body(row.place + j * row.place_step + (v < 0 ? v + size : v) * step, row.other + j * row.other_step);
+    if (v < 0 || v >= size) fail(ErrorKind::Index, op, ": argument 'index': ", out_of_bounds(v, dim, size));
+    body(row.place + j * row.place_step + v * step, row.other + j * row.other_step);
   }
 }
 
@@ -124,7 +124,7 @@ void gather_kernel(const Tensor& out_, const Tensor& self_, int64_t dim, const T
 }
 
 /// Indices are all checked before the first write, so that a bad one leaves `self` as it was.
-/// True when they are dense and need no wrapping either.
+/// True when they are dense.
 bool check_all(const char* op, const Tensor& target, int64_t dim, const Tensor& index) {
   if (index.contiguous() && index.dtype() == DType::Int64) {
     std::atomic<bool> plain = true;
