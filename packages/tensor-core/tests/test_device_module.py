@@ -44,6 +44,19 @@ def test_using_a_device_that_is_not_there_names_it(use):
         getattr(tc.get_device_module(ABSENT), use)()
 
 
+@pytest.mark.parametrize(
+    "use", ["current_allocated_memory", "driver_allocated_memory", "recommended_max_memory"]
+)
+def test_memory_of_an_absent_device_raises_where_programs_look_for_it_by_that(use):
+    with pytest.raises(RuntimeError, match="unknown device 'mps'; known devices: cpu"):
+        getattr(tc.get_device_module("mps"), use)()
+
+
+def test_memory_of_a_device_has_apples_names_too(made):
+    module = tc.get_device_module("moduledev")
+    assert module.current_allocated_memory() == module.memory_allocated()
+
+
 def test_moving_to_a_device_that_is_not_there_names_it():
     for device in (None, 1, f"{ABSENT}:0"):
         with pytest.raises(RuntimeError, match=f"unknown device '{ABSENT}"):

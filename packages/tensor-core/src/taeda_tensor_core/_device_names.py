@@ -22,9 +22,9 @@ _ANSWERS: dict[str, Any] = {
 }  # fmt: skip
 #: Bytes of a device: those that tensors hold now, and the most that they held. What a backend keeps beyond is its own
 #: affair, so that what PyTorch calls reserved is the same.
-_NOW = frozenset({
-    "memory_allocated", "memory_reserved", "memory_cached", "current_allocated_memory", "driver_allocated_memory",
-})  # fmt: skip
+_NOW = frozenset({"memory_allocated", "memory_reserved", "memory_cached"})
+#: Such bytes by their names on Apple's devices; without one they raise, by which programs tell whether there is one.
+_NOW_IF_THERE = frozenset({"current_allocated_memory", "driver_allocated_memory"})
 _PEAK = frozenset({"max_memory_allocated", "max_memory_reserved", "max_memory_cached"})
 _RESET_PEAK = frozenset({"reset_peak_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached"})
 #: What changes settings that nothing reads.
@@ -135,8 +135,9 @@ _MISSING = object()
 def _listing(module: Any) -> list[str]:
     """The public names of a kind of device."""
     found = {
-        *vars(type(module)), *legacy_types.NAMES.values(), *_ANSWERS, *_NOW, *_PEAK, *_RESET_PEAK, *_NOTHING,
-        *_REFUSED, *_makers(module, module._device), *_device_modules.MODULES, *_REFUSED_CLASSES, "AcceleratorError",
+        *vars(type(module)), *legacy_types.NAMES.values(), *_ANSWERS, *_NOW, *_NOW_IF_THERE, *_PEAK,
+        *_RESET_PEAK, *_NOTHING, *_REFUSED, *_makers(module, module._device), *_device_modules.MODULES,
+        *_REFUSED_CLASSES, "AcceleratorError",
         "graph", *getattr(_plugins.names_of(module._device), "__all__", ()),
     }  # fmt: skip
     return sorted(name for name in found if not name.startswith("_"))
@@ -162,6 +163,12 @@ def _value(module: Any, name: str) -> Any:
     if name in _NOW:
         return _named(
             name, lambda device=None: _memory(module, device)[0], "Bytes that tensors of a device hold."
+        )
+    if name in _NOW_IF_THERE:
+        return _named(
+            name,
+            lambda: (module.init(), _memory(module, None)[0])[1],
+            "Bytes that tensors of the device hold.",
         )
     if name in _PEAK:
         return _named(
@@ -254,6 +261,7 @@ def _makers(module: Any, kind: str) -> dict[str, Callable[[], Any]]:
         "memory_summary": lambda: functools.partial(_memory_summary, module),
         "can_device_access_peer": lambda: functools.partial(_can_access_peer, module),
         "mem_get_info": lambda: lambda device=None: _free_and_total(module, device),
+        "recommended_max_memory": lambda: lambda: _free_and_total(module, None)[1],
         "get_device_capability": lambda: functools.partial(_capability, module),
         "Stream": lambda: streams.of_kind(module, streams.Stream),
         "Event": lambda: streams.of_kind(module, streams.Event),
