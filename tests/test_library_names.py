@@ -1,5 +1,11 @@
 """Names that other people's libraries ask for: mapped storages, scans, classes of streams, wrapped optimizers."""
 
+import math
+import os
+import warnings
+
+import pytest
+
 import taeda
 from taeda._higher_order_ops.associative_scan import associative_scan
 
@@ -44,3 +50,17 @@ def test_an_optimizer_around_another():
     weight.grad = taeda.ones(2)
     Around(taeda.optim.SGD([weight], lr=0.5)).step()
     assert weight.tolist() == [0.5, 0.5]
+
+
+def test_modules_of_python_and_kinds_of_scripts_are_reached_through_the_package():
+    assert (taeda.math, taeda.os, taeda.warnings) == (math, os, warnings)
+    assert taeda.ScriptFunction is taeda.jit.ScriptFunction
+    assert taeda.CompilationUnit is taeda.jit.CompilationUnit
+    for kind in (
+        "BufferDict",
+        "ModuleDict",
+        "ParameterDict",
+    ):  # in annotations, where `nn.ModuleDict` is meant
+        assert isinstance(getattr(taeda, kind), type)
+        with pytest.raises(NotImplementedError, match=f"taeda._C.{kind}"):
+            getattr(taeda, kind)({})

@@ -46,7 +46,8 @@ OWN_NAMES = {
     "compile": "compiler", "_disable_dynamo": "_compile",
     "Tag": "_ops",
     "fork": "jit", "wait": "jit", "Future": "futures",
-    "ScriptModule": "jit", "set_vital": "_checks", "typename": "_checks", "vmap": "func",
+    "CompilationUnit": "jit", "ScriptFunction": "jit", "ScriptModule": "jit",
+    "set_vital": "_checks", "typename": "_checks", "vmap": "func",
     **dict.fromkeys((
         "AnyType", "BoolType", "ClassType", "ComplexType", "DeviceObjType", "DictType", "EnumType", "FloatType",
         "IntType", "InterfaceType", "ListType", "NoneType", "NumberType", "OptionalType", "StringType", "TensorType",
@@ -55,7 +56,15 @@ OWN_NAMES = {
 }  # fmt: skip
 
 # Kinds of a compiler's objects, which programs name in annotations.
-RECORDED = ("Argument", "Block", "FunctionSchema", "Graph", "Node", "Type", "Value")
+RECORDED = (
+    "Argument", "Block", "BufferDict", "Code", "FunctionSchema", "Graph", "LiteScriptModule", "ModuleDict", "Node",
+    "ParameterDict", "ScriptDict", "ScriptList", "Type", "Use", "Value",
+)  # fmt: skip
+# Modules of Python that programs reach through the package, since its source imports them in PyTorch.
+OF_PYTHON = frozenset({
+    "builtins", "ctypes", "functools", "glob", "importlib", "inspect", "math", "os", "platform", "sys", "textwrap",
+    "threading", "warnings",
+})  # fmt: skip
 # Old questions after parts of the build, which `backends` answers.
 BUILT = frozenset({"has_cuda", "has_cudnn", "has_mkldnn", "has_mps"})
 # Modules of names alone.
@@ -83,6 +92,10 @@ def lookup(name: str) -> object:
         return import_module(f"taeda.{name}")
     if name in PACKAGES:
         return _package(name)
+    if name in OF_PYTHON:
+        from importlib import import_module
+
+        return import_module(name)
     if name in ALONE:
         from importlib import import_module
 
