@@ -150,6 +150,16 @@ def test_learnt_scales_have_gradients() -> None:
     assert zero.grad.item() == pytest.approx(-0.5)
 
 
+@pytest.mark.parametrize("first", [nn.Conv2d(2, 2, 1), nn.Linear(2, 2), nn.BatchNorm2d(2)])
+def test_an_activation_may_be_in_another_mode_than_the_layer_before_it(first: nn.Module) -> None:
+    """Modes matter where a normalization becomes part of a weight alone."""
+    kind = f"{type(first).__name__.replace('BatchNorm', 'BN').rstrip('2d')}ReLU"
+    model = nn.Sequential(first, nn.ReLU().eval())
+    assert type(tq.fuse_modules(model, ["0", "1"])[0]).__name__.startswith(kind)
+    with pytest.raises(AssertionError, match="same mode"):
+        tq.fuse_modules(nn.Sequential(nn.Conv2d(2, 2, 1).eval(), nn.BatchNorm2d(2)), ["0", "1"])
+
+
 def test_what_cannot_be_fused_is_refused() -> None:
     """And copies of prepared models stay apart."""
     model = nn.Sequential(nn.ReLU(), nn.Linear(2, 2))

@@ -70,10 +70,10 @@ def _fused(kinds: tuple[str, ...], modules: list[Any], is_qat: bool) -> Any:
     name = fused_as(kinds)
     if name is None:
         raise NotImplementedError(f"Cannot fuse modules: {kinds}")
-    if len({m.training for m in modules}) > 1:
-        raise AssertionError("Conv and BN both must be in the same mode (train or eval).")
     if batch_norm is None or first.startswith("BatchNorm"):
         return getattr(nni, name)(*modules)
+    if len({m.training for m in modules}) > 1:
+        raise AssertionError("Conv and BN both must be in the same mode (train or eval).")
     if is_qat:
         if not name:
             raise RuntimeError("Fusing ConvTranspose+BatchNorm is not supported in QAT.")
