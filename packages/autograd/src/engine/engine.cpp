@@ -133,13 +133,18 @@ void Run::start(std::span<const Edge> roots, std::span<Tensor> grads) {
 
 void Run::restrict(std::span<const Edge> roots) {
   // Depth first without recursion; a node is needed when it is captured or one of its edges leads to a needed one.
+  // Edges lead to lower numbers, so that none from below the lowest captured one does: a program that asks for
+  // gradients again and again while its graph grows pays for the new part alone.
+  uint64_t lowest = UINT64_MAX;
+  for (const auto& [node, _] : captures_) lowest = std::min(lowest, node->sequence);
   struct Frame {
     Node* node;
     size_t next;
   };
   std::vector<Frame> stack;
   const auto enter = [&](Node* node) {
-    if (node && needed_.emplace(node, captures_.contains(node)).second) stack.push_back({node, 0});
+    if (node && node->sequence >= lowest && needed_.emplace(node, captures_.contains(node)).second)
+      stack.push_back({node, 0});
   };
   for (const Edge& root : roots) {
     enter(root.node.get());
