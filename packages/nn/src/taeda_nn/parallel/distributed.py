@@ -269,6 +269,11 @@ class DistributedDataParallel(Module):
 
     # PyTorch's names of the steps, which programs call and replace.
 
+    @property
+    def reducer(self) -> _Reducer:
+        """Prepares a backward on its own, where the forward was one of `no_sync`."""
+        return _Reducer(self)
+
     def _pre_forward(self, *inputs: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """What is done before: buffers become those of the first process, inputs go to the device."""
         syncs = self._syncs
@@ -298,8 +303,12 @@ class DistributedDataParallel(Module):
         self.require_forward_param_sync = syncs
         self._await_backward(syncs)
         if syncs and self.find_unused_parameters and not self.static_graph:
-            self._expected &= _reached(_tensors(output))
+            self._leave_out_unused(_tensors(output))
         return output
+
+    def _leave_out_unused(self, outputs: list[Tensor]) -> None:
+        """Wait for no gradient of a parameter that these do not come from."""
+        self._expected &= _reached(outputs)
 
     def _missing(self) -> str:
         names = [name for name, p in self.module.named_parameters() if id(p) in self._expected - self._seen]
@@ -358,6 +367,23 @@ class DistributedDataParallel(Module):
         self.process_group.allreduce([flags]).wait()
         found = dict(zip(map(id, self._trained), flags.tolist(), strict=True))
         return lambda parameter: bool(found[id(parameter)])
+
+
+class _Reducer:
+    """What averages the gradients of a wrapped module."""
+
+    def __init__(self, wrapped: DistributedDataParallel) -> None:
+        self._wrapped = wrapped
+
+    def prepare_for_backward(self, outputs: Sequence[Tensor]) -> None:
+        """Let the next backward average gradients, whatever the forward was.
+
+        Args:
+            outputs: Tensors whose graph names the parameters that will have gradients; of none, all parameters have.
+        """
+        self._wrapped._await_backward(True)
+        if outputs:
+            self._wrapped._leave_out_unused(list(outputs))
 
 
 class _JoinHook:
