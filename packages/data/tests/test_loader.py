@@ -260,6 +260,49 @@ def test_streams_go_on_too():
     assert lists(resumed) == [[2, 3], [4, 5], [6]]
 
 
+def test_states_that_ask_for_more_than_the_loader_has_are_left_to_their_owners():
+    class Counted(Stream):
+        def state_dict(self, samples, workers):
+            raise AssertionError("only a loader of its own knows the arguments")
+
+        def load_state_dict(self, state):
+            raise AssertionError("there is no state to load")
+
+    class Sampled(list):
+        state_dict, load_state_dict = Counted.state_dict, Counted.load_state_dict
+
+    def stream(**options):
+        return data.DataLoader(Counted(), batch_size=2, **options)
+
+    def sampled():
+        return data.DataLoader(Numbers(), batch_size=2, sampler=Sampled(range(7)))
+
+    for made in (stream, sampled):
+        loader = made()
+        next(iter(loader))
+        resumed = made()
+        resumed.load_state_dict(loader.state_dict())
+        assert lists(resumed) == [[2, 3], [4, 5], [6]]
+    assert sorted(lists(stream(num_workers=1))) == [[0, 1], [2, 3], [4, 5], [6]]
+
+
+def test_a_stream_is_asked_for_its_state_only_when_the_loader_is():
+    class Asked(Stream):
+        count = 0
+
+        def state_dict(self):
+            Asked.count += 1
+            return {}
+
+        def load_state_dict(self, state):
+            assert state == {}
+
+    loader = data.DataLoader(Asked(), batch_size=2)
+    next(iter(loader))
+    assert Asked.count == 0
+    assert loader.state_dict()["begun"]["order"] == {} and Asked.count == 1
+
+
 def test_nothing_is_read_again_when_going_on():
     class Watched(Numbers):
         seen = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 import multiprocessing
 import os
@@ -251,7 +252,9 @@ class DataLoader(Generic[T_co]):
             if self.generator is not None:
                 self.generator.set_state(resume["generator"])  # type: ignore[index]
         groups = self._groups()
-        self._begun = {"seed": seed, "order": _save(self._order())}
+        # Of an iterable data set it is where it stands when the loader's state is asked for.
+        order = None if isinstance(self.dataset, IterableDataset) else _save(self._order())
+        self._begun = {"seed": seed, "order": order}
         self._position = 0
         if begun is not None:
             self._skip(groups, resume["position"])  # type: ignore[index]
@@ -290,7 +293,8 @@ class DataLoader(Generic[T_co]):
             self._unread = count  # each worker begins anew
             return
         # An iterable data set with a state of its own already stands at its place.
-        if not (isinstance(self.dataset, IterableDataset) and hasattr(self.dataset, "load_state_dict")):
+        stands = isinstance(self.dataset, IterableDataset) and hasattr(self.dataset, "load_state_dict")
+        if not (stands and _state_of(self.dataset)):
             next(itertools.islice(groups, count, count), None)
 
     def _groups(self) -> Iterator[Any]:
@@ -497,8 +501,24 @@ def _check_workers(
         )
 
 
+def _state_of(order: Any) -> Callable[[], dict[str, Any]] | None:
+    """What gives an order's state; None where it has none, or one that only its owner can ask for."""
+    own = getattr(order, "_order_state", None)
+    if own is not None:
+        return own  # type: ignore[no-any-return]
+    found = getattr(order, "state_dict", None)
+    try:
+        if found is not None:
+            inspect.signature(found).bind()
+    except TypeError:  # it asks for arguments
+        return None
+    except ValueError:  # a built-in function that does not say
+        pass
+    return found
+
+
 def _save(order: Any) -> dict[str, Any] | None:
-    state = getattr(order, "_order_state", None) or getattr(order, "state_dict", None)
+    state = _state_of(order)
     return None if state is None else state()
 
 
