@@ -144,6 +144,18 @@ def test_graphs_of_a_network_have_the_same_calls(tmp_path):
     assert len(theirs[0]) == 4 and ours == theirs
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit.trace:DeprecationWarning")
+def test_other_writers_find_the_function_that_makes_a_graph():
+    def kinds(name: str) -> list[str]:
+        torch: Any = importlib.import_module(name)
+        graph = importlib.import_module(f"{name}.utils.tensorboard._pytorch_graph").graph
+        made, cost = graph(torch.nn.ReLU(), torch.ones(2, 3), False, use_strict_trace=True)
+        assert cost.step_stats.dev_stats[0].device
+        return sorted(node.op for node in made.node if not node.name.startswith("input"))
+
+    assert kinds("taeda") == kinds("torch")
+
+
 def test_a_graph_is_one_of_a_module(tmp_path):
     from taeda.utils.tensorboard import SummaryWriter
 

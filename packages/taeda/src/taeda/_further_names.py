@@ -799,7 +799,8 @@ NAMES: dict[str, str] = {
     "utils.tensorboard._embedding": "get_embedding_info make_mat make_sprite make_tsv write_pbtxt",
     "utils.tensorboard._onnx_graph": "load_onnx_graph parse",
     "utils.tensorboard._proto_graph": "attr_value_proto node_proto tensor_shape_proto",
-    "utils.tensorboard._pytorch_graph": "GraphPy NodeBase NodePy NodePyIO NodePyOP graph parse",
+    "utils.tensorboard._pytorch_graph": "GraphPy NodeBase NodePy NodePyIO NodePyOP parse "
+    "graph=utils.tensorboard._graph",
     "utils.tensorboard._utils": "convert_to_HWC figure_to_image make_grid",
     "utils.throughput_benchmark": "ExecutionStats ThroughputBenchmark format_time",
     "utils.viz": "",

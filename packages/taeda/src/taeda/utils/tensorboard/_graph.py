@@ -48,19 +48,23 @@ def _node(name: str, kind: str, inputs: list[str], value: _graphs.Value | None, 
     return NodeDef(name=name, op=kind, input=inputs, attr=facts)
 
 
-def graph(model: Any, inputs: Any) -> tuple[GraphDef, RunMetadata]:
+def graph(
+    model: Any, args: Any, verbose: bool = False, use_strict_trace: bool = True
+) -> tuple[GraphDef, RunMetadata]:
     """The graph of a call of a module, and an empty record of what it cost.
 
     Args:
         model: The module, which is called once as it is.
-        inputs: A tensor, or a tuple of its arguments.
+        args: A tensor, or a tuple of its arguments.
+        verbose: Print the graph.
+        use_strict_trace: Of no effect: containers of results are always followed.
 
     Raises:
         TypeError: It is no module.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"add_graph: expected a module, found {type(model).__name__}")
-    args = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    args = tuple(args) if isinstance(args, (tuple, list)) else (args,)
     added, whole = _scopes(model)
     hooks = []
     for module, scope in added.items():
@@ -113,4 +117,7 @@ def graph(model: Any, inputs: Any) -> tuple[GraphDef, RunMetadata]:
         label = f"output/output.{count + 1}"
         nodes.append(_node(label, "IO Node", [place_of(value, whole[""])], value))
     cost = StepStats(dev_stats=[DeviceStepStats(device="/device:CPU:0")])
-    return GraphDef(node=nodes, versions=VersionDef(producer=22)), RunMetadata(step_stats=cost)
+    made = GraphDef(node=nodes, versions=VersionDef(producer=22))
+    if verbose:
+        print(made)
+    return made, RunMetadata(step_stats=cost)

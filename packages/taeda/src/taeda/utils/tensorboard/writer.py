@@ -412,10 +412,7 @@ class SummaryWriter:
         """
         from taeda.utils.tensorboard._graph import graph
 
-        made = graph(model, input_to_model)
-        if verbose:
-            print(made[0])
-        self._get_file_writer().add_graph(made)
+        self._get_file_writer().add_graph(graph(model, input_to_model, verbose, use_strict_trace))
 
     def add_onnx_graph(self, prototxt: Any) -> None:
         """Raises NotImplementedError: graphs are not written."""
