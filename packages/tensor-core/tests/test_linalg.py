@@ -163,6 +163,15 @@ def test_einsum(equation, shapes):
     close(taeda.einsum(equation, [tensor(a) for a in arrays]), expected, "float64")
 
 
+def test_einsum_takes_numbers_of_dimensions_from_anything_that_can_be_run_through():
+    x, y = np.arange(24.0).reshape(2, 3, 4), np.arange(12.0).reshape(4, 3)
+    expected = np.einsum("abc,cb->ab", x, y)
+    for dims in ([..., 1, 2], (..., np.int64(1), np.int32(2))):
+        found = taeda.einsum(tensor(x), dims, tensor(y), np.array([2, 1]), iter([..., 1]))
+        close(found, expected, "float64")
+    close(taeda.einsum(tensor(x), range(3), range(2)), x.sum(2), "float64")
+
+
 def test_other_products():
     rng = np.random.default_rng(7)
     a, b = rng.standard_normal((3, 4, 5)), rng.standard_normal((4, 5, 6))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import index
 
 from taeda_tensor_core import _C, _overridable
 from taeda_tensor_core._C import Size, Tensor
@@ -201,16 +202,21 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 def _letters(labels: Any) -> str:
     """The dimensions' numbers of an operand as einsum's letters."""
-    if not isinstance(labels, (list, tuple)):
+    if isinstance(labels, str) or not isinstance(labels, Iterable):
         raise TypeError(
             f"einsum: expected a list of dimensions behind each tensor, found {type(labels).__name__}"
         )
-    for label in labels:
-        if label is not ... and not (isinstance(label, int) and 0 <= label < len(_LETTERS)):
-            raise RuntimeError(
-                f"einsum: {label!r} is no dimension's number, expected 0 to {len(_LETTERS) - 1} or ..."
-            )
-    return "".join("..." if label is ... else _LETTERS[label] for label in labels)
+    return "".join(map(_letter, labels))
+
+
+def _letter(label: Any) -> str:
+    if label is ...:
+        return "..."
+    if not (hasattr(label, "__index__") and 0 <= index(label) < len(_LETTERS)):
+        raise RuntimeError(
+            f"einsum: {label!r} is no dimension's number, expected 0 to {len(_LETTERS) - 1} or ..."
+        )
+    return _LETTERS[label]
 
 
 class _Histogram(tuple):
