@@ -303,6 +303,27 @@ def test_a_stream_is_asked_for_its_state_only_when_the_loader_is():
     assert loader.state_dict()["begun"]["order"] == {} and Asked.count == 1
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_loader_that_shows_another_data_set_between_passes(workers):
+    class Shown(data.DataLoader):
+        beginning = True  # while it is made and while a pass begins, as libraries for recommendations do
+
+        def __getattribute__(self, name):
+            hides = name == "dataset" and not super().__getattribute__("beginning")
+            return "what programs see" if hides else super().__getattribute__(name)
+
+        def __iter__(self):
+            self.beginning = True
+            begun = super().__iter__()
+            self.beginning = False
+            return begun
+
+    loader = Shown(Numbers(), batch_size=5, num_workers=workers)
+    loader.beginning = False
+    for _ in range(2):
+        assert lists(loader) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]] and loader.dataset == "what programs see"
+
+
 def test_nothing_is_read_again_when_going_on():
     class Watched(Numbers):
         seen = []

@@ -258,7 +258,10 @@ class DataLoader(Generic[T_co]):
         self._position = 0
         if begun is not None:
             self._skip(groups, resume["position"])  # type: ignore[index]
-        batches = self._batches(groups, seed, pin, self._claimed)
+        # Which data set it is, is settled now: a subclass may show programs another one between passes.
+        dataset = self.dataset
+        reading = self._read_here if self.num_workers == 0 else self._read_by_workers
+        batches = self._batches(reading(groups, seed, dataset), pin, self._claimed)
         return shown(batches, self) if self.progress else batches, groups
 
     @functools.cached_property
@@ -312,9 +315,8 @@ class DataLoader(Generic[T_co]):
                 yield group
 
     def _batches(
-        self, groups: Iterator[Any], seed: int, pin: Callable[[Any], Any] | None, claimed: int | None
+        self, read: Iterator[Any], pin: Callable[[Any], Any] | None, claimed: int | None
     ) -> Iterator[Any]:
-        read = self._read_here(groups, seed) if self.num_workers == 0 else self._read_by_workers(groups, seed)
         kind = "_SingleProcessDataLoaderIter" if self.num_workers == 0 else "_MultiProcessingDataLoaderIter"
         read = waited_for(read if pin is None else map(pin, read), f"enumerate(DataLoader)#{kind}.__next__")
         # No name holds the batch here: its memory is free as soon as the caller lets go of it.
@@ -338,13 +340,13 @@ class DataLoader(Generic[T_co]):
             stacklevel=3,
         )
 
-    def _read_here(self, groups: Iterator[Any], seed: int) -> Iterator[Any]:
-        if isinstance(self.dataset, IterableDataset):
+    def _read_here(self, groups: Iterator[Any], seed: int, dataset: Any) -> Iterator[Any]:
+        if isinstance(dataset, IterableDataset):
             return map(self.collate_fn, groups)
-        read = Reader(self.dataset, self.collate_fn, self._batched, seed)
-        return self._seeded(read, groups, seed)
+        read = Reader(dataset, self.collate_fn, self._batched, seed)
+        return self._seeded(read, groups, seed, dataset)
 
-    def _seeded(self, read: Reader, groups: Iterator[Any], seed: int) -> Iterator[Any]:
+    def _seeded(self, read: Reader, groups: Iterator[Any], seed: int, dataset: Any) -> Iterator[Any]:
         """Batches of this thread, from the streams that they would have in a worker.
 
         Between two batches every source stands where the program left it, as with workers. Where the streams are
@@ -357,7 +359,7 @@ class DataLoader(Generic[T_co]):
             outside = None
             try:
                 if not (plain := pytorchs or read.is_plain(group)) and not found:
-                    found, numbers = self._sources(seed)
+                    found, numbers = self._sources(seed, dataset)
                 if not plain and not read.draws_nothing(group):
                     outside = [source.save() for source in found]
                     seed_all(found, numbers, number)
@@ -370,19 +372,19 @@ class DataLoader(Generic[T_co]):
                         source.restore(state)
             yield batch.pop()
 
-    def _sources(self, seed: int) -> tuple[list[Source], list[int]]:
+    def _sources(self, seed: int, dataset: Any) -> tuple[list[Source], list[int]]:
         """What the data set may draw from, and each source's number for the epoch."""
         owners = (self, self.sampler, self.batch_sampler, getattr(self.batch_sampler, "sampler", None))
         own = tuple(getattr(owner, "generator", None) for owner in owners)
-        found = sources(self.dataset, self.collate_fn, excluded=own)
+        found = sources(dataset, self.collate_fn, excluded=own)
         return found, epoch_numbers(found, seed)
 
-    def _read_by_workers(self, groups: Iterator[Any], seed: int) -> Iterator[Any]:
-        crew = self._crew if self._crew is not None else self._new_crew()
+    def _read_by_workers(self, groups: Iterator[Any], seed: int, dataset: Any) -> Iterator[Any]:
+        crew = self._crew if self._crew is not None else self._new_crew(dataset)
         self._crew = crew if self.persistent_workers else None
         done = False
         try:
-            numbers = self._sources(seed)[1] if self.worker_type == "process" else []
+            numbers = self._sources(seed, dataset)[1] if self.worker_type == "process" else []
             if self.generator is not None and numbers:
                 numbers = following(seed, numbers)
             for worker in range(self.num_workers):
@@ -401,7 +403,7 @@ class DataLoader(Generic[T_co]):
                 next(epoch, None)
             self._unread = 0
             for batch in epoch:
-                if type(batch) is Failed and isinstance(self.dataset, IterableDataset):
+                if type(batch) is Failed and isinstance(dataset, IterableDataset):
                     raise batch.error
                 held = [batch]
                 del batch
@@ -419,9 +421,9 @@ class DataLoader(Generic[T_co]):
         if crew is not None:
             crew.close()
 
-    def _new_crew(self) -> Crew:
+    def _new_crew(self, dataset: Any) -> Crew:
         plan = Plan(
-            self.dataset,
+            dataset,
             self.collate_fn,
             self._batched,
             self.batch_size,
