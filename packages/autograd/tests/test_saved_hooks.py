@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from contextlib import nullcontext
 
 import pytest
 
 import taeda_tensor_core as taeda
 from taeda_autograd import Function, grad, no_grad
+from taeda_autograd.checkpoint import checkpoint
 from taeda_autograd.graph import (
     allow_mutation_on_saved_tensors,
     disable_saved_tensors_hooks,
@@ -98,7 +100,7 @@ def test_what_the_hooks_see(x):
     packed, unpacked = [], []
 
     def pack(t):
-        assert not t.requires_grad and not (t * 2).requires_grad
+        assert not (t * 2).requires_grad
         packed.append(t.tolist())
         return len(packed) - 1
 
@@ -113,6 +115,49 @@ def test_what_the_hooks_see(x):
     y.sum().backward()
     assert sorted(unpacked) == [0, 1, 2]
     assert taeda.allclose(x.grad, (2 * x * (x * x).exp()).detach())
+
+
+def test_an_argument_comes_to_the_hook_as_it_is(x):
+    class Kept(Function):
+        @staticmethod
+        def forward(ctx, a):
+            ctx.save_for_backward(a)
+            return a * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            (a,) = ctx.saved_tensors
+            return g * a
+
+    inner = x * 1
+    for use in (
+        taeda.sin,
+        lambda t: t * t,
+        Kept.apply,
+        lambda t: checkpoint(taeda.sin, t, use_reentrant=False),
+    ):
+        for argument in (x, inner):
+            seen = []
+            with saved_tensors_hooks(lambda t, seen=seen: seen.append(t) or t, lambda t: t):
+                result = use(argument)
+            assert seen and all(t is argument for t in seen)
+            (found,) = grad(result.sum(), x, create_graph=True, retain_graph=True)
+            (expected,) = grad(use(argument).sum(), x, create_graph=True, retain_graph=True)
+            assert found.equal(expected)
+            assert grad(found.sum(), x, retain_graph=True)[0].equal(
+                grad(expected.sum(), x, retain_graph=True)[0]
+            )
+
+
+def test_a_hook_that_keeps_its_argument_keeps_no_graph_alive(x):
+    leaves = [x.detach().requires_grad_() for _ in range(4)]
+    uses = [taeda.sin, taeda.exp, lambda t: t.mul_(x), lambda t: t.clone().sin_()]
+    with saved_tensors_hooks(lambda t: t, lambda t: t):
+        results = [use(leaf * 1) for use, leaf in zip(uses, leaves, strict=True)]
+    watched = [weakref.ref(leaf) for leaf in leaves]
+    with without_collector():
+        del results, leaves
+        assert [leaf() for leaf in watched] == [None] * 4
 
 
 def test_the_innermost_hooks_count_and_end_with_their_block(x):

@@ -98,7 +98,8 @@ void SavedTensor::pack() {
   if (!packed->output) packed->edge = collect_edge(tensor_);
   {
     const GradMode unrecorded(false);
-    packed->unpack = pack_values(detached_alias(tensor_));
+    // Programs know an argument by its identity, its class (a parameter) and what made it.
+    packed->unpack = pack_values(packed->output ? detached_alias(tensor_) : tensor_);
   }
   check(tensor_.defined(), ErrorKind::Runtime,
         "saved_tensors_hooks: the pack hook ran a backward that freed what it packs");
