@@ -263,3 +263,17 @@ def test_layers_take_sequences_of_several_lengths(layer, close):
     found = layer(tt.nested.nested_tensor(parts, layout=tt.jagged))
     for part, got in zip(parts, found.unbind(), strict=True):
         close(got, layer(part.clone()))
+
+
+def test_sizes_may_be_numpys_integers():
+    two, x = np.int64(2), tt.arange(128.0).reshape(1, 2, 8, 8)
+    same = [
+        (nn.ReflectionPad2d, (2,), x), (nn.ConstantPad2d, (2, 1.0), x), (nn.ZeroPad2d, (2,), x),
+        (nn.CircularPad1d, (2,), x[0]), (nn.AvgPool1d, (2,), x[0]), (nn.LPPool2d, (2, 2), x), (nn.Unfold, (2,), x),
+        (nn.AdaptiveAvgPool2d, (2,), x), (nn.AdaptiveMaxPool1d, (2,), x[0]), (nn.Fold, (3, 2), tt.ones(1, 8, 4)),
+    ]  # fmt: skip
+    for kind, sizes, given in same:
+        asked = [two if size == 2 else size for size in sizes]
+        assert kind(*asked)(given).equal(kind(*sizes)(given)), kind
+    assert nn.LayerNorm(np.int32(8)).normalized_shape == nn.RMSNorm(np.int16(8)).normalized_shape == (8,)
+    assert nn.LSTM(8, 3, num_layers=two)(x[0])[0].shape == (2, 8, 3)

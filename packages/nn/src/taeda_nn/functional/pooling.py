@@ -9,6 +9,7 @@ from typing import Any
 from taeda_nn import functional as F
 from taeda_nn._bind import Tensor, op, tensor
 from taeda_nn._errors import not_tensors
+from taeda_nn._numbers import is_integer
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -61,7 +62,7 @@ _max_unpool2d, _max_unpool3d = op("max_unpool2d"), op("max_unpool3d")
 
 
 def _ints(value: Any, n: int) -> tuple[int, ...]:
-    return (value,) * n if isinstance(value, int) else tuple(value) * (n // len(value))
+    return (value,) * n if is_integer(value) else tuple(value) * (n // len(value))
 
 
 def max_pool1d(
@@ -168,7 +169,7 @@ avg_pool3d = op("avg_pool3d")
 
 def _full_output(output_size: Any, input: Tensor, n: int) -> Any:
     """Replaces None by the input's size; one number stands for all dimensions, as in the operators."""
-    if isinstance(output_size, int):
+    if is_integer(output_size):
         return output_size
     sizes = (output_size,) * n if output_size is None else tuple(output_size)
     try:

@@ -7,6 +7,7 @@ from typing import Any
 from taeda_nn import functional as F
 from taeda_nn import init
 from taeda_nn._bind import Tensor, op, tensor
+from taeda_nn._numbers import is_integer
 from taeda_nn.modules.module import Module
 from taeda_nn.parameter import Parameter
 
@@ -76,7 +77,7 @@ class LayerNorm(Module):
 
 
 def _shape(value: Any) -> tuple[int, ...]:
-    return (value,) if isinstance(value, int) else tuple(value)
+    return (value,) if is_integer(value) else tuple(value)
 
 
 class RMSNorm(Module):
