@@ -304,6 +304,30 @@ def test_a_stream_is_asked_for_its_state_only_when_the_loader_is():
 
 
 @pytest.mark.parametrize("workers", [0, 1])
+def test_a_stream_that_has_ended_is_not_asked_again(workers):
+    class Once:
+        def __init__(self):
+            self.left = [*range(5)]
+
+        def __next__(self):
+            if not self.left:
+                raise AssertionError("asked again")
+            if (found := self.left.pop(0)) == 3:
+                self.left.clear()
+                raise StopIteration
+            return found
+
+        def __iter__(self):
+            return self
+
+    class Ends(data.IterableDataset):
+        def __iter__(self):
+            return Once()
+
+    assert lists(data.DataLoader(Ends(), batch_size=2, num_workers=workers)) == [[0, 1], [2]]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
 def test_a_loader_that_shows_another_data_set_between_passes(workers):
     class Shown(data.DataLoader):
         beginning = True  # while it is made and while a pass begins, as libraries for recommendations do

@@ -310,8 +310,11 @@ class DataLoader(Generic[T_co]):
         return self._sample_groups(samples) if self._batched else samples
 
     def _sample_groups(self, samples: Iterator[Any]) -> Iterator[list[Any]]:
-        while group := list(itertools.islice(samples, self.batch_size)):
-            if len(group) == self.batch_size or not self.drop_last:
+        # A stream that has ended is not asked again: not every iterator stays ended.
+        full = True
+        while full and (group := list(itertools.islice(samples, self.batch_size))):
+            full = len(group) == self.batch_size
+            if full or not self.drop_last:
                 yield group
 
     def _batches(

@@ -139,8 +139,10 @@ class Worker:
         if not plan.batched:
             yield from map(plan.collate_fn, samples)
             return
-        while group := list(itertools.islice(samples, plan.batch_size)):
-            if len(group) == plan.batch_size or not plan.drop_last:
+        full = True
+        while full and (group := list(itertools.islice(samples, plan.batch_size))):
+            full = len(group) == plan.batch_size
+            if full or not plan.drop_last:
                 yield plan.collate_fn(group)
 
 
