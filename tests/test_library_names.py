@@ -64,3 +64,13 @@ def test_modules_of_python_and_kinds_of_scripts_are_reached_through_the_package(
         assert isinstance(getattr(taeda, kind), type)
         with pytest.raises(NotImplementedError, match=f"taeda._C.{kind}"):
             getattr(taeda, kind)({})
+
+
+def test_names_that_annotate_and_are_subclassed():
+    from taeda.distributed.elastic.metrics import MetricHandler, put_metric
+    from taeda.optim import optimizer
+
+    assert issubclass(type("Mine", (MetricHandler,), {}), MetricHandler) and callable(put_metric)
+    for name in ("Args", "DeviceDict", "DeviceDtypeDict", "Indices", "Kwargs", "TensorListList"):
+        assert isinstance(getattr(optimizer, name)(), (dict, list, tuple))
+    assert optimizer.GlobalOptimizerPreHook and isinstance(optimizer.required, optimizer._RequiredParameter)

@@ -425,3 +425,23 @@ def test_resize_gives_the_elements_another_shape():
         assert x.resize_as(tc.ones(3, 2)).shape == (3, 2)
     with pytest.raises(RuntimeError, match="expected the 6 elements"), pytest.warns(UserWarning):
         x.resize((7,))
+
+
+@pytest.mark.parametrize("kind", ["Tensor", "FloatTensor"])
+def test_arguments_of_old_constructors_may_have_names(kind):
+    make = getattr(tc, kind)
+    assert make(size=(2, 3)).shape == make(size=[2, 3], device="cpu").shape == (2, 3)
+    assert make(data=[1, 2]).tolist() == [1, 2] and make(other=tc.ones(2)).tolist() == [1, 1]
+    assert make(tc.tensor(3), 2).shape == (3, 2)
+    for wrong, said in [
+        ({"sizes": (2,)}, "unexpected keyword argument 'sizes'"),
+        ({"size": 3}, "'size' must be a tuple of ints, found int"),
+        ({"size": ("a",)}, "must be an int, found str"),
+        ({"size": (2,), "data": [1]}, "unexpected keyword argument 'data'"),
+    ]:
+        with pytest.raises(TypeError, match=said):
+            make(**wrong)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'size'"):
+        make(3, size=(2,))
+    with pytest.raises(TypeError, match=kind):
+        make(tc.ones(2), 2)

@@ -17,6 +17,15 @@ Hooks = dict[int, Callable[..., Any]]
 ParamsT = Iterable[Any]
 #: What `state_dict` gives.
 StateDict = dict[str, Any]
+#: Types by which optimizers of others annotate their functions.
+Args = tuple[Any, ...]
+Kwargs = dict[str, Any]
+Indices = list[int]
+TensorListList = list[list[Any]]
+DeviceDict = dict[Any, Any]
+DeviceDtypeDict = dict[tuple[Any, Any], Any]
+GlobalOptimizerPreHook = Callable[..., tuple[Args, Kwargs] | None]
+GlobalOptimizerPostHook = Callable[..., None]
 
 
 class _Required:
@@ -27,6 +36,7 @@ class _Required:
 
 
 required = _Required()
+_RequiredParameter = _Required
 
 
 class RemovableHook:

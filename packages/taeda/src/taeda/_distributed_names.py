@@ -52,7 +52,8 @@ NAMES = {
     "fsdp._traversal_utils": "_get_fsdp_handles _get_fsdp_states",
     "fsdp._unshard_param_utils": "_unshard_params",
     "elastic.events": "record",
-    "elastic.metrics": "",
+    "elastic.metrics": "ConsoleMetricHandler MetricData MetricHandler MetricStream MetricsConfig NullMetricHandler "
+    "configure getStream get_elapsed_time_ms prof profile publish_metric put_metric",
     "elastic.rendezvous": "RendezvousHandler RendezvousParameters",
     "elastic.timer": "",
     "elastic.utils.logging": "",

@@ -487,15 +487,39 @@ Tensor shown(const Tensor& t) {
   return alias(t, t.sizes(), t.strides(), 0);
 }
 
+/// The arguments of `Tensor(size=...)` or `Tensor(data=...)`, as they would stand by position.
+Object arguments_by_name(PyObject* args, PyObject* kwargs) {
+  Object found;
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(kwargs, &at, &key, &value);) {
+    const char* text = PyUnicode_AsUTF8(key);
+    ensure(text);
+    const std::string_view name = text;
+    if (name == "device") continue;
+    const bool is_size = name == "size";
+    if (found || PyTuple_GET_SIZE(args) || !(is_size || name == "data" || name == "other" || name == "storage"))
+      fail(ErrorKind::Type, "Tensor: unexpected keyword argument '", name,
+           "'; expected 'device' and one of sizes by position, 'size', 'data', 'other' and 'storage'");
+    if (!is_size) {
+      found = own(PyTuple_Pack(1, value));
+    } else {
+      if (!PyTuple_Check(value) && !PyList_Check(value))
+        fail(ErrorKind::Type, "Tensor: argument 'size' must be a tuple of ints, found ", type_name(value));
+      found = own(PyTuple_Pack(1, own(PyObject_CallOneArg(reinterpret_cast<PyObject*>(SizeType), value)).get()));
+    }
+  }
+  return found;
+}
+
 PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) noexcept {
   return guarded([&]() -> PyObject* {
     std::optional<Device> device;
+    Object named;  // arguments by their names, in the place of those by position
     if (kwargs && PyDict_Size(kwargs)) {
       PyObject* given = PyDict_GetItemString(kwargs, "device");
-      if (!given || PyDict_Size(kwargs) != 1)
-        fail(ErrorKind::Type, "Tensor: the only keyword argument is 'device'; use taeda.tensor for others");
-      if (given != Py_None && !(device = as_device(given)))
+      if (given && given != Py_None && !(device = as_device(given)))
         fail(ErrorKind::Type, "Tensor: argument 'device' must be a device or its name, found ", type_name(given));
+      if (!given || PyDict_Size(kwargs) > 1) args = (named = arguments_by_name(args, kwargs)).get();
     }
     const Py_ssize_t n = PyTuple_GET_SIZE(args);
     PyObject* first = n ? PyTuple_GET_ITEM(args, 0) : nullptr;

@@ -30,11 +30,13 @@ class _LegacyType(type):
             and instance.device.type == cls.device_type
         )
 
-    def __call__(cls, *args: Any, device: Any = None) -> Tensor:
+    def __call__(cls, *args: Any, device: Any = None, **named: Any) -> Tensor:
         if device is not None and _C.device(device).type != cls.device_type:
             raise RuntimeError(
                 f"legacy constructor expects device type: {cls.device_type} but device type: {device} was passed"
             )
+        if named:
+            args = _by_name(cls.__name__, args, named)
         return make(cls.__name__, cls.dtype, device or cls.device_type, *args)
 
     @property
@@ -46,6 +48,21 @@ class _LegacyType(type):
 
     def __repr__(cls) -> str:
         return f"<class '{cls.__module__}.{cls.__name__}'>"
+
+
+def _by_name(name: str, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+    """The arguments of a call with `size=` or `data=`, as they would stand by position."""
+    (keyword, value), *more = named.items()
+    if args or more or keyword not in ("size", "data", "other", "storage"):
+        raise TypeError(
+            f"{name}: unexpected keyword argument {[keyword, *dict(more)][-1]!r}; expected 'device' and one of sizes "
+            "by position, 'size', 'data', 'other' and 'storage'"
+        )
+    if keyword != "size":
+        return (value,)
+    if not isinstance(value, (tuple, list)):
+        raise TypeError(f"{name}: argument 'size' must be a tuple of ints, found {type(value).__name__}")
+    return (_C.Size(value),)
 
 
 def _asks(kind: str) -> property:
@@ -69,6 +86,13 @@ def _is_size(value: Any) -> bool:
     return True
 
 
+def _is_whole(value: Any) -> bool:
+    """Whether it is a tensor of one integer, which is a size beside others."""
+    if not isinstance(value, Tensor) or value.dim():
+        return False
+    return not (value.is_floating_point() or value.is_complex() or value.dtype is _C.bool)
+
+
 def make(name: str, dtype: Any, device: Any, *args: Any) -> Tensor:
     """A tensor from a sequence, of a size with unspecified elements, or over another's memory.
 
@@ -81,6 +105,8 @@ def make(name: str, dtype: Any, device: Any, *args: Any) -> Tensor:
     if all(_is_size(size) for size in args):
         return _C.empty(tuple(map(index, args)), dtype=dtype, device=device)
     if len(args) > 1:
+        if all(_is_size(size) or _is_whole(size) for size in args):
+            return _C.empty(tuple(map(index, args)), dtype=dtype, device=device)
         raise TypeError(f"{name}: expected sizes, one sequence or one tensor, found {len(args)} arguments")
     if isinstance(first, _C.Size):
         return _C.empty(first, dtype=dtype, device=device)
