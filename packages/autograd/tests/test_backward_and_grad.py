@@ -378,3 +378,13 @@ def test_gradients_for_values_of_different_ages():
     assert taeda.allclose(by_x, expected * 2 * x0 + x0**4 * (x0**3).cos())
     other = (early * 2).sum()  # recorded after `late`, which it does not come from
     assert grad(other, [late], allow_unused=True) == (None,)
+
+
+def test_capsules_of_tensors_that_require_gradients(x):
+    for given in (x, x * 2):
+        shown = taeda.from_dlpack(taeda.to_dlpack(given))
+        assert (
+            shown.equal(given.detach()) and not shown.requires_grad and shown.data_ptr() == given.data_ptr()
+        )
+        with pytest.raises(BufferError, match="requires grad"):
+            given.__dlpack__()

@@ -250,8 +250,8 @@ class AcceleratorError(RuntimeError):
 
 
 def to_dlpack(tensor: Tensor) -> Any:
-    """A DLPack capsule of a tensor."""
-    return tensor.__dlpack__()
+    """A DLPack capsule of a tensor, of which no gradients are asked through it."""
+    return (tensor.detach() if tensor.requires_grad else tensor).__dlpack__()
 
 
 def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:

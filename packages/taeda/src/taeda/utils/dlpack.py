@@ -27,8 +27,4 @@ class DLDeviceType(enum.IntEnum):
 
 
 from_dlpack = tensor.from_dlpack
-
-
-def to_dlpack(tensor: object) -> object:
-    """A DLPack capsule of a tensor."""
-    return tensor.__dlpack__()  # type: ignore[attr-defined]
+to_dlpack = tensor.to_dlpack
