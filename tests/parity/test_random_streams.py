@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -258,6 +259,42 @@ def test_samples_and_batches_that_are_drawn_as_they_are_read() -> None:
         return library.cat([*batches(), *batches()])
 
     same(program, 5, 1e-6)
+
+
+def _seeds_its_own(worker: int) -> None:
+    random.seed(worker)
+    np.random.seed(worker + 3)
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")
+@pytest.mark.parametrize("init", [None, _seeds_its_own], ids=["", "initialised"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"shuffle": True, "batch_size": 2},
+        {"shuffle": True, "batch_size": 2, "persistent_workers": True},
+        {"batch_size": 3, "own": True},
+    ],
+    ids=str,
+)
+def test_worker_processes_draw_the_same(options: dict[str, Any], init: Any) -> None:
+    def program(library: Any) -> Any:
+        class Drawn(library.utils.data.Dataset):  # type: ignore[misc]
+            def __len__(self) -> int:
+                return 7
+
+            def __getitem__(self, index: int) -> Any:
+                return index, library.rand(1), random.random(), np.random.rand()
+
+        given = {name: value for name, value in options.items() if name != "own"}
+        if "own" in options:
+            given["generator"] = library.Generator().manual_seed(5)
+        loader = library.utils.data.DataLoader(Drawn(), num_workers=2, worker_init_fn=init, **given)
+        batches = [*loader, *loader]
+        return library.cat([part.flatten().double() for batch in batches for part in batch])
+
+    same(program, 11)
 
 
 def test_weighted_samples() -> None:

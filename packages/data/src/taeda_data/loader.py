@@ -28,7 +28,6 @@ from taeda_data.progress import shown
 from taeda_data.randomness import (
     Source,
     draw_seed,
-    epoch_numbers,
     following,
     has_pytorchs_streams,
     seed_all,
@@ -101,6 +100,7 @@ class DataLoader(Generic[T_co]):
     worker_type = "process"
     progress = False
     _crew: Crew | None = None  # persistent workers
+    _seed = 0  # of the epoch begun last
     _pass: Callable[[], Any] = staticmethod(_nothing)  # the pass that has them, while it lives
     _resume: dict[str, Any] | None = None
     _claimed: int | None = None  # the length that an iterable data set says it has, once asked
@@ -245,7 +245,7 @@ class DataLoader(Generic[T_co]):
         begun = resume["begun"] if resume is not None else None
         if begun is None:
             self._epoch += 1
-            seed = draw_seed(self.generator)
+            seed = self._draw_seed()
         else:
             seed = begun["seed"]
             _load(self._order(), begun["order"])
@@ -263,6 +263,12 @@ class DataLoader(Generic[T_co]):
         reading = self._read_here if self.num_workers == 0 else self._read_by_workers
         batches = self._batches(reading(groups, seed, dataset), pin, self._claimed)
         return shown(batches, self) if self.progress else batches, groups
+
+    def _draw_seed(self) -> int:
+        """The epoch's seed. PyTorch draws none for workers that stay: theirs then follows from the one before."""
+        stay = self._crew is not None and has_pytorchs_streams()
+        self._seed = self._seed + self.num_workers if stay else draw_seed(self.generator)
+        return self._seed
 
     @functools.cached_property
     def _dataset_kind(self) -> int:  # subclasses that copy PyTorch's `__init__` set it
@@ -347,9 +353,9 @@ class DataLoader(Generic[T_co]):
         if isinstance(dataset, IterableDataset):
             return map(self.collate_fn, groups)
         read = Reader(dataset, self.collate_fn, self._batched, seed)
-        return self._seeded(read, groups, seed, dataset)
+        return self._seeded(read, groups, dataset)
 
-    def _seeded(self, read: Reader, groups: Iterator[Any], seed: int, dataset: Any) -> Iterator[Any]:
+    def _seeded(self, read: Reader, groups: Iterator[Any], dataset: Any) -> Iterator[Any]:
         """Batches of this thread, from the streams that they would have in a worker.
 
         Between two batches every source stands where the program left it, as with workers. Where the streams are
@@ -362,7 +368,7 @@ class DataLoader(Generic[T_co]):
             outside = None
             try:
                 if not (plain := pytorchs or read.is_plain(group)) and not found:
-                    found, numbers = self._sources(seed, dataset)
+                    found, numbers = self._sources(dataset)
                 if not plain and not read.draws_nothing(group):
                     outside = [source.save() for source in found]
                     seed_all(found, numbers, number)
@@ -375,19 +381,20 @@ class DataLoader(Generic[T_co]):
                         source.restore(state)
             yield batch.pop()
 
-    def _sources(self, seed: int, dataset: Any) -> tuple[list[Source], list[int]]:
+    def _sources(self, dataset: Any) -> tuple[list[Source], list[int]]:
         """What the data set may draw from, and each source's number for the epoch."""
         owners = (self, self.sampler, self.batch_sampler, getattr(self.batch_sampler, "sampler", None))
         own = tuple(getattr(owner, "generator", None) for owner in owners)
         found = sources(dataset, self.collate_fn, excluded=own)
-        return found, epoch_numbers(found, seed)
+        return found, [source.draw() for source in found]
 
     def _read_by_workers(self, groups: Iterator[Any], seed: int, dataset: Any) -> Iterator[Any]:
         crew = self._crew if self._crew is not None else self._new_crew(dataset)
         self._crew = crew if self.persistent_workers else None
         done = False
         try:
-            numbers = self._sources(seed, dataset)[1] if self.worker_type == "process" else []
+            seeded = self.worker_type == "process" and not has_pytorchs_streams()
+            numbers = self._sources(dataset)[1] if seeded else []
             if self.generator is not None and numbers:
                 numbers = following(seed, numbers)
             for worker in range(self.num_workers):

@@ -9,9 +9,9 @@ Two things that the program says stand above that, as they do in PyTorch. Where 
 of the process-wide sources of worker processes follow from it. And what a worker's initialiser seeds, has its number
 from the worker, whose own stream it then is.
 
-Where the default generator is an mt19937, whose numbers are PyTorch's, nothing is seeded without
-workers: batches draw from the program's streams, as PyTorch's do. With workers the numbers of the process-wide sources
-follow from the epoch's seed (see `epoch_numbers`).
+Where the default generator is an mt19937, whose numbers are PyTorch's, nothing is seeded for a batch, as PyTorch seeds
+nothing: without workers batches draw from the program's streams, and worker processes from streams that they seed once,
+when they begin (see `seed_worker`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ class Source(NamedTuple):
 
 
 def draw_seed(generator: Any) -> int:
-    """A seed from a tensor generator; None is the default one."""
+    """A seed from a tensor generator; None is the default one. From an mt19937 it is the seed that PyTorch draws."""
+    if has_pytorchs_streams(generator):
+        return int(tensor.empty((), dtype=tensor.int64).random_(generator=generator).item())
     return int(tensor.randint(0, 1 << 62, (1,), generator=generator, dtype=tensor.int64).item())
 
 
@@ -254,22 +256,22 @@ def following(seed: int, numbers: list[int]) -> list[int]:
     return [own.getrandbits(62) for _ in range(PROCESS_WIDE)] + numbers[PROCESS_WIDE:]
 
 
-def has_pytorchs_streams() -> bool:
-    """Whether the default generator is an mt19937, whose numbers are PyTorch's."""
+def has_pytorchs_streams(generator: Any = None) -> bool:
+    """Whether the generator (None: the default one) is an mt19937, whose numbers are PyTorch's."""
     # which not all providers have
     default = getattr(getattr(tensor, "random", None), "default_generator", None)
-    return getattr(default, "engine", None) == "mt19937"
+    return getattr(default if generator is None else generator, "engine", None) == "mt19937"
 
 
-def epoch_numbers(found: list[Source], seed: int) -> list[int]:
-    """Each source's number for the epoch that has a seed.
+def seed_worker(seed: int, worker: int) -> None:
+    """Seed the process-wide sources of a worker process as PyTorch does, from the first epoch's seed."""
+    from taeda_data._utils.worker import _generate_state
 
-    Where the streams are PyTorch's, loaders leave the process-wide sources where PyTorch's leave them: the seed alone
-    is drawn, and their numbers follow from it.
-    """
-    if not has_pytorchs_streams():
-        return [source.draw() for source in found]
-    return following(seed, [0] * PROCESS_WIDE + [source.draw() for source in found[PROCESS_WIDE:]])
+    if not has_pytorchs_streams():  # a process that did not inherit the program's choice
+        tensor.random.set_engine("mt19937")
+    random.seed(seed + worker)
+    tensor.manual_seed(seed + worker)
+    np.random.seed(_generate_state(seed, worker))  # noqa: NPY002
 
 
 class Touched:

@@ -49,6 +49,7 @@ class Plan:
         init: called in each worker with its number.
 
     Attributes:
+        pytorchs: whether worker processes draw the numbers of PyTorch's.
         packed: the data set's long lists, for forked workers (see `packing.pack`).
     """
 
@@ -65,6 +66,7 @@ class Plan:
         self.dataset, self.collate_fn, self.batched = dataset, collate_fn, batched
         self.batch_size, self.drop_last = batch_size, drop_last
         self.workers, self.init = workers, init
+        self.pytorchs = randomness.has_pytorchs_streams()
         self.packed: list[Any] = []
 
 
@@ -103,7 +105,10 @@ class Worker:
     def _begin(self, seed: int, numbers: list[int]) -> None:
         plan = self._plan
         reading.set_worker_info(self._number, plan.workers, seed + self._number, plan.dataset)
-        if self._alone:
+        if self._alone and plan.pytorchs:
+            if not self._started:
+                randomness.seed_worker(seed, self._number)
+        elif self._alone:
             self._sources = randomness.sources(plan.dataset, plan.collate_fn)
             self._numbers = [self._own.get(place, number) for place, number in enumerate(numbers)]
             self._own = {place: number + 1 for place, number in self._own.items()}  # another one each epoch
