@@ -246,3 +246,17 @@ def test_a_hook_after_loading_may_forgive_missing_keys():
     module[0]._load_state_dict_post_hooks.clear()
     with pytest.raises(RuntimeError, match="Missing key"):
         module.load_state_dict({"0.bias": tt.ones(2)})
+
+
+def test_hooks_that_may_forgive_do_not_hide_other_problems():
+    module = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
+    before = module[1].bias.tolist()
+    module.register_load_state_dict_post_hook(lambda m, keys: keys.missing_keys.remove("1.weight"))
+    with pytest.raises(RuntimeError) as caught:
+        module.load_state_dict({"0.weight": tt.ones(3, 5), "1.bias": tt.full((1,), 7.0), "other": tt.ones(1)})
+    said = str(caught.value)
+    assert (
+        'Missing key(s) in state_dict: "0.bias".' in said
+        and 'Unexpected key(s) in state_dict: "other".' in said
+    )
+    assert "size mismatch for 0.weight" in said and module[1].bias.tolist() == before

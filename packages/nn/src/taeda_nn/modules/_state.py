@@ -143,11 +143,13 @@ class Stateful:
         _plan_below(module, source, "", metadata or {}, strict, assign, (missing, unexpected, plan))
         result = IncompatibleKeys(missing, unexpected)
         hooked = [below for below in _children_first(module) if below._hooks_of("load_post")]
-        # Hooks may still clear names that are missing; they are called when what fits has been loaded.
-        _raise_if_bad(module, result, plan, strict and not hooked)
-        with no_grad():
-            for action in plan.actions:
-                action()
+        if not hooked:
+            _raise_if_bad(module, result, plan, strict)
+        # Hooks may still clear names that are missing: they are called before these are told of.
+        if not plan:
+            with no_grad():
+                for action in plan.actions:
+                    action()
         for below in hooked:
             for hook in below._hooks_of("load_post"):
                 if hook(below, result) is not None:
