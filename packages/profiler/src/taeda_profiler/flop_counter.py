@@ -203,6 +203,7 @@ def _as_shape(value: Any) -> Any:
 
 _GLOBAL = "Global"
 _UNITS = ("", "K", "M", "B", "T")
+_TITLES = ("Module", "FLOP", "% Total")
 Modules = Any
 
 
@@ -261,8 +262,9 @@ class FlopCounterMode:
         else:
             shapes = {name: _shaped(value) for name, value in kwargs.items()}
             count = formula(*map(_shaped, args), **shapes, out_shape=_shaped(out))
+        packet = _counted_as(func)
         for name in {_GLOBAL, *self._modules.names()}:
-            self.flop_counts[name][func.overloadpacket] += count
+            self.flop_counts[name][packet] += count
 
     def get_total_flops(self) -> int:
         """Operations of the block."""
@@ -277,28 +279,36 @@ class FlopCounterMode:
         depth = self.depth if depth is None else depth
         total = self.get_total_flops()
         names = sorted(name for name in self.flop_counts if name != _GLOBAL and name.count(".") < depth)
-        rows = [row for name in [_GLOBAL, *names] for row in self._rows(name, total)]
-        widths = [max(len(row[i]) for row in [("Module", "FLOP", "% Total"), *rows]) for i in range(3)]
-        lines = [
-            "  ".join(
-                (title.ljust(w) for title, w in zip(("Module", "FLOP", "% Total"), widths, strict=True))
-            )
-        ]
-        lines.append("  ".join("-" * width for width in widths))
-        lines += [f"{a.ljust(widths[0])}  {b.rjust(widths[1])}  {c.rjust(widths[2])}" for a, b, c in rows]
+        # A module that does all of it is as good as the row of everything.
+        whole = any(sum(self.flop_counts[name].values()) >= total for name in names)
+        rows = [] if whole else self._rows(_GLOBAL, 0)
+        rows += [row for name in names for row in self._rows(name, name.count(".") + (not whole))]
+        unit = max(0, min((len(str(total)) - 2) // 3, len(_UNITS) - 1))
+        cells = [_TITLES, *((text, _scaled(count, unit), _part(count, total)) for text, count in rows)]
+        widths = [max(len(row[i]) for row in cells) for i in range(3)]
+        lines = [f"{a.ljust(widths[0])}  {b.rjust(widths[1])}  {c.rjust(widths[2])}" for a, b, c in cells]
+        lines.insert(1, "  ".join("-" * width for width in widths))
         return "\n".join(lines)
 
-    def _rows(self, name: str, total: int) -> list[tuple[str, str, str]]:
-        counts = self.flop_counts[name]
-        indent = " " * (0 if name == _GLOBAL else name.count(".") + 1)
-        rows = [(indent + name, sum(counts.values()))]
-        rows += [(f"{indent} - {_name(op).replace('::', '.')}", count) for op, count in counts.items()]
-        return [(text, _scaled(count), f"{100 * count / total if total else 0:.2f}%") for text, count in rows]
+    def _rows(self, name: str, depth: int) -> list[tuple[str, int]]:
+        counts, indent = self.flop_counts[name], " " * depth
+        parts = [(f"{indent} - {_name(op).replace('::', '.')}", count) for op, count in counts.items()]
+        return [(indent + name, sum(counts.values())), *parts]
 
 
-def _scaled(count: int) -> str:
-    step = min(int(math.log10(count) // 3) if count else 0, len(_UNITS) - 1)
-    return f"{count / 1000**step:.3f}{_UNITS[step]}" if step else str(count)
+def _counted_as(func: Any) -> Any:
+    """The operator that PyTorch computes in its place: gradients of a linear layer are products."""
+    from taeda_registry.slots import tensor
+
+    return tensor.ops.aten.mm if _name(func) == "aten::linear_backward" else func.overloadpacket
+
+
+def _scaled(count: int, unit: int) -> str:
+    return f"{count / 1000**unit:.3f}{_UNITS[unit]}" if unit and count else str(count)
+
+
+def _part(count: int, total: int) -> str:
+    return f"{count / total:.2%}" if total else "0%"
 
 
 def _shaped(value: Any) -> Any:
