@@ -68,3 +68,36 @@ def test_same_functions_are_asked_for(expression):
     assert found_kinds == expected_kinds or {found_kinds, expected_kinds} <= same
     if expression not in OTHERWISE:
         assert found == expected
+
+
+CALLS = """
+F.relu(x); F.relu(x, True); F.relu(input=x); F.dropout(x, 0.3, False); F.softmax(x, 1); F.softmax(x, dim=1)
+F.layer_norm(x, (2,), p[0]); F.embedding(i, x); F.cross_entropy(x, target=i[:2]); F.mse_loss(x, p, reduction="sum")
+F.batch_norm(x, None, None, None, None, True); F.interpolate(x[None], 4); F.normalize(x, 2.0, 1)
+F.leaky_relu(x, 0.2); F.elu(x); F.hardtanh(x, -1); F.log_softmax(x, -1); F.group_norm(x, 2); F.unfold(x[None, None], 2)
+F.conv1d(x[None], x[None], None, 1); F.linear(x, p, None); F.gelu(x, approximate="tanh"); F.softshrink(x, 0.5)
+F.binary_cross_entropy_with_logits(x, p, None); F.kl_div(x, p, reduction="sum"); F.smooth_l1_loss(x, p, beta=0.5)
+F.gumbel_softmax(x, 0.5, True); F.adaptive_avg_pool2d(x[None], 1); F.max_pool1d(x, 2); F.nll_loss(x, i[:2])
+"""
+
+
+@pytest.mark.parametrize(
+    "call", [call.strip() for call in CALLS.replace("\n", ";").split(";") if call.strip()]
+)
+def test_options_are_handed_over_by_name(call):
+    def first(library):
+        calls = []
+
+        class Log(library.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                options = sorted((name, str(value)) for name, value in (kwargs or {}).items())
+                calls.append((func.__name__, len(args), options))
+                return super().__torch_function__(func, types, args, kwargs or {})
+
+        space = {"F": library.nn.functional, "p": library.ones(2, 2), "i": library.tensor([0, 1, 1])}
+        eval(call, space | {"x": library.ones(2, 2).as_subclass(Log)})
+        return next(found for found in calls if found[0] != "__getitem__")
+
+    name, positional, options = first(torch)
+    assert first(taeda) == (name, positional, options)

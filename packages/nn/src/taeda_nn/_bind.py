@@ -70,14 +70,17 @@ def placed(namespace: str) -> dict[str, Callable[..., Any]]:
     return {name: value for name, value in vars(place).items() if name[0] != "_"} if place else {}
 
 
-def overridable(functions: Iterable[Callable[..., Any]], composed: bool = False) -> None:
+def overridable(
+    functions: Iterable[Callable[..., Any]], composed: bool = False, spelled: bool = False
+) -> None:
     """Lets classes of tensors answer for these functions, where the provider has such classes.
 
-    With `composed` only what is no tensor answers: the functions are made of others that ask.
+    With `composed` only what is no tensor answers: the functions are made of others that ask. With `spelled` who
+    answers gets their options by name.
     """
     put = getattr(tensor, "overridable", None)
     if put is not None:
-        put(functions, composed)
+        put(functions, composed, spelled)
 
 
 #: As a class's ``__torch_function__``: its instances are treated as plain tensors.

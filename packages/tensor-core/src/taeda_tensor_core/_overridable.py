@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 NAMESPACES = ("fft", "linalg", "special")
 _functions: list[types.FunctionType] = []
 _composed: set[types.FunctionType] = set()
+_spelled: set[types.FunctionType] = set()
 _asking = False
 
 
@@ -54,6 +55,35 @@ class _AskStandIns(_Ask):
         return self._inner(*args, **kwargs)
 
 
+class _AskSpelled(_Ask):
+    """The same for functions whose options are handed over by name, those that were not given too, as PyTorch's are."""
+
+    def __init__(self, public: types.FunctionType, inner: types.FunctionType) -> None:
+        super().__init__(public, inner)
+        code, defaults = inner.__code__, inner.__defaults__ or ()
+        names = code.co_varnames[: code.co_argcount]
+        self._given, self._options = names[: len(names) - len(defaults)], names[len(names) - len(defaults) :]
+        self._defaults = {**dict(zip(self._options, defaults, strict=True)), **(inner.__kwdefaults__ or {})}
+
+    def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if _C._has_torch_function((*args, *kwargs.values())):
+            args, kwargs = self._spell(args, kwargs)
+        return _C._call_overridable(self._public, self._inner, args, kwargs)
+
+    def _spell(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+        """The same call with options by name; one that does not fit is left for the function to refuse."""
+        count = len(self._given)
+        options = dict(zip(self._options, args[count:], strict=False))
+        missing = self._given[len(args) :]
+        misfit = len(args) > count + len(self._options) or not {*missing}.issubset(kwargs)
+        if misfit or any(
+            name in options or name not in self._defaults for name in {*kwargs}.difference(missing)
+        ):
+            return args, kwargs
+        spelled = {**self._defaults, **options, **kwargs}
+        return (*args[:count], *(spelled.pop(name) for name in missing)), spelled
+
+
 @functools.cache
 def _template(free: int) -> types.CodeType:
     """The code of a function that asks, for one with so many free variables.
@@ -81,7 +111,8 @@ def _ask_first(function: types.FunctionType) -> None:
         code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )
     inner.__kwdefaults__, inner.__annotations__ = function.__kwdefaults__, function.__annotations__
-    ask = (_AskStandIns if function in _composed else _Ask)(function, inner)
+    kind = _AskStandIns if function in _composed else _AskSpelled if function in _spelled else _Ask
+    ask = kind(function, inner)
     template = _template(len(code.co_freevars))
     constants = tuple(ask if item is ... else item for item in template.co_consts)
     function.__wrapped__ = inner  # by which `inspect` knows the signature
@@ -107,17 +138,20 @@ def is_asking() -> bool:
     return _asking
 
 
-def overridable(functions: Iterable[Any], composed: bool = False) -> None:
+def overridable(functions: Iterable[Any], composed: bool = False, spelled: bool = False) -> None:
     """Let `__torch_function__` answer for these public functions; what is no plain Python function is left alone.
 
     Args:
         functions: The functions.
         composed: Whether they are made of functions that ask, so that only what is no tensor is to be asked first.
+        spelled: Whether who answers is given their options by name, those that were not given too.
     """
     for function in functions:
         if type(function) is types.FunctionType and function not in _functions:
             if composed:
                 _composed.add(function)
+            if spelled:
+                _spelled.add(function)
             _functions.append(function)
             if _asking:
                 _ask_first(function)

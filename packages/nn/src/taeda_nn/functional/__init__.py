@@ -44,7 +44,13 @@ _declared = {
 }
 globals().update(_declared)
 __all__.extend(_declared)
-_overridable(globals()[name] for name in __all__)
+#: What is an operator in PyTorch: whoever answers for it gets the arguments as they were given.
+_AS_GIVEN = {
+    *("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
+    *("adaptive_avg_pool1d", "gelu", "grouped_mm", "rrelu_", "scaled_grouped_mm", "scaled_mm", "softshrink"),
+}
+_overridable(globals()[name] for name in __all__ if name in _AS_GIVEN)
+_overridable((globals()[name] for name in __all__ if name not in _AS_GIVEN), spelled=True)
 
 from taeda_nn.functional import _private  # noqa: E402
 
