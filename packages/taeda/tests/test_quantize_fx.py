@@ -146,3 +146,67 @@ def test_layers_of_a_range_take_quantized_numbers():
         ).any() * 0.01
     with pytest.raises(NotImplementedError, match="inplace"):
         taeda.nn.Hardsigmoid(inplace=True)(q)
+
+
+@pytest.mark.parametrize("operation", ["add", "mul", "cat", "add_relu", "add_scalar"])
+def test_arithmetic_of_modules_is_observed_by_the_graph(operation):
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.sums = nn.Conv2d(3, 4, 3), nnq.FloatFunctional()
+
+        def forward(self, x):
+            y = self.conv(x)
+            other = {"cat": ([y, y], 1), "add_scalar": (y, 2.0)}.get(operation, (y, y))
+            return getattr(self.sums, operation)(*other)
+
+    taeda.manual_seed(0)
+    model, x = Twice().eval(), taeda.randn(2, 3, 8, 8)
+    observed = prepare_fx(model, get_default_qconfig_mapping("fbgemm"), (x,))
+    assert observed(x).allclose(model(x)) and "sums" not in observed.code
+    assert type(model.sums) is nnq.FloatFunctional
+    converted = convert_fx(observed)
+    expected = model(x)
+    assert (converted(x) - expected).abs().max() < 0.08 * expected.abs().max()
+
+
+@pytest.mark.parametrize(
+    "join",
+    [
+        lambda y: taeda.cat([y, y], 1),
+        lambda y: taeda.cat([y, y], dim=1),
+        lambda y: taeda.cat((y, y), axis=1),
+        lambda y: taeda.cat(tensors=[y, y]),
+        lambda y: taeda.concat([y, y], dim=-1),
+    ],
+)
+def test_joined_tensors_are_quantized_however_arguments_are_given(join):
+    class Joined(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2d(3, 4, 3)
+
+        def forward(self, x):
+            return join(self.conv(x))
+
+    taeda.manual_seed(0)
+    model, x = Joined().eval(), taeda.randn(2, 3, 8, 8)
+    observed = prepare_fx(model, get_default_qconfig_mapping("fbgemm"), (x,))
+    observed(x)
+    converted, expected = convert_fx(observed), model(x)
+    found = converted(x)
+    assert found.shape == expected.shape and (found - expected).abs().max() < 0.03 * expected.abs().max()
+    assert sum(node.target == "dequantize" for node in converted.graph.nodes) == 1
+
+
+def test_switches_of_fused_observers_are_whole_numbers():
+    quantization = taeda.ao.quantization
+    fused = quantization.FusedMovingAvgObsFakeQuantize(reduce_range=True)
+    assert fused.observer_enabled.dtype == fused.fake_quant_enabled.dtype == taeda.long
+    assert quantization.FakeQuantize().observer_enabled.dtype == taeda.uint8
+    fused.disable_observer()
+    assert repr(fused).splitlines()[1].strip() == (
+        "fake_quant_enabled=tensor([1]), observer_enabled=tensor([0]), scale=tensor([1.]), "
+        "zero_point=tensor([0], dtype=taeda.int32), dtype=taeda.quint8, quant_min=0, quant_max=127, "
+        "qscheme=taeda.per_tensor_affine, reduce_range=True"
+    )

@@ -166,6 +166,17 @@ class FusedMovingAvgObsFakeQuantize(FakeQuantize):
         **observer_kwargs: Any,
     ) -> None:
         super().__init__(observer, quant_min, quant_max, is_dynamic, **observer_kwargs)
+        # Files of PyTorch's have the switches of this class so.
+        self.register_buffer("fake_quant_enabled", taeda.tensor([1], dtype=taeda.long))
+        self.register_buffer("observer_enabled", taeda.tensor([1], dtype=taeda.long))
+
+    def extra_repr(self) -> str:
+        return (
+            f"fake_quant_enabled={self.fake_quant_enabled}, observer_enabled={self.observer_enabled}, "
+            f"scale={self.scale}, zero_point={self.zero_point}, dtype={self.dtype}, "
+            f"quant_min={self.activation_post_process.quant_min}, quant_max={self.activation_post_process.quant_max}, "
+            f"qscheme={self.qscheme}, reduce_range={self.activation_post_process.reduce_range}"
+        )
 
     def forward(self, X: Any) -> Any:
         """Numbers that can be quantized; the observer's limits follow them."""

@@ -14,6 +14,7 @@ from typing import Any
 import taeda
 from taeda import fx
 from taeda.ao.nn.intrinsic._fused import _FusedModule
+from taeda.ao.nn.quantized import FloatFunctional, FXFloatFunctional
 from taeda.ao.quantization import quantization_mappings as mappings
 from taeda.ao.quantization.fake_quantize import FakeQuantizeBase
 from taeda.ao.quantization.fuse_modules import _kinds, _short, fuse_known_modules
@@ -71,6 +72,9 @@ def _traced(model: Any, custom: Any) -> fx.GraphModule:
     names = options.get("non_traceable_module_name") or options.get("non_traceable_module_names") or ()
     classes = options.get("non_traceable_module_class") or options.get("non_traceable_module_classes") or ()
     model = copy.deepcopy(model)
+    for path, part in list(model.named_modules()):
+        if type(part) is FloatFunctional:
+            _put(model, path, FXFloatFunctional())
     graph = _QuantizationTracer(names, classes).trace(model)
     made = fx.GraphModule(model, graph)
     for name in options.get("preserved_attributes") or ():
@@ -149,6 +153,14 @@ def fuse_fx(model: Any, fuse_custom_config: Any = None, backend_config: Any = No
     made = _traced(model, fuse_custom_config)
     _fuse(made, model.training)
     return made
+
+
+def _operands(node: Any) -> tuple[Any, ...]:
+    """What a sum or a joining computes with."""
+    if node.target not in _JOINS:
+        return tuple(node.args[:2])
+    given = node.args[0] if node.args else node.kwargs.get("tensors")
+    return tuple(given) if isinstance(given, (list, tuple)) else ()
 
 
 # --- observing ---
@@ -241,8 +253,7 @@ class _Observing:
             self._add(node, self.modules[source.target])
 
     def _arguments(self, node: Any, qconfig: Any) -> None:
-        given = node.args[0] if node.target in _JOINS else node.args[:2]
-        for item in [x for x in given if isinstance(x, fx.Node)]:
+        for item in [x for x in _operands(node) if isinstance(x, fx.Node)]:
             if item in self.seen.values():
                 continue
             self._observe(item, qconfig)
@@ -416,15 +427,14 @@ class _Converting:
 
     def _function(self, node: Any) -> None:
         name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-        given = node.args[0] if node.target in _JOINS else node.args[:2]
-        tensors = (
-            [item for item in given if isinstance(item, fx.Node)] if isinstance(given, (list, tuple)) else []
-        )
+        given = _operands(node)
+        tensors = [item for item in given if isinstance(item, fx.Node)]
         ready = bool(tensors) and all(item in self.quantized for item in tensors)
         if ready and node.target in _SUMS and len(tensors) == 2:
             self._sum(node, _SUMS[node.target])
         elif ready and node.target in _JOINS and self._observer_of(node) is not None:
-            self._requantized(node, "cat", (list(given), *node.args[1:]))
+            dim = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", node.kwargs.get("axis", 0))
+            self._requantized(node, "cat", (list(given), dim))
         elif node.args and node.args[0] in self.quantized and self._stays(node, name):
             if name not in ("size", "getattr"):
                 self.quantized.add(node)

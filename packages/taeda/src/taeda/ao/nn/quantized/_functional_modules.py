@@ -55,7 +55,16 @@ class FloatFunctional(nn.Module):
 
 
 class FXFloatFunctional(FloatFunctional):
-    """Arithmetic of numbers that nobody observes."""
+    """The arithmetic alone, for models whose graphs are observed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        del self.activation_post_process
+
+    @staticmethod
+    def activation_post_process(x: Any) -> Any:
+        """What it is given: graphs have observers of their own."""
+        return x
 
 
 class QFunctional(nn.Module):
