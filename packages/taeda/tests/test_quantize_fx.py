@@ -199,6 +199,37 @@ def test_joined_tensors_are_quantized_however_arguments_are_given(join):
     assert sum(node.target == "dequantize" for node in converted.graph.nodes) == 1
 
 
+@pytest.mark.parametrize("parts", ["chunk", "split"])
+def test_parts_of_quantized_tensors_stay_quantized(parts):
+    class Parted(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.Conv2d(3, 4, 3), nn.Conv2d(2, 2, 1)
+
+        def forward(self, x):
+            y = self.first(x)
+            both = y.chunk(2, 1) if parts == "chunk" else taeda.split(y, [2, 2], dim=1)
+            return taeda.cat([both[0], self.second(both[1])], 1)
+
+    taeda.manual_seed(0)
+    model, x = Parted().eval(), taeda.randn(2, 3, 8, 8)
+
+    observed = prepare_fx(model, get_default_qconfig_mapping("fbgemm"), (x,))
+    observed(x)
+    converted, expected = convert_fx(observed), model(x)
+    assert (converted(x) - expected).abs().max() < 0.03 * expected.abs().max()
+    assert sum(node.target == "dequantize" for node in converted.graph.nodes) == 1
+
+
+def test_embeddings_stay_where_products_are_quantized_dynamically():
+    model = nn.Sequential(nn.Embedding(5, 6), nn.Linear(6, 2)).eval()
+    mapping = QConfigMapping().set_global(default_dynamic_qconfig)
+    converted = convert_fx(prepare_fx(model, mapping, (taeda.tensor([1]),)))
+    first, second = converted.children()
+    assert type(first) is nn.Embedding and type(second) is not nn.Linear
+    assert converted(taeda.tensor([3])).allclose(model(taeda.tensor([3])), atol=0.02)
+
+
 def test_switches_of_fused_observers_are_whole_numbers():
     quantization = taeda.ao.quantization
     fused = quantization.FusedMovingAvgObsFakeQuantize(reduce_range=True)

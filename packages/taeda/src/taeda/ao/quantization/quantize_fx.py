@@ -46,6 +46,7 @@ _KEEPING = frozenset({
     "max_pool1d", "max_pool2d", "max_pool3d", "mean", "permute", "relu", "relu6", "relu_", "repeat", "reshape", "split",
     "squeeze", "transpose", "unsqueeze", "view",
 })  # fmt: skip
+_SEVERAL = frozenset({"chunk", "split"})
 _KEEPING_LAYERS = (
     nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d, nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d,
     nn.Dropout, nn.Flatten, nn.Hardtanh, nn.Identity, nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.ReLU, nn.ReLU6,
@@ -155,6 +156,11 @@ def fuse_fx(model: Any, fuse_custom_config: Any = None, backend_config: Any = No
     return made
 
 
+def _name(node: Any) -> str:
+    """The name of the function or method that a node calls."""
+    return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+
+
 def _operands(node: Any) -> tuple[Any, ...]:
     """What a sum or a joining computes with."""
     if node.target not in _JOINS:
@@ -200,6 +206,7 @@ class _Observing:
         self.modules = dict(model.named_modules(remove_duplicate=False))
         self.static = mappings.get_default_static_quant_module_mappings()
         self.seen: dict[Any, Any] = {}
+        self.parts: dict[Any, Any] = {}  # of what has several results, the observer of each
         self.count = 0
         self.is_qat = is_qat
 
@@ -229,7 +236,7 @@ class _Observing:
         return bool(node.args) and node.args[0] in self.seen.values()
 
     def _function(self, node: Any) -> None:
-        name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+        name = _name(node)
         qconfig = self.mapping.of_function(node.target)
         sums = node.target in _SUMS and all(isinstance(item, fx.Node) for item in node.args[:2])
         known = sums or node.target in _JOINS or (_is_bounded(node) and self._is_seen(node))
@@ -245,12 +252,19 @@ class _Observing:
         return isinstance(_layer(node, self.modules), nn.ReLU)
 
     def _keeping(self, node: Any) -> None:
-        """What keeps the scale of its argument is observed by the same observer."""
+        """What keeps the scale of its argument is observed by the same observer; of several results, each."""
         source = node.args[0] if node.args else None
         if node in self.seen or not isinstance(source, fx.Node) or source not in self.seen.values():
             return
-        if source.op == "call_module":
-            self._add(node, self.modules[source.target])
+        observer = self.parts.get(source)
+        if observer is None and source.op == "call_module":
+            observer = self.modules[source.target]
+        if observer is None:
+            return
+        if _name(node) in _SEVERAL:
+            self.seen[node], self.parts[node] = node, observer
+        else:
+            self._add(node, observer)
 
     def _arguments(self, node: Any, qconfig: Any) -> None:
         for item in [x for x in _operands(node) if isinstance(x, fx.Node)]:
@@ -414,7 +428,8 @@ class _Converting:
         observer = self._observer_of(node)
         if _is_dynamic(qconfig):
             known = mappings.get_default_dynamic_quant_module_mappings()
-            if type(module) in known:
+            # The codes of rows of embeddings have scales that the configuration of products does not give.
+            if type(module) in known and not isinstance(module, (nn.Embedding, nn.EmbeddingBag)):
                 _put(self.model, node.target, _swapped(module, known))
         elif source in self.quantized and observer is not None:
             module.add_module("activation_post_process", observer)
@@ -426,7 +441,7 @@ class _Converting:
         self._dequantize(node)
 
     def _function(self, node: Any) -> None:
-        name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+        name = _name(node)
         given = _operands(node)
         tensors = [item for item in given if isinstance(item, fx.Node)]
         ready = bool(tensors) and all(item in self.quantized for item in tensors)
