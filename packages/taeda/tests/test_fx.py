@@ -538,3 +538,20 @@ def test_sources_go_with_their_code():
         fx.symbolic_trace(nn.ReLU())
     gc.collect()
     assert kept() <= before
+
+
+def test_functions_of_programs_are_traced_through():
+    class Clipped(taeda.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.clamp(min=0)
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return grad * (x > 0)
+
+    traced = fx.symbolic_trace(lambda x: Clipped.apply(x) * 2)
+    assert [node.target for node in traced.graph.nodes if node.op == "call_method"] == ["clamp"]
+    assert traced(taeda.tensor([-1.0, 3.0])).tolist() == [0, 6]

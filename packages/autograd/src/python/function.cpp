@@ -301,7 +301,12 @@ void Call::attach_saved() {
   if (!saved) return PyErr_Clear();
   check(PyTuple_Check(saved.get()), ErrorKind::Type, "Function: ctx._to_save must be a tuple, found ",
         Py_TYPE(saved.get())->tp_name);
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(saved.get()); ++i) keep(PyTuple_GET_ITEM(saved.get(), i), nullptr);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(saved.get()); ++i) {
+    PyObject* item = PyTuple_GET_ITEM(saved.get(), i);
+    check(item == Py_None || is_tensor(item), ErrorKind::Type, "save_for_backward: item ", i, " is ",
+          Py_TYPE(item)->tp_name, ", expected a Tensor or None");
+    keep(item, nullptr);
+  }
   ensure(PyObject_DelAttrString(ctx.get(), "_to_save") == 0);
 }
 

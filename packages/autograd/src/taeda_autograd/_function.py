@@ -28,16 +28,9 @@ class FunctionCtx(_C.Context):
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep inputs or outputs for backward, which finds them in ``saved_tensors``.
 
-        Tensors that are neither can be kept too, but second derivatives through them raise RuntimeError.
-
-        Raises:
-            TypeError: An item is neither a tensor nor None.
+        Tensors that are neither can be kept too, but second derivatives through them raise RuntimeError. An item that
+        is neither a tensor nor None is refused (TypeError) where a graph is recorded.
         """
-        for i, tensor in enumerate(tensors):
-            if tensor is not None and not isinstance(tensor, Tensor):
-                raise TypeError(
-                    f"save_for_backward: item {i} is {type(tensor).__name__}, expected a Tensor or None"
-                )
         self._to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
