@@ -299,7 +299,14 @@ def test_buffer_protocol():
     assert view.shape == (2, 3) and view.format == "l" and view.tolist() == [[0, 1, 2], [3, 4, 5]]
     view[0, 0] = 7
     assert t[0, 0].item() == 7
-    assert bytes(taeda.tensor([1, 2], dtype=taeda.uint8)) == b"\x01\x02"
+    # Bytes are made of the numbers, as of those of a list.
+    for kind in (taeda.uint8, taeda.int64, taeda.bool):
+        assert bytes(taeda.tensor([1, 0], dtype=kind)) == b"\x01\x00"
+    assert bytes(taeda.tensor(3)) == bytes(3) and bytes(taeda.tensor([[65], [66]])) == b"AB"
+    with pytest.raises(TypeError):
+        bytes(taeda.tensor([1.0]))
+    with pytest.raises(ValueError, match="range"):
+        bytes(taeda.tensor([256]))
     with pytest.raises(BufferError):
         memoryview(taeda.zeros(1, dtype=taeda.bfloat16))
 

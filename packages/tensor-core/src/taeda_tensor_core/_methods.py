@@ -195,6 +195,13 @@ def __reversed__(self: Tensor) -> Tensor:
     return self if self.dim() == 0 else _C.flip(self, (0,))
 
 
+def __bytes__(self: Tensor) -> bytes:
+    """A byte for each element, as of any sequence of numbers; `memoryview` shows the memory as it is."""
+    if self.dim() == 0:
+        return bytes(self.__index__())
+    return bytes(self.tolist() if self.dim() == 1 else iter(self))
+
+
 def untyped_storage(self: Tensor) -> Any:
     """The memory that the tensor shows, as bytes."""
     from taeda_tensor_core import storage
@@ -525,7 +532,7 @@ def _make_wrapper_subclass(cls: type, *args: Any, **kwargs: Any) -> Tensor:
 METHODS = [
     __array__, __array_wrap__, _copies.__reduce_ex__, _copies.__deepcopy__, _copies.__copy__,
     __repr__, __format__, type_as, new_tensor, resize_,
-    resize_as_, resize, resize_as, __reversed__, __array_namespace__, untyped_storage, to_device,
+    resize_as_, resize, resize_as, __reversed__, __bytes__, __array_namespace__, untyped_storage, to_device,
     where, apply_, pin_memory, record_stream, share_memory_, is_shared,
     storage_type, set_, new, is_conj, is_neg, is_distributed, is_coalesced, map_, dim_order, new_empty_strided,
     hash_tensor, qscheme, sparse_dim, dense_dim, index, map2_, module_load, const_data_ptr,
