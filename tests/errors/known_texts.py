@@ -1,5 +1,7 @@
 """Words of PyTorch's messages, which programs and their tests look for, inside ours."""
 
+import copy
+
 import taeda as t
 import taeda.nn.functional as F
 
@@ -26,7 +28,161 @@ def unused():
     t.autograd.grad(x.sum(), y)
 
 
+class Twofold(t.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b):
+        return a + b
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+class Keeps(t.autograd.Function):
+    @staticmethod
+    def forward(ctx, a):
+        ctx.save_for_backward(3)
+        return a + 1
+
+
+class NoForward(t.autograd.Function):
+    pass
+
+
+def leaf():
+    return t.ones(2, requires_grad=True)
+
+
+def hooked_both_ways():
+    layer = t.nn.Linear(2, 2)
+    layer.register_backward_hook(lambda *_: None)
+    layer.register_full_backward_hook(lambda *_: None)
+
+
+def hook_of_three():
+    layer = t.nn.Linear(2, 2)
+    layer.register_full_backward_hook(lambda *_: (None, None, None))
+    layer(leaf()).sum().backward()
+
+
+def wrong_gradient():
+    class Wrong(Twofold):
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2, grad
+
+    pair = [t.ones(2, dtype=t.float64, requires_grad=True) for _ in range(2)]
+    t.autograd.gradcheck(Wrong.apply, pair)
+
+
+def loader(**options):
+    return lambda: t.utils.data.DataLoader(range(4), **options)
+
+
 ROWS = [
+    ("hook-untracked", lambda: V.register_hook(abs), RuntimeError, "cannot register a hook on a tensor"),
+    (
+        "hook-inner",
+        lambda: leaf().exp().register_post_accumulate_grad_hook(abs),
+        RuntimeError,
+        "post accumulate grad hooks cannot be registered on non-leaf tensors",
+    ),
+    ("hook-kinds", hooked_both_ways, RuntimeError, "Cannot use both regular backward hooks and full"),
+    (
+        "hook-count",
+        hook_of_three,
+        RuntimeError,
+        "Backward hook returned an invalid number of grad_input, got 3, but expected 1",
+    ),
+    (
+        "gradients",
+        lambda: Twofold.apply(leaf(), leaf()).sum().backward(),
+        RuntimeError,
+        "returned an incorrect number of gradients (expected 2",
+        "got 1)",
+    ),
+    (
+        "saved",
+        lambda: Keeps.apply(leaf()),
+        TypeError,
+        "save_for_backward can only save",
+        "argument 0 is of type int",
+    ),
+    (
+        "forward-less",
+        lambda: NoForward.apply(V),
+        NotImplementedError,
+        "You must implement the forward function",
+    ),
+    (
+        "given-gradient",
+        lambda: leaf().exp().backward(t.ones(3)),
+        RuntimeError,
+        "Mismatch in shape: grad_output[0] has a shape of (3,) and output[0] has a shape of (2,)",
+    ),
+    (
+        "flag",
+        lambda: leaf().exp().requires_grad_(False),
+        RuntimeError,
+        "you can only change requires_grad flags of leaf variables",
+    ),
+    (
+        "deepcopy",
+        lambda: copy.deepcopy(leaf().exp()),
+        RuntimeError,
+        "Only Tensors created explicitly by the user",
+    ),
+    ("gradcheck", wrong_gradient, RuntimeError, "Jacobian mismatch for output 0 with respect to input 0"),
+    (
+        "gradcheck-untracked",
+        lambda: t.autograd.gradcheck(t.sin, V.double()),
+        ValueError,
+        "gradcheck expects at least one input tensor to require gradient",
+    ),
+    (
+        "meta",
+        lambda: t.nn.Linear(2, 2, device="meta").to("cpu"),
+        NotImplementedError,
+        "Cannot copy out of meta tensor; no data!",
+    ),
+    (
+        "classes",
+        lambda: F.one_hot(t.tensor([3]), 2),
+        RuntimeError,
+        "Class values must be smaller than num_classes",
+    ),
+    (
+        "split",
+        lambda: t.utils.data.random_split(V, [5]),
+        ValueError,
+        "Sum of input lengths does not equal the length",
+    ),
+    (
+        "order",
+        loader(sampler=[0], shuffle=True),
+        ValueError,
+        "sampler option is mutually exclusive with shuffle",
+    ),
+    (
+        "batches",
+        loader(batch_sampler=[[0]], batch_size=2),
+        ValueError,
+        "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last",
+    ),
+    ("workers", loader(num_workers=-1), ValueError, "num_workers option should be"),
+    ("no-forward", lambda: t.nn.Module()(V), NotImplementedError, 'missing the required "forward" function'),
+    (
+        "one-value",
+        lambda: t.nn.BatchNorm1d(3)(V[None]),
+        ValueError,
+        "Expected more than 1 value per channel when training",
+    ),
+    (
+        "dropout",
+        lambda: t.nn.Dropout(1.5),
+        ValueError,
+        "dropout probability has to be between 0 and 1, but got 1.5",
+    ),
     (
         "dim",
         lambda: M.sum(5),

@@ -125,7 +125,11 @@ def test_inputs_limits_the_accumulation(x):
     [
         (lambda x: (x * 2).backward(), RuntimeError, "scalar"),
         (lambda x: x.detach().sum().backward(), RuntimeError, "does not require grad"),
-        (lambda x: (x * 2).backward(taeda.ones(4)), RuntimeError, r"shape \(4,\), expected \(3,\)"),
+        (
+            lambda x: (x * 2).backward(taeda.ones(4)),
+            RuntimeError,
+            r"shape of \(4,\) and output\[0\] has a shape of \(3,\)",
+        ),
         (lambda x: (x * 2).backward("one"), TypeError, "str"),
         (lambda x: backward([x.sum(), x.sum()], [None]), RuntimeError, "1.*2"),
         (lambda x: backward(x.sum(), inputs=[]), RuntimeError, "inputs"),

@@ -94,8 +94,8 @@ def returning(value):
 @pytest.mark.parametrize(
     ("value", "error", "words"),
     [
-        (lambda g: g, RuntimeError, "returned 1 gradients, expected 2"),
-        (lambda g: (g, None, g), RuntimeError, "returned 3 gradients, expected 2"),
+        (lambda g: g, RuntimeError, r"incorrect number of gradients \(expected 2, .*got 1\)"),
+        (lambda g: (g, None, g), RuntimeError, r"incorrect number of gradients \(expected 2, .*got 3\)"),
         (lambda g: (g, g), RuntimeError, "argument 1 of forward, which is no tensor"),
         (lambda g: ("text", None), TypeError, "returned str for argument 0"),
         (lambda g: (taeda.ones(7), None), RuntimeError, "Wrong.*shape"),
@@ -141,7 +141,9 @@ def test_misuse():
             ctx.save_for_backward("text")
             return t
 
-    with pytest.raises(TypeError, match=r"save_for_backward: item 0 is str, expected a Tensor or None"):
+    with pytest.raises(
+        TypeError, match="save_for_backward can only save tensors and None, but argument 0 is of"
+    ):
         Saves.apply(taeda.ones(1, requires_grad=True))
     assert Saves.apply(taeda.ones(1)).tolist() == [1]  # no graph, nothing is saved
 

@@ -59,7 +59,7 @@ def test_post_accumulate_hooks_see_the_leaf(make):
     handle.remove()
     (x * 3).sum().backward()
     assert len(seen) == 1 and x.grad.tolist() == [3, 3]
-    with pytest.raises(RuntimeError, match="leaves"):
+    with pytest.raises(RuntimeError, match="non-leaf"):
         (x * 2).register_post_accumulate_grad_hook(step)
 
 

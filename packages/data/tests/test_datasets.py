@@ -107,7 +107,7 @@ def test_random_split():
     assert sorted(i for p in parts for i in p.indices) == list(range(10))
     again = data.random_split(Squares(10), [6, 2, 2], tt.Generator().manual_seed(3))
     assert [p.indices for p in again] == [p.indices for p in parts]
-    with pytest.raises(ValueError, match="sums up to 9"):
+    with pytest.raises(ValueError, match="length of the input dataset: 9 of 10"):
         data.random_split(Squares(10), [5, 4])
 
 

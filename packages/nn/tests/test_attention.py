@@ -229,7 +229,7 @@ def test_transformer_is_causal_in_its_target(norm_first, batch_first, rng, to_te
         close(moved.transpose(0, 1), changed)
     with pytest.raises(RuntimeError, match="features"):
         net(tt.zeros(2, 3, 5), tt.zeros(2, 3, 5))
-    with pytest.raises(RuntimeError, match="batches"):
+    with pytest.raises(RuntimeError, match="the batch number"):
         net(tt.zeros(2, 3, 4), tt.zeros(3, 3, 4))
 
 

@@ -442,8 +442,8 @@ Tensor root_gradient(const Place& root, const Tensor& given, size_t index) {
     return root.tensor.defined() ? ops::ones_like(root.tensor) : ops::ones(info.sizes, info.dtype, info.device);
   }
   if (!std::equal(info.sizes.begin(), info.sizes.end(), given.sizes().begin(), given.sizes().end()))
-    fail(ErrorKind::Runtime, "backward: the gradient of tensor ", index, " has shape ", shape_text(given.sizes()),
-         ", expected ", shape_text(info.sizes), " as the tensor's");
+    fail(ErrorKind::Runtime, "backward: Mismatch in shape: grad_output[", index, "] has a shape of ",
+         shape_text(given.sizes()), " and output[", index, "] has a shape of ", shape_text(info.sizes));
   if (is_complex(info.dtype) != is_complex(given.dtype()))
     fail(ErrorKind::Runtime, "backward: the gradient of tensor ", index, " is ", taeda::describe(given),
          ", expected the kind of number of the tensor, ", describe(root));

@@ -20,7 +20,7 @@ void erase_id(List& list, uint64_t id) noexcept {
 
 void require_tracked(const Tensor& t, const char* op) {
   if (!tracked(t)) [[unlikely]]
-    fail(ErrorKind::Runtime, op, ": the tensor (", describe(t), ") does not require gradients");
+    fail(ErrorKind::Runtime, op, ": cannot register a hook on a tensor that doesn't require gradient: ", describe(t));
 }
 
 }  // namespace
@@ -51,8 +51,10 @@ uint64_t add_tensor_hook(const Tensor& t, TensorHook hook, void* python) {
 uint64_t add_leaf_hook(const Tensor& leaf, LeafHook hook, void* python) {
   require_tracked(leaf, "register_post_accumulate_grad_hook");
   if (grad_fn_of(leaf)) [[unlikely]]
-    fail(ErrorKind::Runtime, "register_post_accumulate_grad_hook: only leaves accumulate gradients, got ",
-         describe(leaf));
+    fail(
+        ErrorKind::Runtime,
+        "register_post_accumulate_grad_hook: post accumulate grad hooks cannot be registered on non-leaf tensors, got ",
+        describe(leaf));
   AutogradMeta& meta = ensure_meta(leaf.impl());
   if (!meta.hooks) meta.hooks = new HookList;
   const uint64_t id = next_hook_id();

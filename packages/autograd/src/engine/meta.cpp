@@ -122,8 +122,8 @@ void set_requires_grad(const Tensor& t, bool value) {
   const bool has_history = grad_fn_of(t) != nullptr;
   if (has_history) {
     if (!value) [[unlikely]]
-      fail(ErrorKind::Runtime, "requires_grad_: the tensor (", describe(t), ") is the result of ",
-           grad_fn_of(t)->name(), " and no leaf; use detach() to get one that needs no gradient");
+      fail(ErrorKind::Runtime, "requires_grad_: you can only change requires_grad flags of leaf variables, found ",
+           describe(t), ", the result of ", grad_fn_of(t)->name(), "; use detach() to get one that needs no gradient");
     return;
   }
   if (value && !is_differentiable(t.dtype())) [[unlikely]]

@@ -303,8 +303,8 @@ void Call::attach_saved() {
         Py_TYPE(saved.get())->tp_name);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(saved.get()); ++i) {
     PyObject* item = PyTuple_GET_ITEM(saved.get(), i);
-    check(item == Py_None || is_tensor(item), ErrorKind::Type, "save_for_backward: item ", i, " is ",
-          Py_TYPE(item)->tp_name, ", expected a Tensor or None");
+    check(item == Py_None || is_tensor(item), ErrorKind::Type,
+          "save_for_backward can only save tensors and None, but argument ", i, " is of type ", Py_TYPE(item)->tp_name);
     keep(item, nullptr);
   }
   ensure(PyObject_DelAttrString(ctx.get(), "_to_save") == 0);
@@ -424,16 +424,16 @@ void PyNode::apply(Tensor* grads, Tensor* result) {
   for (size_t i = 0; i < given; ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(items.get(), Py_ssize_t(i));
     if (item == Py_None) continue;
-    check(i < edge_count, ErrorKind::Runtime, title, ": backward returned ", given, " gradients, expected ", edge_count,
-          " as forward has arguments");
+    check(i < edge_count, ErrorKind::Runtime, title, " returned an incorrect number of gradients (expected ",
+          edge_count, ", as forward has arguments, got ", given, ")");
     check(tensor_argument[i], ErrorKind::Runtime, title, ": backward returned a gradient for argument ", i,
           " of forward, which is no tensor; expected None");
     check(is_tensor(item), ErrorKind::Type, title, ": backward returned ", Py_TYPE(item)->tp_name, " for argument ", i,
           " of forward, expected a Tensor or None");
     result[i] = tensor_of(item);
   }
-  check(given >= edge_count, ErrorKind::Runtime, title, ": backward returned ", given, " gradients, expected ",
-        edge_count, " as forward has arguments");
+  check(given >= edge_count, ErrorKind::Runtime, title, " returned an incorrect number of gradients (expected ",
+        edge_count, ", as forward has arguments, got ", given, ")");
 }
 
 PyMethodDef function_methods[] = {

@@ -175,7 +175,10 @@ class Function(metaclass=_FunctionMeta):
     @classmethod
     def _run_forward(cls, ctx: Any, *args: Any) -> Any:
         if cls.forward is Function.forward:
-            raise NotImplementedError(f"{cls.__name__}: the subclass must give a static method 'forward'")
+            raise NotImplementedError(
+                f"{cls.__name__}: You must implement the forward function for custom autograd.Function, as a static "
+                "method"
+            )
         if cls.backward is Function.backward and _is_forward_only(cls):
             ctx._arguments = tuple(
                 (a.shape, a.dtype, a.device) if isinstance(a, Tensor) else None for a in args
@@ -193,7 +196,8 @@ class Function(metaclass=_FunctionMeta):
             if _is_forward_only(cls):
                 return _transposed(ctx, grads)
             raise NotImplementedError(
-                f"{cls.__name__}: the subclass must give a static method 'backward' (or 'vjp') to be differentiated"
+                f"{cls.__name__}: You must implement either the backward or vjp method for your custom "
+                "autograd.Function, as a static method, to differentiate it"
             )
         if vjp is not None and cls.backward is not Function.backward:
             raise RuntimeError(f"{cls.__name__}: Implementing both 'backward' and 'vjp' is not allowed")

@@ -110,7 +110,8 @@ def _check(func: Callable, inputs: tuple, eps: float, atol: float, rtol: float) 
                 expected = expected.to(found.dtype)
             if not allclose(found, expected, rtol=rtol, atol=atol):
                 raise GradcheckError(
-                    f"gradcheck: the gradient of output {k} by input {number} differs from numeric differences\n"
+                    f"gradcheck: Jacobian mismatch for output {k} with respect to input {number}: the gradient "
+                    "differs from numeric differences\n"
                     f"numeric:\n{expected}\nrecorded:\n{found}"
                 )
 
@@ -161,7 +162,7 @@ def gradcheck(
     inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     checked = [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]
     if not checked:
-        raise ValueError("gradcheck: at least one input must require gradients")
+        raise ValueError("gradcheck expects at least one input tensor to require gradient; found none")
     for place, x in enumerate(inputs):
         if any(x is one for one in checked) and x.dtype not in (float64, complex128):
             warnings.warn(

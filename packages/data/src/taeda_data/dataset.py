@@ -219,7 +219,8 @@ def random_split(
         counts = [int(n) for n in lengths]
     if sum(counts) != total:
         raise ValueError(
-            f"random_split: argument 'lengths' sums up to {sum(counts)}, expected {total} samples"
+            f"random_split: Sum of input lengths does not equal the length of the input dataset: {sum(counts)} of "
+            f"{total} samples"
         )
     order = tensor.randperm(total, generator=generator).tolist()
     ends = list(itertools.accumulate(counts))

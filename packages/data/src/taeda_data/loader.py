@@ -137,7 +137,7 @@ class DataLoader(Generic[T_co]):
             num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context, worker_type
         )
         if sampler is not None and shuffle:
-            raise ValueError("DataLoader: arguments 'sampler' and 'shuffle' exclude each other")
+            raise ValueError("DataLoader: sampler option is mutually exclusive with shuffle")
         if shuffle is not None and not isinstance(shuffle, bool):
             raise TypeError(f"DataLoader: argument 'shuffle' must be a bool or None, found {shuffle!r}")
         if collate_fn is not None and not callable(collate_fn):
@@ -158,10 +158,13 @@ class DataLoader(Generic[T_co]):
             )
         if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
             raise ValueError(
-                "DataLoader: argument 'batch_sampler' excludes batch_size, shuffle, sampler and drop_last"
+                "DataLoader: batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and "
+                "drop_last"
             )
         if batch_sampler is None and batch_size is None and drop_last:
-            raise ValueError("DataLoader: argument 'drop_last' needs a batch_size")
+            raise ValueError(
+                "DataLoader: batch_size=None option disables auto-batching and is mutually exclusive with drop_last"
+            )
         self.dataset, self.num_workers = dataset, num_workers
         self.drop_last, self.generator = drop_last, generator
         self.multiprocessing_context, self.worker_type = multiprocessing_context, worker_type
@@ -485,10 +488,10 @@ def _check_workers(
 ) -> None:
     if not isinstance(num_workers, int) or num_workers < 0:
         raise ValueError(
-            f"DataLoader: argument 'num_workers' must be an int of at least 0, found {num_workers!r}"
+            f"DataLoader: num_workers option should be a non-negative int, found {num_workers!r}"
         )
     if timeout < 0:
-        raise ValueError(f"DataLoader: argument 'timeout' must be at least 0, found {timeout}")
+        raise ValueError(f"DataLoader: timeout option should be non-negative, found {timeout}")
     if worker_type not in ("process", "thread"):
         raise ValueError(
             f"DataLoader: argument 'worker_type' must be 'process' or 'thread', found {worker_type!r}"

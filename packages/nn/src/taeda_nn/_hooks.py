@@ -301,7 +301,7 @@ class _AroundBackward:
         for hook in self.pre_hooks:
             changed = hook(self.module, grad_output)
             if changed is not None:
-                grad_output = self._checked(changed, total, "backward pre-hook")
+                grad_output = self._checked(changed, total, "Backward pre hook", "grad_output")
         self.grad_output = grad_output
         if not self.tensor_at:
             for hook in self.hooks:
@@ -326,15 +326,16 @@ class _AroundBackward:
         for hook in self.hooks:
             changed = hook(self.module, grad_input, self.grad_output)
             if changed is not None:
-                grad_input = self._checked(changed, total, "backward hook")
+                grad_input = self._checked(changed, total, "Backward hook", "grad_input")
         self.grad_output = None
         return tuple(grad_input[i] for i in self.tensor_at)
 
-    def _checked(self, changed: Any, expected: int, what: str) -> tuple:
+    def _checked(self, changed: Any, expected: int, what: str, named: str) -> tuple:
         changed = changed if isinstance(changed, tuple) else (changed,)
         if len(changed) != expected:
             raise RuntimeError(
-                f"{what} of {type(self.module).__name__}: expected {expected} gradients back, got {len(changed)}"
+                f"{type(self.module).__name__}: {what} returned an invalid number of {named}, got {len(changed)}, "
+                f"but expected {expected}"
             )
         return changed
 

@@ -83,8 +83,8 @@ void copy_(const Tensor& self, const Tensor& src, bool non_blocking) {
   if (self.device() == src.device()) return ops::copy_same_(self, src);
   if (!backend(self.device().backend).has_memory()) return;
   if (!backend(src.device().backend).has_memory()) [[unlikely]]
-    fail(ErrorKind::NotImplemented, "copy_: argument 'src' is on device '", to_string(src.device()),
-         "', whose tensors have no data");
+    fail(ErrorKind::NotImplemented, "copy_: argument 'src': Cannot copy out of ", to_string(src.device()),
+         " tensor; no data! Modules are moved by to_empty()");
   const Tensor typed = ops::to_dtype(src, self.dtype());
   const Tensor plain = alike(self, typed) ? typed : ops::contiguous(typed);
   const bool direct = alike(self, plain);

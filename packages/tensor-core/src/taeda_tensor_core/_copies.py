@@ -216,8 +216,8 @@ def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
         return done
     if not self.is_leaf:
         raise RuntimeError(
-            "deepcopy: only tensors that no recorded operation computed can be copied deeply, found one with "
-            f"grad_fn={self.grad_fn!r}; use tensor.detach().clone()"
+            "deepcopy: Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol, found "
+            f"one with grad_fn={self.grad_fn!r}; use tensor.detach().clone()"
         )
     from copy import deepcopy
 

@@ -66,7 +66,10 @@ class _AskSpelled(_Ask):
         self._defaults = {**dict(zip(self._options, defaults, strict=True)), **(inner.__kwdefaults__ or {})}
 
     def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        if _C._has_torch_function((*args, *kwargs.values())):
+        given = (*args, *kwargs.values())
+        # The library's own classes have functions of their own for these, which take what was given.
+        own = any(getattr(type(item), "_asks_for_own_form", False) for item in given)
+        if not own and _C._has_torch_function(given):
             args, kwargs = self._spell(args, kwargs)
         return _C._call_overridable(self._public, self._inner, args, kwargs)
 

@@ -26,7 +26,7 @@ _feature_alpha_dropout, _feature_alpha_dropout_in_place = (
 
 def _check(name: str, p: float) -> None:
     if not 0.0 <= p <= 1.0:
-        raise ValueError(f"{name}: p must lie between 0 and 1, got {p}")
+        raise ValueError(f"{name}: dropout probability has to be between 0 and 1, but got {p}")
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:

@@ -65,7 +65,9 @@ def _need_several_values(owner: Any, input: Tensor) -> None:
     shape = input.shape
     if len(shape) > 1 and shape[1] and input.numel() // shape[1] == 1:
         name = owner if isinstance(owner, str) else type(owner).__name__
-        raise ValueError(f"{name}: training needs more than one value per channel, got shape {tuple(shape)}")
+        raise ValueError(
+            f"{name}: Expected more than 1 value per channel when training, got input size {tuple(shape)}"
+        )
 
 
 def layer_norm(

@@ -27,7 +27,9 @@ class _DropoutNd(Module):
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
         if not 0 <= p <= 1:
-            raise ValueError(f"{type(self).__name__}: p must lie between 0 and 1, got {p}")
+            raise ValueError(
+                f"{type(self).__name__}: dropout probability has to be between 0 and 1, but got {p}"
+            )
         self.p = p
         self.inplace = inplace
 

@@ -171,7 +171,9 @@ class Module(Converting, Stateful):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Computes the module's result; every subclass defines it."""
-        raise NotImplementedError(f"{type(self).__name__} defines no forward")
+        raise NotImplementedError(
+            f'Module [{type(self).__name__}] is missing the required "forward" function'
+        )
 
     def __call__(self, input: Any = _MISSING, /, *args: Any, **kwargs: Any) -> Any:
         # The first argument stands apart because packing and unpacking it would cost more than the rest of the call.
@@ -276,7 +278,7 @@ class Module(Converting, Stateful):
         if "." in name or name == "":
             raise KeyError(f"register_{what}: name must not be empty or contain '.', got {name!r}")
         if name not in known and hasattr(self, name):
-            raise KeyError(f"register_{what}: {type(self).__name__} already has an attribute {name!r}")
+            raise KeyError(f"register_{what}: attribute {name!r} already exists in {type(self).__name__}")
         look_behind_property(type(self), name)
         ask_own_lookup(type(self), name)
 
@@ -291,7 +293,8 @@ class Module(Converting, Stateful):
         self._check_new_name("parameter", name, self._parameter_names)
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
-                f"register_parameter: {name!r} must be a Parameter or None, got {type(param).__name__}"
+                f"register_parameter: cannot assign {type(param).__name__!r} object to parameter {name!r} "
+                "(Parameter or None required)"
             )
         if param is not None and param.grad_fn is not None:
             raise ValueError(
@@ -562,7 +565,7 @@ class Module(Converting, Stateful):
         hooks = self._own_hooks().backward
         if any(kind is not full for _hook, kind in hooks.values()):
             raise RuntimeError(
-                f"{name}: a module has either hooks of register_backward_hook or of register_full_backward_hook"
+                f"{name}: Cannot use both regular backward hooks and full backward hooks on a single Module"
             )
         return add_hook(hooks, (hook, full), prepend)
 

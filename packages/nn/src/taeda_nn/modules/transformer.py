@@ -520,7 +520,7 @@ class Transformer(Module):
         at = 0 if self.batch_first else 1
         if src.dim() == 3 and src.shape[at] != tgt.shape[at]:
             raise RuntimeError(
-                f"Transformer: src and tgt must have batches of one size, found {src.shape[at]} and {tgt.shape[at]}"
+                f"Transformer: the batch number of src and tgt must be equal, found {src.shape[at]} and {tgt.shape[at]}"
             )
         if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
             raise RuntimeError(

@@ -86,9 +86,10 @@ class Data:
             if (declared := _declared(module, name)) is not None:
                 return declared
             fail(
-                f"the file refers to {shown(module)[1:-1]}.{shown(name)[1:-1]}; only tensors, containers, numbers and "
-                "strings are read. If you trust the file's author, declare the name with "
-                "serialization.add_safe_globals, or load with weights_only=False, which runs the file's code"
+                "Weights only load failed. Unsupported global: the file refers to "
+                f"{shown(module)[1:-1]}.{shown(name)[1:-1]}; only tensors, containers, numbers and strings are read. "
+                "If you trust the file's author, declare the name with serialization.add_safe_globals, or load with "
+                "weights_only=False, which runs the file's code"
             )
         return found
 
