@@ -70,7 +70,7 @@ $after  }
 """
 OUT = """\
 void enter_$tag($params) {
-  if (needs_grad($tracked)) refuse_out(op::$tag::entry);
+  if ($refused) refuse_out(op::$tag::entry);
   Below below_(Layer::Autograd);
   ops::$tag($passed);
 }
@@ -434,7 +434,7 @@ def entry(template: str, op: Operator, tag: str, tracked: list[str], **values: o
         result=t.result_type(op),
         params=joined("KeySet", outs(op) if outputs else "", t.parameters(op.arguments), "const OpEntry&"),
         passed=joined(*outputs, t.names(op.arguments)),
-        tracked=joined(*dict.fromkeys([*outputs, *tracked])),
+        tracked=joined(*dict.fromkeys(tracked)),
         **values,
     )
 
@@ -531,8 +531,15 @@ def inplace_entry(w: NodeWriter, tag: str) -> str:
     return entry(IN_PLACE, w.op, tag, tracked, refuse=refuse, **values)
 
 
-def out_entry(op: Operator) -> str:
-    return entry(OUT, op, op.cxx + "_out", tensor_arguments(op))
+def out_entry(op: Operator, d: Derivative | None) -> str:
+    """What is written to may not require grad, nor, where a result would have carried gradients, what is read."""
+    targets, read = out_names(op), tensor_arguments(op)
+    refused = f"needs_grad({joined(*targets)})"
+    if read and not (d is not None and not d.formulas and not d.decomposed):
+        able = " || ".join(f"is_differentiable({name}.dtype())" for name in targets)
+        able = f"({able})" if len(targets) > 1 else able
+        refused += f" || (needs_grad({joined(*read)}) && {able})"
+    return entry(OUT, op, op.cxx + "_out", [], refused=refused)
 
 
 def edges_of_all(op: Operator, outputs: int) -> list[str]:
@@ -623,7 +630,7 @@ def entries(op: Operator, d: Derivative | None, number: int) -> tuple[str, list[
         elif "inplace" in op.forms and not op.impl_inplace:
             text, tags = composite_inplace_entry(op), [op.cxx + "_"]
     if "out" in op.forms:
-        text += out_entry(op)
+        text += out_entry(op, d)
         tags.append(op.cxx + "_out")
     return text, tags
 

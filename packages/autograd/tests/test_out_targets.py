@@ -45,3 +45,35 @@ def test_running_sums_of_exponentials_of_complex_numbers_have_their_gradient():
     z = taeda.tensor([0.5 + 1j, -1 + 0.25j, 0.75 - 2j, 1j], dtype=taeda.complex128, requires_grad=True)
     assert gradcheck(lambda z: taeda.logcumsumexp(z, 0), (z,))
     assert gradcheck(lambda z: taeda.logsumexp(z, 0), (z,))
+
+
+X = taeda.tensor([3.0, 1.0, 2.0], requires_grad=True)
+WITHOUT_GRADIENT = {
+    "gt": (lambda out: taeda.gt(X, 1.5, out=out), taeda.bool),
+    "eq": (lambda out: taeda.eq(X, X, out=out), taeda.float32),
+    "argmax": (lambda out: taeda.argmax(X, out=out), taeda.int64),
+    "signbit": (lambda out: taeda.signbit(X, out=out), taeda.bool),
+    "logical_and": (lambda out: taeda.logical_and(X, X, out=out), taeda.bool),
+    "bucketize": (lambda out: taeda.bucketize(X, taeda.sort(X)[0], out=out), taeda.int64),
+    "isin": (lambda out: taeda.isin(X, X[:2], out=out), taeda.bool),
+    "matrix_rank": (lambda out: taeda.linalg.matrix_rank(X.diag(), out=out), taeda.int64),
+    "multinomial": (lambda out: taeda.multinomial(X, 3, out=out).sort()[0], taeda.int64),
+    "nonzero": (lambda out: taeda.nonzero(X, out=out), taeda.int64),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_GRADIENT)
+def test_results_without_gradients_are_written_while_gradients_are_recorded(name):
+    call, dtype = WITHOUT_GRADIENT[name]
+    with taeda.no_grad():
+        expected = call(taeda.empty(0, dtype=dtype))
+    found = call(taeda.empty(0, dtype=dtype))
+    assert not found.requires_grad and found.dtype == dtype and taeda.equal(found, expected)
+    if dtype == taeda.float32:
+        with pytest.raises(RuntimeError, match="grad"):
+            call(taeda.empty(3).requires_grad_())
+
+
+def test_of_several_targets_one_that_would_carry_a_gradient_refuses():
+    with pytest.raises(RuntimeError, match=r"^sort\.out: .*recorded"):
+        taeda.sort(X, out=(taeda.empty(0), taeda.empty(0, dtype=taeda.int64)))
