@@ -380,3 +380,27 @@ def test_filling_what_became_recorded_through_its_view_sends_zeros_back():
     leaf = taeda.ones(2, 2, requires_grad=True)
     (found,) = grad(taeda.fill(_written_view(leaf), 3.0).sum(), leaf)
     assert found.tolist() == [[0.0, 0.0], [0.0, 0.0]]
+
+
+def test_what_needs_no_change_of_shape_is_the_tensor_itself():
+    """Leaves stay leaves: `flatten` of one dimension and `broadcast_tensors` of one shape, as in PyTorch."""
+    leaf, other = taeda.ones(2, 3, requires_grad=True), taeda.ones(3)
+    assert leaf.flatten(1, 1) is leaf and leaf.flatten(-2, 0) is leaf
+    same, spread = taeda.broadcast_tensors(leaf, other)
+    assert same is leaf and tuple(spread.shape) == (2, 3) and spread.data_ptr() == other.data_ptr()
+    (same * spread).sum().backward()
+    assert leaf.grad.tolist() == [[1.0] * 3] * 2
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_the_transpose_of_what_has_no_two_dimensions_is_a_view(shape):
+    leaf = taeda.ones(shape, requires_grad=True)
+    shown = leaf.t()
+    assert shown is not leaf and not shown.is_leaf and shown.data_ptr() == leaf.data_ptr()
+    plain = taeda.ones(shape)
+    plain.t().unsqueeze_(0)
+    assert tuple(plain.shape) == shape
+    before = plain._version
+    assert plain.t_() is plain and plain._version > before
+    with pytest.raises(RuntimeError, match="leaf"):
+        leaf.t_()

@@ -133,6 +133,12 @@ def test_layer_and_group_norm(rng, to_tensor, close):
     close(nn.RMSNorm(5, eps=1e-3).double()(to_tensor(x)), x / root)
 
 
+def test_dropout_of_nothing_in_place_leaves_a_leaf_as_it_is():
+    leaf = tt.ones(3, requires_grad=True)
+    for out in (nn.functional.dropout(leaf, 0.0, True, True), nn.Dropout(0.0, inplace=True)(leaf)):
+        assert out is leaf and leaf._version == 0
+
+
 def test_dropout_keeps_scale_and_stops_in_evaluation():
     x = tt.ones(200, 50)
     for layer in (nn.Dropout(0.3), nn.Dropout(0.3, inplace=True)):

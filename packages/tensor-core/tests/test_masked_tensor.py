@@ -68,7 +68,8 @@ def test_hashes_are_the_exclusive_or_of_bits() -> None:
         x = tc.linspace(-1, 2, count) if count else tc.zeros(0)
         bits = x.double().numpy().view(np.uint64)
         assert tc.hash_tensor(x).item() == int(np.bitwise_xor.reduce(bits, initial=np.uint64(0)))
-    assert tc.hash_tensor(tc.tensor(3)).item() == 3
+    single = tc.tensor(3)
+    assert tc.hash_tensor(single).fill_(0).item() == 0 and tc.hash_tensor(single).item() == 3
     x = tc.arange(12).reshape(3, 4)
     assert x.hash_tensor(1).tolist() == np.bitwise_xor.reduce(x.numpy(), 1).tolist()
     for wrong in (x.dim(), -x.dim() - 1, [0, 7]):

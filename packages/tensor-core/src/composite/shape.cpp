@@ -44,7 +44,7 @@ std::vector<Tensor> broadcast_tensors(TensorList tensors) {
   Shape common;
   for (const Tensor& t : tensors) common = broadcast_shapes(common, t.sizes(), "broadcast_tensors");
   std::vector<Tensor> out;
-  for (const Tensor& t : tensors) out.push_back(ops::expand(t, common));
+  for (const Tensor& t : tensors) out.push_back(std::ranges::equal(t.sizes(), common) ? t : ops::expand(t, common));
   return out;
 }
 
@@ -217,7 +217,7 @@ Tensor swapaxes(const Tensor& self, int64_t axis0, int64_t axis1) {
 Tensor t(const Tensor& self) {
   check(self.dim() <= 2, ErrorKind::Runtime, "t: argument 'self' has shape ", shape_text(self.sizes()),
         ", expected at most 2 dimensions");
-  return self.dim() < 2 ? self : ops::transpose(self, 0, 1);
+  return ops::transpose(self, 0, self.dim() < 2 ? 0 : 1);
 }
 
 Tensor flip(const Tensor& self, IntSpan dims) {

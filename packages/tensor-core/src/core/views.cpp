@@ -388,7 +388,7 @@ void transpose_(const Tensor& self, int64_t dim0, int64_t dim1) { become(self, t
 void t_(const Tensor& self) {
   check(self.dim() <= 2, ErrorKind::Runtime, "t_: expected at most 2 dimensions, found shape ",
         shape_text(self.sizes()));
-  if (self.dim() == 2) ops::transpose_(self, 0, 1);
+  ops::transpose_(self, 0, self.dim() < 2 ? 0 : 1);
 }
 void swapaxes_(const Tensor& self, int64_t axis0, int64_t axis1) { ops::transpose_(self, axis0, axis1); }
 void as_strided_(const Tensor& self, IntSpan size, IntSpan stride, std::optional<int64_t> storage_offset) {
@@ -421,6 +421,7 @@ Tensor flatten(const Tensor& self, int64_t start_dim, int64_t end_dim) {
   check(first <= last, ErrorKind::Runtime, "flatten: argument 'start_dim' (", start_dim,
         ") must not come after 'end_dim' (", end_dim, ")");
   if (self.dim() == 0) return ops::reshape(self, Shape{1});
+  if (first == last) return self;
   Shape sizes;
   int64_t joined = 1;
   for (int64_t d = 0; d < self.dim(); ++d) {

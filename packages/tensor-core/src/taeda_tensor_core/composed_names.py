@@ -320,7 +320,11 @@ def hash_tensor(
         half = bits.shape[-1] // 2
         rest = bits[..., 2 * half :]
         bits = _C.cat([_C.bitwise_xor(bits[..., :half], bits[..., half : 2 * half]), rest], -1)
-    made = (bits[..., 0] if bits.shape[-1] else _C.zeros(sizes, dtype=_C.int64)).contiguous().view(_C.uint64)
+    made = (
+        (bits[..., 0].clone() if bits.shape[-1] else _C.zeros(sizes, dtype=_C.int64))
+        .contiguous()
+        .view(_C.uint64)
+    )
     return made.reshape([1 if d in dims else input.shape[d] for d in range(input.dim())]) if keepdim else made
 
 

@@ -36,7 +36,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     """
     if not 0.0 <= p <= 1.0:
         _check("dropout", p)
-    if not training:
+    if not training or p == 0.0:
         return input
     return (_dropout_in_place if inplace else _dropout)(input, p, True)
 
