@@ -277,3 +277,47 @@ def test_sizes_may_be_numpys_integers():
         assert kind(*asked)(given).equal(kind(*sizes)(given)), kind
     assert nn.LayerNorm(np.int32(8)).normalized_shape == nn.RMSNorm(np.int16(8)).normalized_shape == (8,)
     assert nn.LSTM(8, 3, num_layers=two)(x[0])[0].shape == (2, 8, 3)
+
+
+NUMPY_SIZES = {
+    "ReflectionPad1d": (lambda i: nn.ReflectionPad1d(i(1)), (2, 5)),
+    "ZeroPad2d": (lambda i: nn.ZeroPad2d(i(2)), (1, 2, 4, 4)),
+    "ConstantPad3d": (lambda i: nn.ConstantPad3d(i(1), 2.0), (1, 2, 3, 3, 3)),
+    "AvgPool1d": (lambda i: nn.AvgPool1d(i(2), i(1), i(1)), (2, 3, 6)),
+    "MaxPool2d": (lambda i: nn.MaxPool2d(i(2), i(1)), (1, 2, 5, 5)),
+    "AdaptiveAvgPool2d": (lambda i: nn.AdaptiveAvgPool2d(i(2)), (1, 2, 5, 5)),
+    "AdaptiveMaxPool1d": (lambda i: nn.AdaptiveMaxPool1d(i(2)), (2, 5)),
+    "LPPool2d": (lambda i: nn.LPPool2d(2, i(2)), (1, 2, 4, 4)),
+    "Unfold": (lambda i: nn.Unfold(i(2), i(1), i(1), i(1)), (1, 2, 4, 4)),
+    "Fold": (lambda i: nn.Fold(i(4), i(2)), (1, 8, 9)),
+    "Conv2d": (lambda i: nn.Conv2d(i(2), i(3), i(2), i(1), i(1)), (1, 2, 4, 4)),
+    "Linear": (lambda i: nn.Linear(i(4), i(3)), (2, 4)),
+    "LayerNorm": (lambda i: nn.LayerNorm(i(4)), (2, 4)),
+    "RMSNorm": (lambda i: nn.RMSNorm(i(4)), (2, 4)),
+    "GroupNorm": (lambda i: nn.GroupNorm(i(2), i(4)), (2, 4)),
+    "LSTM": (lambda i: nn.LSTM(i(4), i(3), i(2)), (5, 2, 4)),
+    "max_unpool2d": (
+        lambda i: lambda x: nn.functional.max_unpool2d(
+            *nn.functional.max_pool2d(x, i(2), return_indices=True), i(2), i(2), i(0)
+        ),
+        (1, 2, 4, 4),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["int64", "int32", "uint8"])
+@pytest.mark.parametrize("name", NUMPY_SIZES)
+def test_numbers_of_numpy_are_sizes_like_others(name, kind):
+    make, shape = NUMPY_SIZES[name]
+    x = tt.arange(float(np.prod(shape))).reshape(shape).sin()
+    results = []
+    for number in (int, getattr(np, kind)):
+        tt.manual_seed(0)
+        made = make(number)(x)
+        results.append(made[0] if isinstance(made, tuple) else made)
+    assert tt.equal(*results)
+
+
+def test_settings_of_unpooling_are_counted():
+    with pytest.raises(ValueError, match=r"^max_unpool2d: argument 'stride' has 3 numbers, expected 1 or 2"):
+        nn.functional.max_unpool2d(tt.ones(1, 1, 2), tt.zeros(1, 1, 2, dtype=tt.int64), 2, (1, 2, 3))

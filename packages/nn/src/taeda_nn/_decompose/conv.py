@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from taeda_nn._bind import Tensor, op
 
@@ -18,7 +18,7 @@ def same_padding(kernel: Sequence[int], dilation: Sequence[int]) -> list[tuple[i
 
 
 def _several(value: Ints, count: int) -> tuple[int, ...]:
-    numbers = (value,) if isinstance(value, int) else tuple(value)
+    numbers = tuple(value) if isinstance(value, Iterable) else (value,)
     return numbers * count if len(numbers) == 1 else numbers
 
 

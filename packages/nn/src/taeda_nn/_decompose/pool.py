@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from taeda_nn._bind import Tensor, op
 
@@ -13,7 +13,7 @@ Ints = int | Sequence[int]
 
 def _wide(value: Ints, first: int) -> tuple[int, ...]:
     """The lists of one dimension for a height of one."""
-    numbers = (value,) if isinstance(value, int) else tuple(value)
+    numbers = tuple(value) if isinstance(value, Iterable) else (value,)
     return (first, *numbers) if numbers else ()
 
 

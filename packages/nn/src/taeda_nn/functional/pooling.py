@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from taeda_nn import functional as F
 from taeda_nn._bind import Tensor, op, tensor
 from taeda_nn._errors import not_tensors
-from taeda_nn._numbers import is_integer
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -62,7 +61,10 @@ _max_unpool2d, _max_unpool3d = op("max_unpool2d"), op("max_unpool3d")
 
 
 def _ints(value: Any, n: int) -> tuple[int, ...]:
-    return (value,) * n if is_integer(value) else tuple(value) * (n // len(value))
+    if isinstance(value, int) or not isinstance(value, Iterable):
+        return (value,) * n
+    numbers = tuple(value)
+    return numbers * n if len(numbers) == 1 else numbers
 
 
 def max_pool1d(
@@ -169,7 +171,7 @@ avg_pool3d = op("avg_pool3d")
 
 def _full_output(output_size: Any, input: Tensor, n: int) -> Any:
     """Replaces None by the input's size; one number stands for all dimensions, as in the operators."""
-    if is_integer(output_size):
+    if isinstance(output_size, int) or not (output_size is None or isinstance(output_size, Iterable)):
         return output_size
     sizes = (output_size,) * n if output_size is None else tuple(output_size)
     try:
@@ -363,6 +365,9 @@ def _unpooling(
     _check_places(name, input, n)
     kernel = _ints(kernel_size, n)
     steps, around = kernel if stride is None else _ints(stride, n), _ints(padding, n)
+    for what, found in (("kernel_size", kernel), ("stride", steps), ("padding", around)):
+        if len(found) != n:
+            raise ValueError(f"{name}: argument '{what}' has {len(found)} numbers, expected 1 or {n}")
     sizes = _unpooled_size(name, input, kernel, steps, around, output_size)
     if min(sizes) < 0:
         raise ValueError(f"{name}: output_size must not be negative, got {tuple(sizes)}")

@@ -7,8 +7,8 @@ from typing import Any
 from taeda_nn import functional as F
 from taeda_nn import init
 from taeda_nn._bind import Tensor, op, tensor
-from taeda_nn._numbers import is_integer
 from taeda_nn.modules.module import Module
+from taeda_nn.modules.utils import _single
 from taeda_nn.parameter import Parameter
 
 __all__ = [
@@ -47,7 +47,7 @@ class LayerNorm(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self.normalized_shape = _shape(normalized_shape)
+        self.normalized_shape = _single(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         for name, wanted in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
@@ -76,10 +76,6 @@ class LayerNorm(Module):
         )
 
 
-def _shape(value: Any) -> tuple[int, ...]:
-    return (value,) if is_integer(value) else tuple(value)
-
-
 class RMSNorm(Module):
     """Divides by the root mean square over the trailing dimensions, then scales.
 
@@ -97,7 +93,7 @@ class RMSNorm(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self.normalized_shape = _shape(normalized_shape)
+        self.normalized_shape = _single(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         made = Parameter(tensor.empty(self.normalized_shape, device=device, dtype=dtype))

@@ -6,8 +6,8 @@ from typing import Any
 
 from taeda_nn import functional as F
 from taeda_nn._bind import Tensor
-from taeda_nn._numbers import is_integer
 from taeda_nn.modules.module import Module
+from taeda_nn.modules.utils import _ntuple
 
 __all__ = [
     "CircularPad1d",
@@ -37,7 +37,7 @@ class _PadNd(Module):
 
     def __init__(self, padding: Any) -> None:
         super().__init__()
-        self.padding = (padding,) * (2 * self.rank) if is_integer(padding) else tuple(padding)
+        self.padding = _ntuple(2 * self.rank)(padding)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, self.mode, self.value)

@@ -7,7 +7,6 @@ from typing import Any
 
 from taeda_nn import functional as F
 from taeda_nn._bind import Tensor
-from taeda_nn._numbers import is_integer
 from taeda_nn.modules.module import Module
 from taeda_nn.modules.utils import _pair, _single, _triple
 
@@ -266,7 +265,7 @@ class AvgPool1d(_AvgPoolNd):
 
 
 def _first(value: Any) -> Any:
-    return value if is_integer(value) else next(iter(value))
+    return _single(value)[0]
 
 
 class _AvgPoolWithDivisor(_AvgPoolNd):

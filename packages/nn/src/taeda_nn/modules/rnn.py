@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+import numbers
 import weakref
 from typing import Any
 
 from taeda_nn import init
 from taeda_nn._bind import Tensor, op, tensor
 from taeda_nn._decompose.rnn import STEPS
-from taeda_nn._numbers import is_integer
 from taeda_nn._recurrence import FUSED, run_layers
 from taeda_nn.modules._state import attributes
 from taeda_nn.modules.module import Module
@@ -101,7 +101,7 @@ class RNNBase(Module):
         name = type(self).__name__
         for setting in ("input_size", "hidden_size", "num_layers"):
             value = getattr(self, setting)
-            if not (isinstance(value, int) or (setting == "num_layers" and is_integer(value))):
+            if not isinstance(value, numbers.Integral):
                 raise TypeError(f"{name}: {setting} must be an int, got {type(value).__name__}")
             if value < 1:
                 raise ValueError(f"{name}: {setting} must be positive, got {value}")
