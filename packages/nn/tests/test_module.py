@@ -227,6 +227,40 @@ def test_hooks_with_keywords_and_on_failure():
     with pytest.raises(RuntimeError, match="pair"):
         net.register_forward_pre_hook(lambda m, args, kwargs: 3, with_kwargs=True)
         net(tt.ones(1, 4))
+    assert log[3:] == ["always"]
+
+
+def test_what_hooks_raise_after_an_error_does_not_hide_it():
+    net, seen = Net(), []
+
+    def refuses(*_):
+        raise KeyError("a hook")
+
+    def fails(*_):
+        raise ZeroDivisionError("after an error")
+
+    net.register_forward_hook(refuses)
+    net.register_forward_hook(fails, always_call=True)
+    net.register_forward_hook(lambda module, args, out: seen.append(out), always_call=True)
+    with pytest.warns(UserWarning, match="ZeroDivisionError .*: after an error"), pytest.raises(KeyError):
+        net(tt.ones(1, 4))
+    assert len(seen) == 1 and seen[0].shape[0] == 1  # the result as it was when the error came
+
+
+def test_hooks_that_forward_registers_are_called_and_may_go_while_they_are():
+    log = []
+
+    class Registers(nn.Module):
+        def forward(self, x):
+            if not log:
+                self.register_forward_hook(lambda *_: log.append("late"))
+            return x
+
+    net = Registers()
+    handle = net.register_forward_hook(lambda *_: (log.append("once"), handle.remove())[0])
+    net(tt.ones(1))
+    net(tt.ones(1))
+    assert log == ["once", "late", "late"]
 
 
 def test_hooks_for_all_modules():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, MutableMapping
@@ -195,27 +196,31 @@ def take_foreign_hooks(module: Module, state: dict[str, Any]) -> None:
 
 def call_hooked(module: Module, own: HookSet, everywhere: HookSet, args: tuple, kwargs: dict) -> Any:
     """Calls ``module.forward`` with the hooks of the module and those registered for all modules."""
-    args, kwargs = _run_pre(module, own, everywhere, args, kwargs)
     entries = list(chain(everywhere.backward.values(), own.backward.values()))
     backward = [hook for hook, full in entries if full]
     backward_pre = [entry[0] for entry in chain(everywhere.backward_pre.values(), own.backward_pre.values())]
     around = _AroundBackward(module, backward, backward_pre) if backward or backward_pre else None
-    if around is not None:
-        args = around.wrap_inputs(args)
-    forward_hooks = list(chain(everywhere.forward.values(), own.forward.values()))
-    called = 0
+    called, result = [], None
     try:
+        args, kwargs = _run_pre(module, own, everywhere, args, kwargs)
+        if around is not None:
+            args = around.wrap_inputs(args)
         result = module.forward(*args, **kwargs)
-        for called, entry in enumerate(forward_hooks, 1):  # noqa: B007
+        for entry in _forward_hooks(own, everywhere):
+            called.append(id(entry))
             result = _run_post(module, entry, args, kwargs, result)
     except Exception:
-        for entry in forward_hooks[called:]:
-            if entry[2]:
-                _run_post(module, entry, args, kwargs, None)
+        for entry in _forward_hooks(own, everywhere):
+            if entry[2] and id(entry) not in called:
+                result = _run_after_error(module, entry, args, kwargs, result)
         raise
     if len(backward) < len(entries):
         _hook_last_operation(module, [hook for hook, full in entries if not full], result)
     return result if around is None else around.wrap_output(result)
+
+
+def _forward_hooks(own: HookSet, everywhere: HookSet) -> list[tuple[Callable[..., Any], bool, bool]]:
+    return list(chain(everywhere.forward.values(), own.forward.values()))
 
 
 def _hook_last_operation(module: Module, hooks: list[Callable[..., Any]], result: Any) -> None:
@@ -253,6 +258,19 @@ def _run_post(module: Module, entry: tuple, args: tuple, kwargs: dict, result: A
     hook, with_kwargs, _always = entry
     changed = hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
     return result if changed is None else changed
+
+
+def _run_after_error(module: Module, entry: tuple, args: tuple, kwargs: dict, result: Any) -> Any:
+    """A hook that is always called: what it raises must not stand in the place of the error that is on its way."""
+    try:
+        return _run_post(module, entry, args, kwargs, result)
+    except Exception as error:
+        warnings.warn(
+            f"forward hook of {type(module).__name__} with always_call=True raised {type(error).__name__} after an "
+            f"error in forward, which is raised instead: {error}",
+            stacklevel=4,
+        )
+        return result
 
 
 class _AroundBackward:
