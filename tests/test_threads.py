@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
+import random
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -166,3 +170,68 @@ def test_a_thread_that_ends_leaves_its_tensors():
     thread.start()
     thread.join()
     assert kept[0].tolist() == [1, 2, 3, 4, 5]
+
+
+def memories(tensors: list) -> int:
+    return len({x.untyped_storage().data_ptr() for x in tensors})
+
+
+def test_pickles_of_one_storage_written_at_once_share_it_each():
+    whole = t.rand(40)
+    views = [whole[i:] for i in range(10)]
+    start, found = threading.Barrier(THREADS), []
+
+    def run() -> None:
+        for _ in range(200):
+            start.wait()
+            found.append(memories(pickle.loads(pickle.dumps(views))))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=run) for _ in range(THREADS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert found == [1] * (200 * THREADS)
+
+
+IMPORTS = """
+import faulthandler, sys, threading
+faulthandler.dump_traceback_later(60, exit=True)
+sys.setswitchinterval(1e-6)
+import taeda
+sys.modules["torch"] = taeda
+start = threading.Barrier(8)
+names = {names!r}
+failed = []
+def run(name):
+    start.wait()
+    try:
+        __import__(name, fromlist=["*"])
+    except BaseException as error:
+        failed.append((name, error))
+threads = [threading.Thread(target=run, args=(name,)) for name in names]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(failed)
+"""
+NAMES = [
+    "taeda.utils.data", "torch.func", "taeda.distributions", "torch.nn.functional", "taeda.library",
+    "taeda.serialization", "taeda.fx", "torch.optim", "taeda.utils.checkpoint", "taeda.profiler",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_threads_import_modules_below_taeda_at_once(seed):
+    """None waits for ever: no lock of Python's is held while a provider is imported."""
+    names = ["numpy", *random.Random(seed).sample(NAMES, 7)]
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTS.format(names=names)], capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr[-3000:]

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.random  # at its first use in a worker another thread could have begun with it when the worker was forked
 
 from taeda_data.parts import DEPTH, parts_of
 from taeda_registry.slots import tensor

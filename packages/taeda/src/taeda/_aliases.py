@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from importlib.machinery import ModuleSpec
     from types import ModuleType
+    from typing import Any
 
 # Import path under taeda, and the slot whose provider stands there.
 SLOTS = {
@@ -225,28 +226,59 @@ class _Finder:
         _names.follow_name()
         head, _, rest = name.partition(".")
         if rest and sys.modules.get(head) is sys.modules["taeda"]:
-            parent, _, child = name.rpartition(".")
-            _keep_function(parent, child)
+            return _beside_the_import_lock(_spec_below, name, path)
         if name in BESIDE and sys.modules.get("torch") is sys.modules["taeda"]:
-            module = _imported(BESIDE[name])
-        elif not rest:
-            return None
-        elif head == "taeda" and _is_own(name):
-            return _reachable.own_spec(name, path)
-        elif head == "taeda":
-            module = _module_for(name)
-        elif sys.modules.get(head) is sys.modules["taeda"]:
-            module = _imported(f"taeda.{rest}")
-        else:
-            return None
-        if module is None:
-            return None
-        from importlib.machinery import ModuleSpec
+            return _beside_the_import_lock(_alias, name, BESIDE[name])
+        return None
 
-        from taeda_registry.submodules import is_package
 
-        _reachable.reach(module, rest)
-        return ModuleSpec(name, _Alias(name, module), is_package=is_package(module))
+def _beside_the_import_lock(
+    answer: Callable[[str, Any], ModuleSpec | None], name: str, given: Any
+) -> ModuleSpec | None:
+    """Computes an answer that may import, without the lock that Python holds for all threads while it asks a finder.
+
+    What is imported waits for modules that other threads are importing, and these threads wait for the lock. Modules
+    have locks of their own, which find out about rings.
+    """
+    import _imp
+
+    levels = 0
+    try:
+        while True:
+            _imp.release_lock()
+            levels += 1
+    except RuntimeError:  # not held, or no longer
+        pass
+    try:
+        return answer(name, given)
+    finally:
+        for _ in range(levels):
+            _imp.acquire_lock()
+
+
+def _spec_below(name: str, path: object) -> ModuleSpec | None:
+    """What an import of a module below taeda gives, or below another name for it."""
+    head, _, rest = name.partition(".")
+    _keep_function(*name.rpartition(".")[::2])
+    if head != "taeda":
+        return _alias(name, f"taeda.{rest}")
+    return _reachable.own_spec(name, path) if _is_own(name) else _alias_of(name, _module_for(name))
+
+
+def _alias(name: str, original: str) -> ModuleSpec | None:
+    return _alias_of(name, _imported(original))
+
+
+def _alias_of(name: str, module: ModuleType | None) -> ModuleSpec | None:
+    """The module under another name."""
+    if module is None:
+        return None
+    from importlib.machinery import ModuleSpec
+
+    from taeda_registry.submodules import is_package
+
+    _reachable.reach(module, name.partition(".")[2])
+    return ModuleSpec(name, _Alias(name, module), is_package=is_package(module))
 
 
 def _is_own(name: str) -> bool:

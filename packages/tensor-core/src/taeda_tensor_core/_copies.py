@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from _thread import get_ident
 
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Generator, Tensor
@@ -62,11 +63,13 @@ class Memory:
         return rebuild_memory, (_plain_bytes(self.data),)
 
 
+# By thread: a pickle that another thread writes meanwhile has objects of its own, which end when that one is done.
 # Not a WeakValueDictionary: its entries are removed by Python functions, in which a Ctrl-C would be lost.
 _memories: dict[tuple, weakref.ref[Memory]] = {}
 
 
-def _memory_of(tensor: Tensor, key: tuple) -> Memory:
+def _memory_of(tensor: Tensor, place: tuple) -> Memory:
+    key = (get_ident(), *place)
     known = _memories.get(key)
     found = known() if known is not None else None
     if found is None:
