@@ -199,6 +199,29 @@ def test_pickles_of_one_storage_written_at_once_share_it_each():
     assert found == [1] * (200 * THREADS)
 
 
+def test_no_hook_is_lost_beside_calls_of_other_threads():
+    layer, x, done = nn.Identity(), t.ones(1), threading.Event()
+
+    def call() -> None:
+        while not done.is_set():
+            layer(x)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    thread = threading.Thread(target=call)
+    try:
+        thread.start()
+        for _ in range(20_000):
+            handle = layer.register_forward_pre_hook(lambda *_: None)
+            kept = len(layer._forward_pre_hooks)
+            handle.remove()
+            assert kept == 1
+    finally:
+        done.set()
+        sys.setswitchinterval(interval)
+        thread.join()
+
+
 IMPORTS = """
 import faulthandler, sys, threading
 faulthandler.dump_traceback_later(60, exit=True)

@@ -81,7 +81,7 @@ class HookSet:
         self.backward: OrderedDict[int, tuple[Callable[..., Any], bool]] = OrderedDict()
 
     def __bool__(self) -> bool:
-        return any(getattr(self, kind) for kind in self.kinds)
+        return bool(self.forward or self.forward_pre or self.backward or self.backward_pre)
 
 
 class HookView(MutableMapping):

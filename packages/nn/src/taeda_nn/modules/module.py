@@ -186,13 +186,13 @@ class Module(Converting, Stateful):
             raise
 
     def _call_in_full(self, args: tuple, kwargs: dict) -> Any:
-        hooks = self._hook_set
-        if hooks is not None and not hooks:
-            hooks = self._hook_set = None
+        hooks = (
+            self._hook_set or _NO_HOOKS
+        )  # a set without hooks stays: another thread may be about to add one
         try:
-            if hooks is None and _everywhere is None:
+            if hooks is _NO_HOOKS and _everywhere is None:
                 return self.forward(*args, **kwargs)
-            return call_hooked(self, hooks or _NO_HOOKS, _everywhere or _NO_HOOKS, args, kwargs)
+            return call_hooked(self, hooks, _everywhere or _NO_HOOKS, args, kwargs)
         except Exception as error:
             note_module(error, self)
             raise
