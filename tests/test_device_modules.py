@@ -62,6 +62,13 @@ def test_modules_of_cuda_are_imported(name):
     assert importlib.import_module(f"taeda.cuda.{name}") is getattr(taeda.cuda, name)
 
 
+@pytest.mark.parametrize("name", ["_create_jit_fn", "_create_multi_output_jit_fn"])
+def test_functions_from_source_are_refused_when_they_are_called(name):
+    made = getattr(taeda.cuda.jiterator, name)("template <typename T> T twice(T x) { return 2 * x; }", 1)
+    with pytest.raises(NotImplementedError, match="source text is not compiled"):
+        made(taeda.ones(2))
+
+
 def test_copies_stand_below_cuda_too():
     assert importlib.import_module("taeda.cuda.comm") is comm
     with pytest.raises(AttributeError):

@@ -5,8 +5,8 @@
 
 A run writes each test's outcome and the end of its error as JSON. With taeda, taeda stands under the name torch before
 pytest imports anything. SUITE_LIMIT seconds (60) are given to each test, SUITE_TIME seconds (600) of a core to all
-together, of which every SUITE_EVERY-th is run. The comparison counts both runs and lists the errors of tests that pass
-on PyTorch alone, the most frequent first, with one test of each.
+together, of which every SUITE_EVERY-th is run, from the SUITE_FIRST-th (0) on. The comparison counts both runs and
+lists the errors of tests that pass on PyTorch alone, the most frequent first, with one test of each.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ import zoo_worker
 LIMIT = int(os.environ.get("SUITE_LIMIT", "60"))
 TIME = int(os.environ.get("SUITE_TIME", "600"))
 EVERY = int(os.environ.get("SUITE_EVERY", "1"))
+FIRST = int(os.environ.get("SUITE_FIRST", "0"))
 
 
 class Outcomes:
@@ -41,7 +42,7 @@ class Outcomes:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = items[::EVERY]
+        items[:] = items[FIRST::EVERY]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -105,18 +105,18 @@ def _tunable(kind: Any) -> ModuleType:
 
 
 def _jiterator(kind: Any) -> ModuleType:
-    def refused(*args: Any, **kwargs: Any) -> Any:
-        """Functions from source text: none are compiled.
+    def made(*_: Any, **__: Any) -> Callable[..., Any]:
+        """A function from source text, refused only when it is called: programs make theirs as they load."""
 
-        Raises:
-            NotImplementedError: Always.
-        """
-        raise NotImplementedError(
-            f"{kind.__name__}.jiterator: source text is not compiled; write it as operators"
-        )
+        def refused(*_: Any, **__: Any) -> Any:
+            raise NotImplementedError(
+                f"{kind.__name__}.jiterator: source text is not compiled; write it as operators"
+            )
+
+        return refused
 
     names = ("_create_jit_fn", "_create_multi_output_jit_fn")
-    return _made(kind, "jiterator", "Functions from source text.", **dict.fromkeys(names, refused))
+    return _made(kind, "jiterator", "Functions from source text.", **dict.fromkeys(names, made))
 
 
 #: By name: what makes the module of a kind.
