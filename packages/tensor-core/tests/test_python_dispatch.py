@@ -53,6 +53,23 @@ def test_arguments_come_without_defaults():
     assert seen[2][0].overloadpacket.__name__.startswith("sum")
 
 
+def test_arguments_of_polygamma_stand_in_pytorchs_order():
+    seen = []
+
+    class Keep(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append((func.name(), args, kwargs))
+            return func(*args, **kwargs)
+
+    x = taeda.rand(3) + 0.5
+    expected = taeda.polygamma(1, x).tolist()
+    with Keep():
+        results = [taeda.polygamma(1, x), taeda.special.polygamma(1, x), x.polygamma(1)]
+    assert seen == [("aten::polygamma", (1, x), {})] * 3
+    results += [taeda.ops.aten.polygamma.default(1, x), taeda.ops.aten.polygamma.default(n=1, self=x)]
+    assert all(result.tolist() == expected for result in results)
+
+
 def test_mode_may_replace_results():
     class Seven(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):

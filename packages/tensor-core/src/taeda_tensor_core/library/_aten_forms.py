@@ -268,8 +268,7 @@ def _rules() -> dict[str, Callable[..., Call]]:
         "any": _reduced("dims", "dim"),
         "all": _reduced("dims", "dim"),
         "var": _corrected,
-        # The other order, which names leave open.
-        "polygamma.method": lambda overload, args, kwargs: (overload, (), {"n": args[1], "self": args[0]}),
+        "polygamma.method": lambda overload, args, kwargs: (overload, (args[1], args[0]), kwargs),
         "sort": _sorted,
         "squeeze.dims": _squeezed,
         "native_dropout": _dropped,

@@ -40,6 +40,10 @@ def _batch_norm_no_stats(
     return _C.native_batch_norm(input, weight, bias, None, None, training, momentum, eps)
 
 
+def _polygamma(operator: Any, n: int, self: Any) -> Any:
+    return _C._call_operator(operator, (), {"n": n, "self": self})  # the method has them in the other order
+
+
 def _resized(operator: Any, input: Any, output_size: Any, *rest: Any, **named: Any) -> Any:
     """`upsample_...` of a size or of factors, which is the last argument."""
     *corners, factors = [*rest, *(named[key] for key in ("align_corners", "scale_factors") if key in named)]
@@ -51,6 +55,7 @@ def _resized(operator: Any, input: Any, output_size: Any, *rest: Any, **named: A
 _CALLS: dict[str, Callable[..., Any]] = {
     "aten.native_dropout.default": _native_dropout,
     "aten.native_group_norm.default": _native_group_norm,
+    "aten.polygamma.default": _polygamma,
     "aten._native_batch_norm_legit.no_stats": _batch_norm_no_stats,
 }
 
