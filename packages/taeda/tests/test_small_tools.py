@@ -53,6 +53,45 @@ def test_the_modules_around_a_backward_are_known():
     assert seen == [(True, True, False)]
 
 
+def test_modules_are_left_with_the_gradients_of_all_their_arguments_or_the_whole_backward():
+    forwards, backwards = [], []
+
+    class Part(nn.Module):
+        def forward(self, x, y):
+            forwards.append((set(tracker.parents), tracker.is_bw))
+            first = x * 1
+            first.register_hook(lambda grad: backwards.append((set(tracker.parents), tracker.is_bw)))
+            return {"product": first @ y}
+
+    class Whole(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = nn.ModuleList([Part(), Part()])
+
+        def forward(self, x):
+            for part in self.parts:
+                x = part(x, x)["product"]
+            return x
+
+    model = Whole()
+    with ModuleTracker() as tracker:
+        for _ in range(2):
+            model(taeda.ones(2, 2, requires_grad=True)).sum().backward()
+            assert not tracker.is_bw and tracker.parents == {"Global"}
+    names = [{"Global", "Whole", f"Whole.parts.{place}"} for place in range(2)]
+    assert forwards == [(name, False) for name in names] * 2
+    assert backwards == [(name, True) for name in reversed(names)] * 2
+
+
+def test_the_running_backward_has_a_number():
+    number = taeda._C._current_graph_task_id
+    x, seen = taeda.ones(2, requires_grad=True), []
+    x.register_hook(lambda grad: seen.append(number()))
+    for _ in range(2):
+        x.sum().backward()
+    assert number() == -1 and seen[1] > seen[0] >= 0
+
+
 def crossing(a, b):
     """Sums and products, between which a sine waits for one sum and a product for the sine."""
     first = taeda.add(a, b)

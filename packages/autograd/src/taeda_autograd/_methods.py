@@ -6,6 +6,7 @@ from collections import OrderedDict
 
 from taeda_autograd import _C, _engine
 from taeda_autograd._hooks import RemovableHandle
+from taeda_tensor_core import _C as _core
 from taeda_tensor_core import Tensor, empty, overridable
 
 TYPE_CHECKING = False
@@ -127,6 +128,11 @@ def _output_nr(self: Tensor) -> int:
     return get_gradient_edge(self).output_nr if self.grad_fn is not None else 0
 
 
+def _current_graph_task_id() -> int:
+    """The number of the backward that this thread is in; -1 for none."""
+    return int(_C.current_run()) - 1
+
+
 def install() -> None:
     """Give tensors their methods of this package."""
     methods = (backward, register_hook, register_post_accumulate_grad_hook, retain_grad, detach_)
@@ -137,5 +143,6 @@ def install() -> None:
     Tensor.grad_dtype = property(_grad_dtype, _set_grad_dtype, doc=_grad_dtype.__doc__)
     Tensor._backward_hooks = property(_backward_hooks, _set_backward_hooks, doc=_backward_hooks.__doc__)
     Tensor.output_nr = property(_output_nr, doc="Which result of its operation the tensor is; 0 for leaves.")
+    _core._current_graph_task_id = _current_graph_task_id
     _C.Node.register_prehook = register_prehook
     _C.Node.register_hook = register_node_hook

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -64,7 +65,7 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Form
         taken = [name for name in names if name in flop_registry]
         if taken:
             raise ValueError(f"register_flop_formula: there is a formula already for {', '.join(taken)}")
-        formula.get_raw = get_raw  # type: ignore[attr-defined]
+        formula._get_raw = get_raw  # type: ignore[attr-defined]
         for name in names:
             flop_registry[name] = formula
         return formula
@@ -186,7 +187,7 @@ def attention_backward_flop(
 def flops_of(name: str, arguments: Told) -> int:
     """Operations of a recorded call; 0 where there is no formula, or too little is known."""
     formula = flop_registry.get(name)
-    if formula is None or getattr(formula, "get_raw", False) or not arguments.whole:
+    if formula is None or getattr(formula, "_get_raw", False) or not arguments.whole:
         return 0
     return int(formula(*(_as_shape(value) for value in arguments.values)))
 
@@ -211,10 +212,10 @@ class FlopCounterMode:
     """A block whose floating-point operations are counted, by module and operator, in forward and backward.
 
     Args:
-        mods: Accepted; modules are found by themselves.
+        mods: Not needed any more, with a warning; modules are found by themselves.
         depth: Rows of the table go so deep into modules.
         display: Print the table at the end.
-        custom_mapping: Formulas of further operators; raw ones (see `register_flop_formula`) say so by ``get_raw``.
+        custom_mapping: Formulas of further operators; raw ones (see `register_flop_formula`) say so by ``_get_raw``.
 
     Example:
         >>> net = taeda.nn.Linear(3, 4)
@@ -231,6 +232,8 @@ class FlopCounterMode:
         display: bool = True,
         custom_mapping: Mapping[Any, Formula] | None = None,
     ) -> None:
+        if mods is not None:
+            warnings.warn("FlopCounterMode: argument 'mods' is not needed: modules are found", stacklevel=2)
         self.depth, self.display = depth, display
         self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
         self.flop_registry = {**flop_registry, **{_name(t): f for t, f in (custom_mapping or {}).items()}}
@@ -257,7 +260,7 @@ class FlopCounterMode:
         formula = self.flop_registry.get(_name(func))
         if formula is None:
             return
-        if getattr(formula, "get_raw", False):
+        if getattr(formula, "_get_raw", False):
             count = formula(*args, **kwargs, out_val=out)
         else:
             shapes = {name: _shaped(value) for name, value in kwargs.items()}

@@ -19,7 +19,8 @@ _ANSWERS: dict[str, Any] = {
     "_mps_is_available": False, "_mps_is_on_macos_or_newer": False, "_mps_is_in_bad_fork": False,
     "_are_functorch_transforms_active": False,
     "_get_accelerator": _C.device("cpu"), "_set_math_sdp_allow_fp16_bf16_reduction": None,
-    "_current_graph_task_id": -1, "_current_autograd_node": None, "_get_cudnn_enabled": False,
+    "_current_graph_task_id": -1,  # autograd's own stands before it
+    "_current_autograd_node": None, "_get_cudnn_enabled": False,
     "_dispatch_has_kernel_for_dispatch_key": False, "_jit_set_autocast_mode": False,
     "_jit_set_nvfuser_horizontal_mode": False, "_jit_set_bailout_depth": 20, "_jit_set_num_profiled_runs": 1,
     "_jit_pass_inline": None, "_jit_pass_lower_all_tuples": None, "_debug_set_autodiff_subgraph_inlining": None,

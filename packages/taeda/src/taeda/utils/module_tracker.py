@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
-from taeda_registry.slots import nn, tensor
+from taeda_registry.slots import autograd, nn, tensor
 
 __all__ = ["ModuleTracker"]
 
@@ -29,52 +30,50 @@ class ModuleTracker:
         self.parents: set[str] = {"Global"}
         self._names: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self._handles: list[Any] = []
-        self._in_backward = False
+        self._ends_with_backward = False
 
     @property
     def is_bw(self) -> bool:
         """Whether a backward runs."""
-        return self._in_backward
+        return bool(tensor._C._current_graph_task_id() != -1)
 
     def _name_of(self, module: Any) -> str:
+        """The name of a module, which the first module to contain it gave, or it itself where none has been met."""
         if module not in self._names:
-            self._names[module] = type(module).__name__
-        for name, child in module.named_children():
-            if child not in self._names:
-                self._names[child] = f"{self._names[module]}.{name}"
+            root = type(module).__name__
+            for name, part in module.named_modules():
+                self._names.setdefault(part, f"{root}.{name}" if name else root)
         return self._names[module]
 
     def _begin(self, module: Any, inputs: Any) -> None:
         name = self._name_of(module)
         self.parents.add(name)
-        self._on_gradient(inputs, name, leaving=True)
+        self._on_gradients(inputs, lambda _: self.parents.discard(name))
 
     def _end(self, module: Any, inputs: Any, outputs: Any) -> None:
         name = self._name_of(module)
         self.parents.discard(name)
-        self._on_gradient(outputs, name, leaving=False)
 
-    def _on_gradient(self, values: Any, name: str, leaving: bool) -> None:
-        """Note a module when the gradients of its results arrive, and forget it when those of its inputs do."""
+        def entered(_: Any) -> None:
+            if not self._ends_with_backward:
+                self._ends_with_backward = True
+                autograd.Variable._execution_engine.queue_callback(self._backward_ends)
+            self.parents.add(name)
+
+        self._on_gradients(outputs, entered)
+
+    def _backward_ends(self) -> None:
+        self.parents = {"Global"}
+        self._ends_with_backward = False
+
+    def _on_gradients(self, values: Any, arrived: Callable[[Any], None]) -> None:
+        """Call a function when the gradients of all tensors among some values are there."""
         from taeda.utils import _pytree
 
-        watched = [
-            value
-            for value in _pytree.tree_leaves(values)
-            if isinstance(value, tensor.Tensor) and value.grad_fn is not None
-        ]
-        if not watched or not tensor.is_grad_enabled():
-            return
-
-        def arrived(_: Any) -> None:
-            self._in_backward = True
-            if leaving:
-                self.parents.discard(name)
-            else:
-                self.parents.add(name)
-
-        for value in watched:
-            value.register_hook(arrived)
+        leaves = _pytree.tree_leaves(values)
+        watched = [leaf for leaf in leaves if isinstance(leaf, tensor.Tensor) and leaf.requires_grad]
+        if watched:
+            self._handles.append(autograd.graph.register_multi_grad_hook(watched, arrived))
 
     def __enter__(self) -> ModuleTracker:
         hooks = nn.modules.module
@@ -82,8 +81,7 @@ class ModuleTracker:
             hooks.register_module_forward_pre_hook(self._begin),
             hooks.register_module_forward_hook(self._end, always_call=True),
         ]
-        self.parents = {"Global"}
-        self._in_backward = False
+        self._backward_ends()
         return self
 
     def __exit__(self, *_: object) -> None:
