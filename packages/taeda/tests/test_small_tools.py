@@ -92,6 +92,28 @@ def test_the_running_backward_has_a_number():
     assert number() == -1 and seen[1] > seen[0] >= 0
 
 
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.bfloat16])
+def test_models_for_onednn_compute_what_they_did(dtype):
+    model = nn.Sequential(
+        nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.PReLU(), nn.Flatten(), nn.Linear(16, 2)
+    ).eval()
+    x = taeda.linspace(-1, 1, 48).reshape(1, 3, 4, 4)
+    expected = model(x).tolist()
+    made = taeda.utils.mkldnn.to_mkldnn(model, dtype)
+    copied = x.to_mkldnn(dtype)
+    assert copied.dtype == dtype and copied.data_ptr() != x.data_ptr()
+    result = made(copied).to_dense(taeda.float32)
+    np.testing.assert_allclose(result.tolist(), expected, atol=0.05 if dtype == taeda.bfloat16 else 1e-6)
+    assert made[1].weight.dtype == taeda.float32 and made[4].weight.dtype == dtype
+
+
+def test_other_numbers_are_none_for_onednn():
+    with pytest.raises(RuntimeError, match=r"expected float32.*found taeda\.float64"):
+        taeda.ones(2).double().to_mkldnn()
+    with pytest.raises(TypeError, match="'dtype' must be float32"):
+        taeda.utils.mkldnn.to_mkldnn(nn.Linear(2, 2), taeda.float64)
+
+
 def crossing(a, b):
     """Sums and products, between which a sine waits for one sum and a product for the sine."""
     first = taeda.add(a, b)

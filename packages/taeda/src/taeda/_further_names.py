@@ -787,8 +787,6 @@ NAMES: dict[str, str] = {
     "utils.jit.log_extract":
     "extract_ir load_graph_and_inputs make_tensor_from_type no_fuser run_baseline_no_fusion run_nnc run_nvfuser "
     "run_test time_cpu time_cuda",
-    "utils.mkldnn":
-    "MkldnnBatchNorm MkldnnConv1d MkldnnConv2d MkldnnConv3d MkldnnLinear MkldnnPrelu _MkldnnConvNd to_mkldnn",
     "utils.model_dump":
     "burn_in_info get_info_and_burn_skeleton get_inline_skeleton get_model_info get_storage_info "
     "hierarchical_pickle main",

@@ -522,6 +522,22 @@ def chalf(self: Tensor, *, memory_format: Any = None) -> Tensor:
     raise NotImplementedError("chalf: there is no dtype complex32; use cfloat() for complex64")
 
 
+_ONEDNN_DTYPES = (_C.float32, _C.bfloat16, _C.float16, _C.uint8, _C.int8)
+
+
+def to_mkldnn(self: Tensor, dtype: Any = None) -> Tensor:
+    """A copy, in another dtype where one is named: oneDNN computes with tensors as they are.
+
+    Raises:
+        RuntimeError: The numbers, or those asked for, are none of float32, bfloat16, float16, uint8 and int8.
+    """
+    wanted = self.dtype if dtype is None else dtype
+    if wanted not in _ONEDNN_DTYPES or self.dtype not in _ONEDNN_DTYPES:
+        found = next(d for d in (self.dtype, wanted) if d not in _ONEDNN_DTYPES)
+        raise RuntimeError(f"to_mkldnn: expected float32, bfloat16, float16, uint8 or int8, found {found}")
+    return self.to(wanted, copy=True)
+
+
 def _make_wrapper_subclass(cls: type, *args: Any, **kwargs: Any) -> Tensor:
     """An instance of a subclass that has a shape and a dtype but no memory; see `python_dispatch`."""
     from taeda_tensor_core.python_dispatch import make_wrapper_subclass
@@ -586,6 +602,7 @@ def install() -> None:
     Tensor.__rdiv__ = Tensor.__rtruediv__
     Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)
     Tensor.chalf = chalf
+    Tensor.to_mkldnn = to_mkldnn
     Tensor.type = type_
     for name in _OF_SPARSE_ALONE:
         setattr(Tensor, name, _of_sparse_alone(name))

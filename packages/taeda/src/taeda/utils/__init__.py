@@ -6,7 +6,7 @@ _MODULES = frozenset({
     "_contextlib", "_debug_mode", "_device", "_foreach_utils", "_python_dispatch", "_pytree", "_triton",
     "_typing_utils", "backcompat", "backend_registration", "benchmark", "bottleneck", "checkpoint", "collect_env",
     "cpp_backtrace", "cpp_extension", "data", "deterministic", "dlpack", "file_baton", "flop_counter", "hooks",
-    "mobile_optimizer", "model_zoo", "module_tracker", "tensorboard", "weak",
+    "mkldnn", "mobile_optimizer", "model_zoo", "module_tracker", "tensorboard", "weak",
 })  # fmt: skip
 _NAMES = {
     "swap_tensors": "_swap", "get_cpp_backtrace": "cpp_backtrace",
