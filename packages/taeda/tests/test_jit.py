@@ -253,6 +253,15 @@ def test_a_trace_that_does_not_repeat_is_told():
     assert taeda.equal(state, taeda.get_rng_state())
 
 
+def test_warnings_of_the_librarys_own_modules_can_be_left_out():
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        jit.TracerWarning.ignore_lib_warnings()
+        warnings.warn_explicit("inside", jit.TracerWarning, "f.py", 1, module="taeda.nn")
+        warnings.warn_explicit("outside", jit.TracerWarning, "f.py", 1, module="program")
+    assert [str(warning.message) for warning in seen] == ["outside"]
+
+
 def test_programs_know_that_they_are_traced():
     seen = []
     jit.trace(lambda x: (seen.append(jit.is_tracing()), x + 1)[1], taeda.ones(1), check_trace=False)

@@ -75,6 +75,13 @@ class TracingCheckError(Exception):
 class TracerWarning(Warning):
     """Warning of a tracer."""
 
+    @staticmethod
+    def ignore_lib_warnings() -> None:
+        """Ignore those that come from the library's own modules, but for this one."""
+        import warnings
+
+        warnings.filterwarnings("ignore", category=TracerWarning, module=r"taeda(?!\.jit)")
+
 
 class ScriptWarning(Warning):
     """Warning of a compiler."""
