@@ -1,6 +1,7 @@
 """Functions beside the operators, sequences, statistics of running programs, nested tensors."""
 
 import math
+import time
 from datetime import timedelta
 
 import numpy as np
@@ -113,14 +114,29 @@ def test_events_and_statistics():
     try:
         kinds = taeda.monitor.Aggregation
         stat = taeda.monitor.Stat("loss", [kinds.MEAN, kinds.MAX], timedelta(days=1), 3)
-        for value in (1, 2, 6, 4):
+        stat.add(1)
+        assert stat.count == 1 and stat.get() == {kinds.MEAN: 0.0, kinds.MAX: 0.0}
+        for value in (2, 6, 4):  # the last finds the window full
             stat.add(value)
-        assert stat.count == 1 and stat.get() == {kinds.MEAN: 4.0, kinds.MAX: 4.0}
+        assert stat.count == 0 and stat.get() == {kinds.MEAN: 3.0, kinds.MAX: 6.0}
         assert [e.data for e in heard] == [{"loss.mean": 3.0, "loss.max": 6.0}]
     finally:
         taeda.monitor.unregister_event_handler(handle)
     taeda.monitor.log_event(heard[0])
     assert len(heard) == 1
+
+
+def test_statistics_of_the_window_that_ended_last():
+    kinds = taeda.monitor.Aggregation
+    stat = taeda.monitor.Stat("time", [kinds.SUM, kinds.COUNT], timedelta(milliseconds=1), 2)
+    for _ in range(2):
+        time.sleep(0.003)
+        stat.add(2)
+        stat.add(3)
+        assert stat.count in (0, 1)
+    time.sleep(0.003)
+    stat.add(1)
+    assert stat.count == 1 and stat.get()[kinds.SUM] in (5.0, 3.0)
 
 
 PARTS = [(2, 3), (4, 3), (1, 3)]

@@ -112,7 +112,7 @@ class Stat:
         name: Stands before the aggregations in the event's data.
         aggregations: What is made of a window's numbers.
         window_size: Its length.
-        max_samples: Numbers after which a window ends early.
+        max_samples: Numbers after which a window ends early; more are dropped until its time is over.
 
     Example:
         >>> stat = taeda.monitor.Stat("loss", [taeda.monitor.Aggregation.MEAN], timedelta(seconds=60))
@@ -131,6 +131,8 @@ class Stat:
         self.name, self._made, self._limit = name, list(aggregations), max_samples
         self._seconds = window_size.total_seconds()
         self._numbers: list[float] = []
+        self._is_full = False
+        self._last = dict.fromkeys(self._made, 0.0)
         self._window = self._now()
 
     def _now(self) -> int:
@@ -139,13 +141,16 @@ class Stat:
     def add(self, v: float) -> None:
         """Add a number; the first of a new window ends the one before."""
         self._close_if_over()
+        if self._is_full:
+            return
         self._numbers.append(float(v))
         if len(self._numbers) >= self._limit:
+            self._is_full = True
             self._log()
 
     def get(self) -> dict[Aggregation, float]:
-        """The aggregations of the window that is open."""
-        return {a: _OF[a](self._numbers) if self._numbers else 0.0 for a in self._made}
+        """The aggregations of the window that ended last, zeros before one has."""
+        return dict(self._last)
 
     @property
     def count(self) -> int:
@@ -155,12 +160,13 @@ class Stat:
     def _close_if_over(self) -> None:
         now = self._now()
         if now != self._window:
-            self._window = now
+            self._window, self._is_full = now, False
             if self._numbers:
                 self._log()
 
     def _log(self) -> None:
-        data: dict[str, Any] = {f"{self.name}.{a.name.lower()}": number for a, number in self.get().items()}
+        self._last = {a: float(_OF[a](self._numbers)) for a in self._made}
+        data: dict[str, Any] = {f"{self.name}.{a.name.lower()}": number for a, number in self._last.items()}
         self._numbers = []
         log_event(Event(STAT_EVENT, datetime.now(), data))
 
