@@ -341,3 +341,21 @@ def test_blocks_inside_kernels_of_the_users_stay_below_recording(x):
         triple.derivative(lambda grads, arguments, results: (grads[0] * 3,))
         triple(x).sum().backward()
     assert seen == [False] and x.grad.tolist() == [3, 3]
+
+
+def test_the_switch_of_threads_is_known_at_once_and_for_a_block():
+    import taeda_autograd as autograd
+
+    assert autograd.is_multithreading_enabled()
+    with autograd.set_multithreading_enabled(False):
+        assert not autograd.is_multithreading_enabled()
+        elsewhere = []
+        thread = threading.Thread(target=lambda: elsewhere.append(autograd.is_multithreading_enabled()))
+        thread.start()
+        thread.join(PATIENCE)
+        assert elsewhere == [True]
+    assert autograd.is_multithreading_enabled()
+    autograd.set_multithreading_enabled(False)
+    assert not autograd.is_multithreading_enabled()
+    autograd.set_multithreading_enabled(True)
+    assert autograd.is_multithreading_enabled()

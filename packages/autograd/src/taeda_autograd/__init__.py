@@ -79,16 +79,11 @@ def __getattr__(name: str) -> object:
         from taeda_tensor_core.overrides import is_tensor_like
 
         return is_tensor_like
-    if name == "set_multithreading_enabled":
-        from taeda_autograd.grad_mode import set_multithreading_enabled
+    if name in ("is_multithreading_enabled", "set_multithreading_enabled"):
+        from taeda_autograd import grad_mode
 
-        return set_multithreading_enabled
+        return getattr(grad_mode, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def is_multithreading_enabled() -> bool:
-    """True: a backward may use a thread for each device."""
-    return True
 
 
 __version__ = "0.1.0"

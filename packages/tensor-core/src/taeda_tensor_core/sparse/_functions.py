@@ -147,6 +147,19 @@ def _set_grad(self: Any, grad: Any) -> None:
     self._elements.grad = grad if grad is None else grad._elements
 
 
+@sparse("register_hook")
+def _register_hook(self: Any, hook: Any) -> Any:
+    """The hook gets the gradient with the places of this tensor, and may give another with these places."""
+    if not callable(hook):
+        raise TypeError(f"register_hook: argument 'hook' must be callable, found {type(hook).__name__}")
+
+    def called(grad: Any) -> Any:
+        result = hook(_with(self, grad))
+        return result if result is None else result._elements
+
+    return self._elements.register_hook(called)
+
+
 @sparse("requires_grad_")
 def _requires_grad(self: Any, requires_grad: bool = True) -> Any:
     self._elements.requires_grad_(requires_grad)
