@@ -335,10 +335,10 @@ def test_low_rank_decompositions_multiply_alone(layout, shape, dtype):
         (lambda: pair()[0] @ t.ones(7, 2), RuntimeError, "expected one"),
         (
             lambda: t.sparse_coo_tensor([[0, 9]], [1.0, 2.0], (3,)),
-            IndexError,
+            RuntimeError,
             "found index 9 in dimension 0 of size 3",
         ),
-        (lambda: t.sparse_coo_tensor([[0, -1]], [1.0, 2.0], (3,)), IndexError, "negative index, -1"),
+        (lambda: t.sparse_coo_tensor([[0, -1]], [1.0, 2.0], (3,)), RuntimeError, "negative index, -1"),
         (lambda: t.sparse_coo_tensor([[0]], [1.0, 2.0]), RuntimeError, r"indices of shape \(1, 1\)"),
         (lambda: t.sparse_coo_tensor([[0.5j]], [1.0]), TypeError, "expected a real one"),
         (lambda: t.sparse_csr_tensor([0.0, 1.0], [0], [1.0]), TypeError, "expected an integer one"),
@@ -375,7 +375,7 @@ def test_sparse_tensors_change_in_place():
 @t.sparse.check_sparse_tensor_invariants()
 def test_checks_of_sparse_tensors_decorate_functions():
     """What is made in them is checked."""
-    with pytest.raises(IndexError):
+    with pytest.raises(RuntimeError):
         t.sparse_coo_tensor(t.tensor([[5]]), t.ones(1), (3,))
 
 

@@ -90,3 +90,44 @@ def test_compressed_tensors_keep_indices_of_32_bits():
         taeda.sparse_csr_tensor(places[0], places[1].long(), [1.0, 2.0, 3.0]).crow_indices().dtype
         is taeda.int64
     )
+
+
+def test_hooks_of_sparse_leaves_get_and_give_sparse_gradients():
+    leaf = taeda.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse().requires_grad_()
+    seen = []
+
+    def halved(grad):
+        seen.append(grad.layout)
+        return grad * 0.5
+
+    handle = leaf.register_hook(halved)
+    (leaf.to_dense() * 4).sum().backward()
+    assert seen == [taeda.sparse_coo] and leaf.grad.to_dense().tolist() == [[0, 2], [2, 0]]
+    handle.remove()
+    leaf.register_hook(lambda grad: seen.append("only looks"))
+    (leaf.to_dense() * 4).sum().backward()
+    assert seen[1:] == ["only looks"] and leaf.grad.to_dense().tolist() == [[0, 6], [6, 0]]
+    with pytest.raises(TypeError, match="'hook' must be callable, found int"):
+        leaf.register_hook(3)
+
+
+def test_products_of_sparse_tensors_broadcast():
+    a, row = (
+        taeda.tensor([[0.0, 2.0, 0.0], [3.0, 0.0, 4.0]]).to_sparse(),
+        taeda.tensor([[1.0, 0.0, 5.0]]).to_sparse(),
+    )
+    column = taeda.tensor([[1.0], [2.0]]).to_sparse()
+    assert (a * row).to_dense().tolist() == (row * a).to_dense().tolist() == [[0, 0, 0], [3, 0, 20]]
+    assert (column * row).to_dense().tolist() == [[1, 0, 5], [2, 0, 10]]
+    assert (a * taeda.tensor(3.0).to_sparse()).to_dense().tolist() == [[0, 6, 0], [9, 0, 12]]
+
+
+def test_sparse_tensors_of_one_place_and_dimensions_by_name():
+    one = taeda.sparse_coo_tensor(([0], [2]), 7.0)
+    assert one.is_coalesced() and one.to_dense().tolist() == [[0, 0, 7]]
+    assert taeda.sparse_coo_tensor([[], []], [], (2, 2)).is_coalesced()
+    assert not taeda.sparse_coo_tensor([[0, 1], [0, 1]], [1, 2], (2, 2)).is_coalesced()
+    assert one.permute(dims=(1, 0)).to_dense().tolist() == [[0], [0], [7]]
+    for place in ([5], [-1]):
+        with pytest.raises(RuntimeError, match=r"found (index 5|a negative index)"):
+            taeda.sparse_coo_tensor(([0], place), [1.0], (3, 3))

@@ -224,22 +224,3 @@ def test_rrelu_in_place():
 def test_binomial_of_what_is_not_finite():
     count, chance = taeda.tensor([math.nan, 20.0, math.inf, 20.0]), taeda.tensor([0.5, math.nan, 0.5, 1.0])
     assert taeda.binomial(count, chance).isnan().tolist() == [True, True, True, False]
-
-
-def test_hooks_of_sparse_leaves_get_and_give_sparse_gradients():
-    leaf = taeda.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse().requires_grad_()
-    seen = []
-
-    def halved(grad):
-        seen.append(grad.layout)
-        return grad * 0.5
-
-    handle = leaf.register_hook(halved)
-    (leaf.to_dense() * 4).sum().backward()
-    assert seen == [taeda.sparse_coo] and leaf.grad.to_dense().tolist() == [[0, 2], [2, 0]]
-    handle.remove()
-    leaf.register_hook(lambda grad: seen.append("only looks"))
-    (leaf.to_dense() * 4).sum().backward()
-    assert seen[1:] == ["only looks"] and leaf.grad.to_dense().tolist() == [[0, 6], [6, 0]]
-    with pytest.raises(TypeError, match="'hook' must be callable, found int"):
-        leaf.register_hook(3)

@@ -286,8 +286,8 @@ def _turned(self: Any) -> Any:
 
 
 @sparse("permute")
-def _permute(self: Any, *dims: Any) -> Any:
-    given = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
+def _permute(self: Any, *order: Any, dims: Any = None) -> Any:
+    given = dims if dims is not None else order[0] if order and not isinstance(order[0], int) else order
     order = [_dim("permute", d, self.dim()) for d in given]
     if sorted(order) != list(range(self.dim())):
         raise RuntimeError(
@@ -654,6 +654,8 @@ def _rsub(input: Any, other: Any, *, alpha: float = 1) -> Any:
 def _mul(input: Any, other: Any) -> Any:
     if not isinstance(input, SparseTensor):
         input, other = other, input
+    if isinstance(other, SparseTensor) and tuple(other.shape) != tuple(input.shape):
+        return _spread_product(input, other)
     if not isinstance(other, Tensor) or other.dim() == 0:
         return _with(input, input._elements * other)
     x = coalesced(input)
@@ -664,10 +666,17 @@ def _mul(input: Any, other: Any) -> Any:
     return as_given(made, input)
 
 
+def _spread_product(a: Any, b: Any) -> Any:
+    """The product of tensors whose shapes broadcast: at the places of one that has the result's shape."""
+    shape = tuple(core.broadcast_shapes(a.shape, b.shape))
+    for whole, other in ((a, b), (b, a)):
+        if tuple(whole.shape) == shape:
+            return _mul(whole, other.to_dense())
+    return (a.to_dense() * b.to_dense()).to_sparse()
+
+
 def _common(a: Any, b: Any) -> Any:
     """Products where both have a place."""
-    if tuple(a.shape) != tuple(b.shape):
-        raise RuntimeError(f"mul: found shapes {tuple(a.shape)} and {tuple(b.shape)}, expected one")
     sizes = tuple(a.shape[: a._places[0].shape[0]])
     mine, other = _flat(a._places[0], sizes), _flat(b._places[0], sizes)
     at = core.searchsorted(other, mine).clamp(max=builtins.max(other.shape[0] - 1, 0))

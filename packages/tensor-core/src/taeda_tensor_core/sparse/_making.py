@@ -56,8 +56,7 @@ def sparse_coo_tensor(
         is_coalesced: whether every place is named once, in order, which is not checked.
 
     Raises:
-        RuntimeError: parts that do not fit together.
-        IndexError: a place outside of ``size``.
+        RuntimeError: parts that do not fit together, or a place outside of ``size``.
 
     Example:
         >>> taeda.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3)).to_dense()
@@ -71,7 +70,9 @@ def sparse_coo_tensor(
         return without_elements(name, shown, "sparse_coo", device)
     elements = _values(name, values, dtype, device, requires_grad)
     places = _integers(name, "indices", indices, elements, cut=True)
-    if places.ndim != 2 or elements.ndim == 0 or places.shape[1] != elements.shape[0]:
+    if elements.ndim == 0:  # of the one place that there is
+        elements = elements.reshape(1)
+    if places.ndim != 2 or places.shape[1] != elements.shape[0]:
         raise RuntimeError(
             f"{name}: found indices of shape {tuple(places.shape)} and values of shape {tuple(elements.shape)}, "
             "expected (sparse dims, nnz) and (nnz, dense dims...)"
@@ -85,12 +86,13 @@ def sparse_coo_tensor(
         )
     outside = next((d for d in range(dims) if least[d] > shape[d]), None)
     if outside is not None:
-        raise IndexError(
+        raise RuntimeError(
             f"{name}: found index {least[outside] - 1} in dimension {outside} of size {shape[outside]}"
         )
     if places.numel() and int(places.min()) < 0:
-        raise IndexError(f"{name}: found a negative index, {int(places.min())}")
-    return SparseTensor.around((places,), elements, shape, "sparse_coo", bool(is_coalesced))
+        raise RuntimeError(f"{name}: found a negative index, {int(places.min())}")
+    ordered = bool(is_coalesced) or places.shape[1] < 2
+    return SparseTensor.around((places,), elements, shape, "sparse_coo", ordered)
 
 
 def _compressed(
