@@ -290,3 +290,38 @@ def test_many_channels_are_sampled_as_each_by_itself(mode, padding, layout):
     each = [F.grid_sample(x[:, c : c + 1], grid, mode, padding, align_corners=False) for c in range(37)]
     assert found.is_contiguous()
     assert np.array_equal(found.numpy(), tt.cat(each, 1).numpy(), equal_nan=True)
+
+
+PARTS = {"cut": np.s_[..., 2:-2, 2:-2], "strided": np.s_[..., ::2, ::2], "rows": np.s_[..., 2:-2, :]}
+OF_IMAGES = {
+    "bilinear": lambda x: F.interpolate(x, size=(7, 9), mode="bilinear"),
+    "nearest": lambda x: F.interpolate(x, size=(7, 9)),
+    "antialias": lambda x: F.interpolate(x, size=(4, 5), mode="bicubic", antialias=True),
+    "max_pool2d": lambda x: F.max_pool2d(x, 2),
+    "adaptive_avg_pool2d": lambda x: F.adaptive_avg_pool2d(x, 3),
+    "pad": lambda x: F.pad(x, (1, 2, 0, 1)),
+    "pixel_unshuffle": lambda x: F.pixel_unshuffle(x, 2),
+    "channel_shuffle": lambda x: F.channel_shuffle(x, 3),
+    "batch_norm": lambda x: F.batch_norm(x, None, None, training=True),
+    "group_norm": lambda x: F.group_norm(x, 2),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("name", OF_IMAGES)
+def test_of_parts_of_images_with_channels_last_results_are_so_too(name, part):
+    whole = tt.rand(2, 6, 20, 20).contiguous(memory_format=tt.channels_last)
+    x = whole[PARTS[part]]
+    result, expected = OF_IMAGES[name](x), OF_IMAGES[name](x.contiguous())
+    assert result.is_contiguous(memory_format=tt.channels_last) and not result.is_contiguous()
+    np.testing.assert_allclose(result.numpy(), expected.numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "trilinear"])
+def test_resized_volumes_keep_their_channels_last(mode):
+    x = tt.rand(1, 3, 4, 6, 6).contiguous(memory_format=tt.channels_last_3d)
+    for part in (x, x[..., ::2, :]):
+        result = F.interpolate(part, size=(3, 4, 5), mode=mode)
+        assert result.is_contiguous(memory_format=tt.channels_last_3d)
+        expected = F.interpolate(part.contiguous(), size=(3, 4, 5), mode=mode)
+        np.testing.assert_allclose(result.numpy(), expected.numpy(), rtol=1e-4, atol=1e-6)

@@ -16,13 +16,11 @@
 namespace taeda::impl {
 
 namespace {
-/// Whether results are laid out as images whose channels stand last.
-bool has_channels_last(const Tensor& input) {
-  return input.dim() == 4 && input.channels_last() && !input.contiguous() && !is_carrier(input);
-}
+/// Whether results are laid out as images or volumes whose channels stand last.
+bool has_channels_last(const Tensor& input) { return !is_carrier(input) && infer::channels_come_last(input); }
 Tensor room_for(const Tensor& input, const Shape& sizes) {
   if (!has_channels_last(input)) return ops::empty(sizes, input.dtype(), stated_device(input));
-  return ops::empty_strided(sizes, channels_last_strides(sizes), input.dtype(), stated_device(input));
+  return ops::empty_strided(sizes, infer::image_strides(input, sizes), input.dtype(), stated_device(input));
 }
 Tensor filled(const Tensor& input, const Shape& sizes, const Scalar& value) {
   if (!has_channels_last(input)) return ops::new_full(input, sizes, value);

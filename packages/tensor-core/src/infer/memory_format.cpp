@@ -90,9 +90,24 @@ bool lies_as(const char* op, const Tensor& t, std::string_view format) {
   return lies_as_volumes(t);
 }
 
+bool channels_stand_last(const Tensor& t) {
+  int64_t least = 0;
+  for (int64_t k = 0; k < t.dim(); ++k) {
+    const int64_t d = k == 0 ? 1 : k + 1 == t.dim() ? 0 : t.dim() - k;
+    if (t.size(d) == 0 || t.stride(d) < least || (d == 0 && least == t.stride(1))) return false;
+    least = t.stride(d) * std::max<int64_t>(t.size(d), 1);
+  }
+  return true;
+}
+
 bool channels_come_last(const Tensor& t) {
-  if (t.contiguous()) return false;
-  return t.dim() == 4 ? t.channels_last() : t.dim() == 5 && lies_as_volumes(t);
+  if (t.contiguous() || (t.dim() != 4 && t.dim() != 5)) return false;
+  return t.dim() == 4 && t.channels_last() ? true : channels_stand_last(t);
+}
+
+Shape image_strides(const Tensor& like, IntSpan sizes) {
+  if (!channels_come_last(like)) return {};
+  return like.dim() == 4 ? channels_last_strides(sizes) : strides_in(sizes, kVolumeOrder);
 }
 
 Shape format_strides(const char* op, std::string_view format, IntSpan sizes) {

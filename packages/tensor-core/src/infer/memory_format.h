@@ -14,8 +14,14 @@ TAEDA_API bool lies_as(const char* op, const Tensor& t, std::string_view format)
 /// row-major.
 Shape closed_strides(IntSpan sizes, std::span<const Tensor* const> operands);
 
-/// Whether images or volumes lie with their channels last, and not also row by row.
+/// Whether strides say that channels come last, also those of dimensions of size 1: others fit several layouts.
+bool channels_stand_last(const Tensor& t);
+
+/// Whether images or volumes, or parts of them, lie with their channels last, and not also row by row.
 TAEDA_API bool channels_come_last(const Tensor& t);
+
+/// Strides without gaps for images or volumes of `sizes` that lie as `like` does: empty where that is row by row.
+TAEDA_API Shape image_strides(const Tensor& like, IntSpan sizes);
 
 /// The strides of a tensor of these sizes in 'channels_last' or 'channels_last_3d'. RuntimeError where the format is
 /// for another number of dimensions.

@@ -115,7 +115,7 @@ std::array<Spec, 3> native_batch_norm(const Tensor& input, const Tensor& weight,
         "batch_norm: argument 'input' has one value per channel, expected more when 'training' is True, found shape ",
         shape_text(input.sizes()));
   const DType statistics = statistics_dtype(input.dtype());
-  Spec out = spec_like(input.sizes(), input.dtype(), input);
+  Spec out{Shape(input.sizes()), input.dtype(), image_strides(input, input.sizes())};
   // Dense inputs with channels innermost keep their order whatever their rank.
   if (out.strides.empty() && input.dense() && !input.contiguous() && input.stride(1) == 1)
     out.strides.assign(input.strides());
@@ -142,7 +142,7 @@ std::array<Spec, 3> native_group_norm(const Tensor& input, int64_t num_groups, c
   const Shape groups{input.size(0), num_groups};
   const DType statistics = statistics_dtype(input.dtype());
   Spec out = spec(input.sizes(), input.dtype());
-  if (channels_come_last(input)) out.strides.assign(input.strides());
+  out.strides = image_strides(input, input.sizes());
   return {out, spec(groups, statistics), spec(groups, statistics)};
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "infer/memory_format.h"
 #include "infer/windows.h"
 #include "taeda/checked.h"
 #include "taeda/ops/resize.h"
@@ -157,7 +158,7 @@ IntSpan spatial(const Tensor& t) { return t.sizes().subspan(2); }
 Spec resized(const Tensor& t, IntSpan sizes) {
   Shape whole(t.sizes().first(2));
   for (const int64_t size : sizes) whole.push_back(size);
-  return spec_like(whole, t.dtype(), t);
+  return {whole, t.dtype(), image_strides(t, whole)};
 }
 void expect_images(const char* op, const char* argument, const Tensor& t, size_t rank) {
   check(t.dim() >= 3 && t.dim() <= 5, ErrorKind::Runtime, op, ": argument '", argument, "' has shape ",

@@ -12,17 +12,6 @@ namespace {
 /// NumPy's predecessor of cat let 1-d empty tensors join anything; programs still rely on it.
 bool skipped(const Tensor& t) { return t.dim() == 1 && t.numel() == 0; }
 
-/// Whether strides say that channels come last, also those of dimensions of size 1: others fit several layouts.
-bool channels_last(const Tensor& t) {
-  int64_t least = 0;
-  for (int64_t k = 0; k < t.dim(); ++k) {
-    const int64_t d = k == 0 ? 1 : k + 1 == t.dim() ? 0 : t.dim() - k;
-    if (t.size(d) == 0 || t.stride(d) < least || (d == 0 && least == t.stride(1))) return false;
-    least = t.stride(d) * std::max<int64_t>(t.size(d), 1);
-  }
-  return true;
-}
-
 Spec triangle(const char* op, const Tensor& self) {
   if (self.dim() < 2) [[unlikely]]
     fail(ErrorKind::Runtime, op, ": argument 'self' has shape ", shape_text(self.sizes()),
@@ -71,7 +60,7 @@ Spec cat(TensorList tensors, int64_t dim) {
   }
   out.strides = {};
   if (first->dim() != 4 && first->dim() != 5) return out;
-  const bool all = std::ranges::all_of(tensors, [](const Tensor& t) { return skipped(t) || channels_last(t); });
+  const bool all = std::ranges::all_of(tensors, [](const Tensor& t) { return skipped(t) || channels_stand_last(t); });
   if (all) out.strides = format_strides("cat", first->dim() == 4 ? "channels_last" : "channels_last_3d", out.sizes);
   return out;
 }

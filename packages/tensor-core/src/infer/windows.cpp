@@ -1,6 +1,7 @@
 // Layout of the results of sliding windows: a question to the backend.
 #include "infer/windows.h"
 
+#include "infer/memory_format.h"
 #include "taeda/image_layout.h"
 
 namespace taeda::infer {
@@ -8,7 +9,7 @@ namespace {
 
 ImageLayout layout_of(const Tensor& t) {
   if (t.contiguous()) return ImageLayout::RowMajor;
-  return t.channels_last() ? ImageLayout::ChannelsLast : ImageLayout::Other;
+  return channels_come_last(t) ? ImageLayout::ChannelsLast : ImageLayout::Other;
 }
 
 }  // namespace
