@@ -300,6 +300,8 @@ OF_IMAGES = {
     "max_pool2d": lambda x: F.max_pool2d(x, 2),
     "adaptive_avg_pool2d": lambda x: F.adaptive_avg_pool2d(x, 3),
     "pad": lambda x: F.pad(x, (1, 2, 0, 1)),
+    "reflect": lambda x: F.pad(x, (1, 2, 0, 1), mode="reflect"),
+    "replicate": lambda x: F.pad(x, (1, 2, 0, 1), mode="replicate"),
     "pixel_unshuffle": lambda x: F.pixel_unshuffle(x, 2),
     "channel_shuffle": lambda x: F.channel_shuffle(x, 3),
     "batch_norm": lambda x: F.batch_norm(x, None, None, training=True),
@@ -315,6 +317,14 @@ def test_of_parts_of_images_with_channels_last_results_are_so_too(name, part):
     result, expected = OF_IMAGES[name](x), OF_IMAGES[name](x.contiguous())
     assert result.is_contiguous(memory_format=tt.channels_last) and not result.is_contiguous()
     np.testing.assert_allclose(result.numpy(), expected.numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [6, 80])
+def test_images_that_go_round_are_row_by_row(size):
+    whole = tt.rand(2, 3, size, size)
+    result = F.pad(whole.contiguous(memory_format=tt.channels_last), (1, 2, 0, 1), mode="circular")
+    assert result.is_contiguous()
+    same(result, F.pad(whole, (1, 2, 0, 1), mode="circular").numpy())
 
 
 @pytest.mark.parametrize("mode", ["nearest", "trilinear"])

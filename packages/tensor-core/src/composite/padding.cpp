@@ -129,7 +129,8 @@ Tensor with_borders(const Tensor& input, IntSpan pad, Mode mode) {
     const size_t at = 2 * size_t(input.dim() - 1 - d);
     sizes[size_t(d)] = padded_dimension(input, d, pad[at], pad[at + 1], mode).end + pad[at];
   }
-  const Tensor out = room_for(input, sizes);
+  const Tensor out =
+      mode == Mode::Circular ? ops::empty(sizes, input.dtype(), stated_device(input)) : room_for(input, sizes);
   const auto inside = [&](const Tensor& of, int64_t d) {
     return ops::narrow(of, d, pad[2 * size_t(input.dim() - 1 - d)], input.size(d));
   };
@@ -169,7 +170,8 @@ Tensor pad(const Tensor& input, IntSpan pad, std::string_view mode, const std::o
     const int64_t d = input.dim() - 1 - int64_t(i / 2);
     padded = ops::index_select(padded, d, places_of(padded, d, pad[i], pad[i + 1], known));
   }
-  return padded;
+  if (known == Mode::Circular || !has_channels_last(input)) return padded;
+  return ops::contiguous(padded, input.dim() == 4 ? "channels_last" : "channels_last_3d");
 }
 
 namespace {
