@@ -80,8 +80,17 @@ def test_what_parts_cannot_be_asked(call, error, text):
 
 
 def test_text_in_f_strings():
-    x = made()
-    assert f"{x}" == repr(x) and f"{x=}".startswith("x=nested_tensor([")
+    for x, begin in (
+        (made(), "x=NestedTensor(size=("),
+        (tc.nested.nested_tensor(PARTS), "x=nested_tensor(["),
+    ):
+        assert f"{x}" == repr(x) and f"{x=}".startswith(begin)
+
+
+def test_jagged_tensors_tell_their_sizes():
+    x = tc.nested.nested_tensor([tc.ones(3, 4), tc.ones(2, 4)], layout=tc.jagged)
+    assert repr(x) == "NestedTensor(size=(2, j1, 4), offsets=tensor([0, 3, 5]), contiguous=True)"
+    assert "offsets=tensor([0, 3, 5]), requires_grad=True, contiguous" in repr(x.requires_grad_())
 
 
 def test_reductions_over_all_numbers():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from taeda_tensor_core import _C
+from taeda_tensor_core import _C, _info
 from taeda_tensor_core._C import Tensor
 from taeda_tensor_core._inner_gradients import Inner, is_of_engine, through_inner
 from taeda_tensor_core.overrides import misplaced, path_of
@@ -115,6 +115,15 @@ class NestedTensor(Tensor):
         return _C.tensor([list(part.stride()) for part in self._parts], dtype=_C.int64)
 
     def __repr__(self) -> str:
+        if self._way is _info.jagged:
+            graph = (
+                f", grad_fn={self.grad_fn}"
+                if self.grad_fn
+                else ", requires_grad=True"
+                if self.requires_grad
+                else ""
+            )
+            return f"NestedTensor(size={tuple(self.shape)}, offsets={self.offsets()}{graph}, contiguous=True)"
         inner = ",\n  ".join(repr(p).replace("\n", "\n  ") for p in self._parts)
         return f"nested_tensor([\n  {inner}\n])"
 
