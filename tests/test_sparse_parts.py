@@ -3,6 +3,7 @@
 import copy
 import pickle
 
+import numpy as np
 import pytest
 
 import taeda
@@ -131,3 +132,10 @@ def test_sparse_tensors_of_one_place_and_dimensions_by_name():
     for place in ([5], [-1]):
         with pytest.raises(RuntimeError, match=r"found (index 5|a negative index)"):
             taeda.sparse_coo_tensor(([0], place), [1.0], (3, 3))
+
+
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr"])
+@pytest.mark.parametrize("convert", [taeda.Tensor.numpy, np.asarray])
+def test_there_is_no_array_of_a_sparse_tensor(layout, convert):
+    with pytest.raises(TypeError, match="can't convert Sparse layout tensor to numpy"):
+        convert(getattr(taeda.eye(2), layout)())

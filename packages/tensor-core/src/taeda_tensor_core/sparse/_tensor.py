@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import taeda_tensor_core as core
 from taeda_tensor_core import _C
@@ -212,3 +212,8 @@ def _text(x: SparseTensor) -> str:
     return sparse_text(
         places, x._elements, [f"size={tuple(x.shape)}", f"nnz={_table['_nnz'](x)}"], repr(x.layout)
     )
+
+
+@sparse("numpy", "__array__")
+def _numpy(self: SparseTensor, *_: Any, **__: Any) -> NoReturn:
+    raise TypeError("numpy: can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.")
