@@ -267,7 +267,9 @@ def training() -> None:
                 net(batches[RANK])["out"].pow(2).mean().backward()
                 last = net(batches[RANK])["out"]
             if step == 1:
-                net.reducer.prepare_for_backward([last])  # a backward that averages after a forward that did not
+                net.reducer.prepare_for_backward(
+                    [last]
+                )  # a backward that averages after a forward that did not
             else:
                 last = net(batches[RANK])["out"]
             last.pow(2).mean().backward()

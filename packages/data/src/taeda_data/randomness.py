@@ -268,8 +268,11 @@ def seed_worker(seed: int, worker: int) -> None:
     """Seed the process-wide sources of a worker process as PyTorch does, from the first epoch's seed."""
     from taeda_data._utils.worker import _generate_state
 
-    if not has_pytorchs_streams():  # a process that did not inherit the program's choice
-        tensor.random.set_engine("mt19937")
+    engines = getattr(tensor, "random", None)
+    if (
+        engines is not None and not has_pytorchs_streams()
+    ):  # a process that did not inherit the program's choice
+        engines.set_engine("mt19937")
     random.seed(seed + worker)
     tensor.manual_seed(seed + worker)
     np.random.seed(_generate_state(seed, worker))  # noqa: NPY002

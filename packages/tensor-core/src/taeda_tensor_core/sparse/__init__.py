@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from taeda_tensor_core.sparse import _lowrank, _masked, _resize, _unary  # noqa: F401 (put their functions into the table)
-from taeda_tensor_core.sparse._functions import addmm, log_softmax, mm, sampled_addmm, softmax, spdiags, sum
+from taeda_tensor_core.sparse._functions import addmm, mm, sampled_addmm
 from taeda_tensor_core.sparse._making import (
     sparse_bsc_tensor,
     sparse_bsr_tensor,
@@ -32,7 +32,8 @@ from taeda_tensor_core.sparse._semi_structured import (
     SparseSemiStructuredTensorCUTLASS,
     to_sparse_semi_structured,
 )
-from taeda_tensor_core.sparse._tensor import SparseTensor
+from taeda_tensor_core.sparse._sums import log_softmax, softmax, spdiags, sum
+from taeda_tensor_core.sparse._tensor import SparseTensor, bind_table
 
 __all__ = [
     "SparseSemiStructuredTensor",
@@ -55,6 +56,8 @@ __all__ = [
     "sum",
     "to_sparse_semi_structured",
 ]
+
+bind_table()
 
 
 class check_sparse_tensor_invariants:

@@ -217,3 +217,21 @@ def _text(x: SparseTensor) -> str:
 @sparse("numpy", "__array__")
 def _numpy(self: SparseTensor, *_: Any, **__: Any) -> NoReturn:
     raise TypeError("numpy: can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.")
+
+
+_PROPERTIES = frozenset(
+    {"layout", "is_sparse", "is_sparse_csr", "requires_grad", "is_leaf", "grad", "grad_fn", "data", "T", "mT"}
+)
+
+
+def bind_table() -> None:
+    """Make everything in the table a method or property of sparse tensors: those of dense ones would not ask."""
+    for name, function in _table.items():
+        if name.endswith("__set__"):
+            continue
+        if name in _PROPERTIES:
+            setattr(
+                SparseTensor, name, property(function, _table.get(f"{name}__set__"), doc=function.__doc__)
+            )
+        else:
+            setattr(SparseTensor, name, function)
