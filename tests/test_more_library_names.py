@@ -278,6 +278,19 @@ def test_older_makers_of_sparse_tensors():
     made = taeda.sparse.FloatTensor(taeda.tensor([[0], [1]]), taeda.ones(1), taeda.Size([2, 2]))
     assert made.to_dense().tolist() == [[0.0, 1.0], [0.0, 0.0]]
     assert not made.is_cuda and not made.is_quantized
+    kind = taeda.sparse.FloatTensor
+    assert (
+        isinstance(made, kind) and not isinstance(made.to_dense(), kind) and kind is taeda.sparse.FloatTensor
+    )
+    assert not isinstance(made, taeda.sparse.DoubleTensor) and isinstance(
+        made.double(), taeda.sparse.DoubleTensor
+    )
+    assert not isinstance(made.to_dense().to_sparse_csr(), kind) and not isinstance(3, kind)
+    assert kind(2, 3).shape == kind(taeda.Size([2, 3])).shape == (2, 3) and kind().shape == (0,)
+    assert kind(2, 3).dtype is kind.dtype is taeda.float32
+    assert kind(indices=taeda.tensor([[1]]), values=taeda.ones(1)).to_dense().tolist() == [0, 1]
+    with pytest.raises(TypeError, match=r"sparse.FloatTensor: expected a size, or indices.*found Tensor"):
+        kind(taeda.ones(1))
     with pytest.raises(AttributeError, match="no attribute 'WrongTensor'"):
         _ = taeda.sparse.WrongTensor
 

@@ -97,20 +97,45 @@ _ELEMENTS = {
 }  # fmt: skip
 
 
+class _Maker(type):
+    """The older types of sparse tensors: calls make one, `isinstance` asks for layout, dtype and the cpu."""
+
+    dtype: Any
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return (
+            isinstance(instance, SparseTensor)
+            and instance.is_sparse
+            and instance.dtype is cls.dtype
+            and instance.device.type == "cpu"
+        )
+
+    def __call__(cls, indices: Any = None, values: Any = None, size: Any = None, *more: Any) -> Any:
+        import taeda_tensor_core as core
+
+        given = [item for item in (indices, values, size, *more) if item is not None]
+        sizes = given[0] if len(given) == 1 and isinstance(given[0], tuple) else given
+        if all(isinstance(item, int) for item in sizes):  # a size, or nothing
+            sizes = tuple(sizes) or (0,)
+            nothing = core.empty((len(sizes), 0), dtype=core.int64), core.empty(0, dtype=cls.dtype)
+            return core.sparse_coo_tensor(*nothing, sizes)
+        if more or indices is None or values is None:
+            raise TypeError(
+                f"sparse.{cls.__name__}: expected a size, or indices, values and a size, found "
+                f"{', '.join(type(item).__name__ for item in given)}"
+            )
+        return core.sparse_coo_tensor(indices, values, size, dtype=cls.dtype)
+
+    def __repr__(cls) -> str:
+        return f"<class 'torch.sparse.{cls.__name__}'>"
+
+
 def __getattr__(name: str) -> Any:
-    """The older makers of sparse tensors, `sparse.FloatTensor(indices, values, size)` and its like."""
+    """The older types, `sparse.FloatTensor(indices, values, size)` and its like."""
     if name not in _ELEMENTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import taeda_tensor_core as core
 
-    dtype = getattr(core, _ELEMENTS[name])
-
-    def make(indices: Any = None, values: Any = None, size: Any = None) -> Any:
-        if indices is None:
-            return core.sparse_coo_tensor(
-                core.empty((0, 0), dtype=core.int64), core.empty(0, dtype=dtype), ()
-            )
-        return core.sparse_coo_tensor(indices, values, size, dtype=dtype)
-
-    make.__name__ = make.__qualname__ = name
-    return make
+    body = {"dtype": getattr(core, _ELEMENTS[name]), "__doc__": f"Sparse tensors of {_ELEMENTS[name]}."}
+    globals()[name] = made = _Maker(name, (), body)
+    return made
