@@ -46,3 +46,22 @@ def test_a_margin_that_is_met_exactly_pushes_nothing():
     x = taeda.tensor([[1.0, 0.0, 3.0, -5.0]], requires_grad=True)
     F.multi_margin_loss(x, taeda.tensor([0])).backward()
     assert x.grad.tolist() == [[-0.25, 0, 0.25, 0]]
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("function", [F.cross_entropy, F.nll_loss])
+def test_a_sample_without_a_batch_takes_a_list_of_one_class(function, reduction):
+    x = taeda.tensor([0.1, -0.4, 0.7])
+    listed = function(x, taeda.tensor([2]), reduction=reduction)
+    assert listed.shape == () and listed.item() == function(x, taeda.tensor(2), reduction=reduction).item()
+    with pytest.raises(RuntimeError, match=r"'target' has shape \(2,\)"):
+        function(x, taeda.tensor([2, 1]), reduction=reduction)
+
+
+def test_margins_of_single_samples_have_the_targets_shape():
+    x = taeda.tensor([0.1, -0.4, 0.7])
+    assert F.multi_margin_loss(x, taeda.tensor(2), reduction="none").shape == ()
+    listed = F.multi_margin_loss(x, taeda.tensor([2]), reduction="none")
+    assert listed.shape == (1,) and listed.item() == F.multi_margin_loss(x, taeda.tensor(2)).item()
+    probabilities = taeda.tensor([1.0])
+    assert F.cross_entropy(taeda.tensor([0.3]), probabilities).item() == 0.0

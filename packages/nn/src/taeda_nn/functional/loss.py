@@ -130,7 +130,15 @@ def cross_entropy(
     code = REDUCTIONS.get(reduction)
     if code is None:
         code = reduction_code("cross_entropy", reduction)
+    if input.dim() == 1:
+        target = _single_class(target)
     return _cross_entropy(input, target, weight, code, ignore_index, label_smoothing)
+
+
+def _single_class(target: Tensor) -> Tensor:
+    """The class of one sample without a batch, which may be given as a list of one."""
+    is_listed = target.dim() == 1 and len(target) == 1 and not target.is_floating_point()
+    return target.reshape(()) if is_listed else target
 
 
 def nll_loss(
@@ -145,6 +153,8 @@ def nll_loss(
     """Negative log-likelihood: minus the log-probability of the target class; arguments as ``cross_entropy``."""
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction)
+    if input.dim() == 1:
+        target = _single_class(target)
     return _nll(input, target, weight, reduction_code("nll_loss", reduction), ignore_index)
 
 
