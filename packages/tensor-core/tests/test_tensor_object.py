@@ -406,3 +406,11 @@ def test_bools_are_sizes_behind_the_first_int():
     for wrong in ([True], [True, 2]):
         with pytest.raises(TypeError, match="'size' must be an int or a sequence of ints"):
             taeda.zeros(wrong)
+
+
+def test_meta_tensors_may_be_larger_than_any_memory():
+    assert taeda.empty(200_000_000, 3, 200_000_000, device="meta").numel() == 12 * 10**16
+    with pytest.raises(MemoryError, match="does not fit in memory"):
+        taeda.empty(2**50)
+    with pytest.raises(MemoryError, match="more elements than can be counted"):
+        taeda.empty(2**31, 2**31, 2**31, device="meta")

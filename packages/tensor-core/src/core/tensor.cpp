@@ -42,17 +42,18 @@ void set_dims(TensorImpl* impl, IntSpan sizes, IntSpan strides) {
   std::copy(strides.begin(), strides.end(), dims + sizes.size());
 }
 
-[[gnu::noinline]] size_t checked_large_bytes(int64_t numel, DType dtype, IntSpan sizes) {
+[[gnu::noinline]] size_t checked_large_bytes(int64_t numel, DType dtype, IntSpan sizes, Device device) {
   const Count bytes = Count(numel) * item_size(dtype);
-  if (!(bytes.fits() && bytes.of("empty") < (int64_t(1) << 47))) [[unlikely]]
+  const bool has_memory = device.backend != kMeta;
+  if (!(bytes.fits() && (!has_memory || bytes.of("empty") < (int64_t(1) << 47)))) [[unlikely]]
     fail(ErrorKind::Memory, "empty: a tensor of shape ", shape_text(sizes), " and dtype ", name(dtype),
          " does not fit in memory: DefaultCPUAllocator: can't allocate memory");
   return size_t(bytes.of("empty"));
 }
-[[gnu::always_inline]] inline size_t checked_bytes(int64_t numel, DType dtype, IntSpan sizes) {
+[[gnu::always_inline]] inline size_t checked_bytes(int64_t numel, DType dtype, IntSpan sizes, Device device) {
   if (numel >> 40 == 0) [[likely]]
     return size_t(numel * item_size(dtype));
-  return checked_large_bytes(numel, dtype, sizes);
+  return checked_large_bytes(numel, dtype, sizes, device);
 }
 
 inline Ref<TensorImpl> fresh_on(DType dtype, Device device) {
@@ -179,7 +180,7 @@ Tensor empty(IntSpan sizes, DType dtype, Device device) {
   }
   impl->numel = numel;
   if (n == 4) refresh_layout(impl.get());
-  impl->storage = new_storage(checked_bytes(numel, dtype, sizes), device);
+  impl->storage = new_storage(checked_bytes(numel, dtype, sizes, device), device);
   impl->data = static_cast<char*>(impl->storage->data);
   return Tensor(std::move(impl));
 }
@@ -193,7 +194,7 @@ Tensor empty_strided(IntSpan sizes, IntSpan strides, DType dtype, Device device)
   const int64_t extent = reach_of("empty_strided", sizes, strides, 1).high;
   set_dims(impl.get(), sizes, settled_strides(sizes, strides));
   refresh_layout(impl.get());
-  impl->storage = new_storage(checked_bytes(extent, dtype, sizes), device);
+  impl->storage = new_storage(checked_bytes(extent, dtype, sizes, device), device);
   impl->data = static_cast<char*>(impl->storage->data);
   return Tensor(std::move(impl));
 }
@@ -295,7 +296,7 @@ void resize(const Tensor& self, IntSpan sizes) {
   check(!self.requires_grad(), ErrorKind::Runtime, "resize_: argument 'self' requires grad and cannot be resized");
   const Storage& storage = *self.impl()->storage;
   const int64_t before = storage.data ? self.bytes() - static_cast<char*>(storage.data) : 0;
-  const int64_t needed = int64_t(checked_bytes(count_of(sizes, "resize_"), self.dtype(), sizes));
+  const int64_t needed = int64_t(checked_bytes(count_of(sizes, "resize_"), self.dtype(), sizes, self.device()));
   if (needed == 0 || needed <= int64_t(storage.nbytes) - before) return show(self.impl(), sizes);
   check_growth(self, sizes, "resize_", "self");
   move_to_new_memory(self, sizes);
