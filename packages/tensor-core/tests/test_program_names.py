@@ -332,6 +332,10 @@ def test_products_of_few_bits():
     a, b = tc.arange(-6, 6).reshape(3, 4).to(tc.int8), tc.arange(8).reshape(4, 2).to(tc.int8)
     assert tc._int_mm(a, b).dtype is tc.int32
     assert tc._int_mm(a, b).tolist() == (a.double() @ b.double()).tolist()
+    place = tc.zeros(3, 2, dtype=tc.int32)
+    assert tc._int_mm(a, b, out=place) is place and place.tolist() == tc._int_mm(a, b).tolist()
+    with pytest.raises(RuntimeError, match=r"'out' is of shape \(3, 2\).*expected \(3, 2\) and int32"):
+        tc._int_mm(a, b, out=tc.zeros(3, 2))
     codes = a.to(tc.uint8)
     assert tc._int_mm(codes, b).tolist() == (codes.double() @ b.double()).tolist()
     least, most = (tc.full(shape, -128, dtype=tc.int8) for shape in ((2, 3001), (3001, 3)))

@@ -133,12 +133,13 @@ def _matrices(name: str, self: Tensor, mat2: Tensor) -> None:
         )
 
 
-def _int_mm(self: Tensor, mat2: Tensor) -> Tensor:
+def _int_mm(self: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of two matrices of bytes, in int32.
 
     Args:
         self: (m, k), int8 or uint8.
         mat2: (k, n), int8.
+        out: where the product goes, (m, n) and int32.
 
     Returns: (m, n), int32.
 
@@ -155,7 +156,15 @@ def _int_mm(self: Tensor, mat2: Tensor) -> Tensor:
         raise RuntimeError(f"_int_mm: argument 'self' has dtype {self.dtype}, expected int8 or uint8")
     if mat2.dtype != _C.int8:
         raise RuntimeError(f"_int_mm: argument 'mat2' has dtype {mat2.dtype}, expected int8")
-    return ops.int8_mm(self, mat2)
+    product = ops.int8_mm(self, mat2)
+    if out is None:
+        return product
+    if out.dtype != _C.int32 or out.shape != product.shape:
+        raise RuntimeError(
+            f"_int_mm: argument 'out' is of shape {tuple(out.shape)} and dtype {out.dtype}, "
+            f"expected {tuple(product.shape)} and int32"
+        )
+    return out.copy_(product)
 
 
 def _scaled_mm(
