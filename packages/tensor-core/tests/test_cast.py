@@ -113,3 +113,16 @@ def test_fill_and_zero():
     assert x[0, 0].item() == 2
     with pytest.raises(RuntimeError, match="fill_"):
         x.fill_(taeda.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("shape", "other"), [((0, 3), (0, 2)), ((2, 0), (3, 0)), ((0,), (0, 0)), ((0, 1), (0, 3)), ((3,), (0,))]
+)
+def test_shapes_are_compared_where_there_is_nothing_to_copy(shape, other):
+    target, source = taeda.ones(shape), taeda.ones(other)
+    for device in ("cpu", "meta"):
+        with pytest.raises(RuntimeError, match="copy_: "):
+            target.to(device).copy_(source.to(device))
+    with pytest.raises(RuntimeError, match="copy_: "):
+        target[...] = source
+    assert taeda.ones(0, 3).copy_(taeda.ones(3)).shape == (0, 3)
