@@ -131,23 +131,22 @@ def test_topk_of_long_rows(shape, dim, k, largest, dtype):
 
 
 @pytest.mark.parametrize(("shape", "dim"), [((300, 200), 0), ((300, 200), 1), ((40, 50, 30), 1)])
-def test_gather_and_scatter_by_negative_and_strided_indices(shape, dim):
+def test_gather_and_scatter_by_strided_indices(shape, dim):
     values = rng(*shape).integers(-9, 9, shape).astype("f4")
-    index = rng(*shape, 3).integers(-shape[dim], shape[dim], shape)
-    wrapped = index % shape[dim]
+    index = rng(*shape, 3).integers(0, shape[dim], shape)
     t, i = taeda.from_numpy(values), taeda.from_numpy(index)
     other_layout = taeda.from_numpy(np.ascontiguousarray(index.T)).permute(tuple(range(len(shape)))[::-1])
     exact = np.zeros(shape, "f4")
     places = list(np.indices(shape))
-    places[dim] = wrapped
+    places[dim] = index
     np.add.at(exact, tuple(places), values)
     for chosen in (i, other_layout):
-        expected = np.take_along_axis(values, wrapped, dim)
+        expected = np.take_along_axis(values, index, dim)
         np.testing.assert_array_equal(t.gather(dim, chosen).numpy(), expected)
         np.testing.assert_array_equal(taeda.zeros(*shape).scatter_add(dim, chosen, t).numpy(), exact)
 
 
-@pytest.mark.parametrize("bad", [400, -401, 2**63 - 1, -(2**63)])
+@pytest.mark.parametrize("bad", [400, -1, -401, 2**63 - 1, -(2**63)])
 def test_a_bad_index_leaves_the_target_of_scatter_as_it_was(bad):
     index = np.zeros((400, 400), "i8")
     index[200, 17] = bad
