@@ -640,6 +640,46 @@ def test_truth_of_any_bytes_counts_and_chooses_as_true(n):
 
 
 @pytest.mark.parametrize(
+    ("name", "exact"),
+    [
+        ("eq", np.equal),
+        ("ne", np.not_equal),
+        ("lt", lambda a, b: ~a & b),
+        ("le", lambda a, b: ~a | b),
+        ("bitwise_and", np.logical_and),
+        ("bitwise_or", np.logical_or),
+        ("bitwise_xor", np.logical_xor),
+        ("logical_and", np.logical_and),
+        ("logical_xor", np.logical_xor),
+        ("mul", np.logical_and),
+        ("add", np.logical_or),
+        ("maximum", np.logical_or),
+        ("minimum", np.logical_and),
+    ],
+)
+@pytest.mark.parametrize("n", [1, 7, 64, 1_001])
+def test_truth_of_any_bytes_is_compared_as_truth(name, exact, n):
+    random = np.random.default_rng(n)
+    raw = random.integers(0, 4, (2, n)).astype(np.uint8)
+    first, second = (taeda.tensor(part).view(taeda.bool) for part in raw)
+    a, b = raw != 0
+    call = getattr(taeda, name)
+    assert np.array_equal(call(first, second).numpy(), exact(a, b))
+    assert np.array_equal(call(first[::2], second[::2]).numpy(), exact(a, b)[::2])
+    assert np.array_equal(call(first[:, None], second).numpy(), exact(a[:, None], b))
+    assert np.array_equal(call(first, second[0]).numpy(), exact(a, b[0]))
+
+
+def test_truth_of_any_bytes_has_two_values():
+    raw = np.array([3, 0, 1, 2, 0, 0, 255], np.uint8)
+    mask = taeda.tensor(raw).view(taeda.bool)
+    assert taeda.unique(mask).tolist() == [False, True]
+    assert taeda.unique_consecutive(mask).tolist() == [True, False, True, False, True]
+    assert mask.sort().values.tolist() == [False] * 3 + [True] * 4
+    assert taeda.equal(mask, taeda.tensor(raw != 0))
+
+
+@pytest.mark.parametrize(
     "own, other", [("float32", "float64"), ("int64", "float32"), ("float32", "complex64")]
 )
 def test_what_is_put_has_the_dtype_of_its_place(own, other):

@@ -64,7 +64,7 @@ auto order_key(T value) {
     const U key = bits ^ (U(U(0) - (bits >> last)) | U(1) << last);
     return value != value ? U(~U(0)) : key;
   } else if constexpr (std::is_same_v<T, bool>) {
-    return uint8_t(value);
+    return uint8_t(std::bit_cast<uint8_t>(value) != 0);  // see Note [Bytes of truth values]
   } else {
     using U = std::make_unsigned_t<T>;
     return std::is_signed_v<T> ? U(U(value) ^ (U(1) << (sizeof(U) * 8 - 1))) : U(value);
@@ -461,6 +461,7 @@ std::tuple<Tensor, Tensor, Tensor> unique_consecutive_kernel(const Tensor& self)
       for (int64_t i = begin; i < end; ++i) {
         bool fresh = i == 0;
         if constexpr (cpu::is_half<T>) fresh = fresh || float(data[i]) != float(data[i - 1]);
+        else if constexpr (std::is_same_v<T, bool>) fresh = fresh || order_key(data[i]) != order_key(data[i - 1]);
         else fresh = fresh || data[i] != data[i - 1];
         if (fresh) starts.push_back(i);
         inverse.data<int64_t>()[i] = int64_t(starts.size()) - 1;

@@ -81,12 +81,25 @@ TAEDA_HD inline Complex<R> exact_sign(Complex<R> x) {
 template <class T>
 TAEDA_HD inline T larger(T a, T b) {
   if constexpr (is_real<T>) return a > b || a != a ? a : b;
+  else if constexpr (is_same<T, bool>) return a | b;  // which vectorises
   else return a > b ? a : b;
 }
 template <class T>
 TAEDA_HD inline T smaller(T a, T b) {
   if constexpr (is_real<T>) return a < b || a != a ? a : b;
+  else if constexpr (is_same<T, bool>) return a & b;
   else return a < b ? a : b;
+}
+/// Of a number and NaN the number.
+template <class T>
+TAEDA_HD inline T larger_number(T a, T b) {
+  if constexpr (is_real<T>) return a > b || b != b ? a : b;
+  else return larger(a, b);
+}
+template <class T>
+TAEDA_HD inline T smaller_number(T a, T b) {
+  if constexpr (is_real<T>) return a < b || b != b ? a : b;
+  else return smaller(a, b);
 }
 template <class T>
 TAEDA_HD inline T bounded(T x, T low, T high) {

@@ -103,9 +103,16 @@ inline auto result(E value) {
 #undef TAEDA_TERNARY
 #undef TAEDA_FUNCTOR
 
+/// How a value lies in memory. A bool is read as a byte: see Note [Bytes of truth values].
+template <class V> using Stored = std::conditional_t<is_same<V, bool>, uint8_t, V>;
 template <class V>
-inline const V& at(const char* place) {
-  return *reinterpret_cast<const V*>(place);
+inline V value(Stored<V> stored) {
+  if constexpr (is_same<V, bool>) return stored != 0;
+  else return stored;
+}
+template <class V>
+inline V at(const char* place) {
+  return value<V>(*reinterpret_cast<const Stored<V>*>(place));
 }
 
 /// The loops of F over operands of type V, one parameter In for each.
@@ -144,20 +151,21 @@ struct Loops {
   template <size_t... K>
   [[gnu::flatten]] static void contiguous(const F& f, char* const* p, int64_t n, std::index_sequence<K...>) {
     R* const out = reinterpret_cast<R*>(p[0]);
-    const V* const in[] = {reinterpret_cast<const V*>(p[K + 1])...};
+    const Stored<V>* const in[] = {reinterpret_cast<const Stored<V>*>(p[K + 1])...};
     n &= -kMultiple;  // as it is: so the compiler knows
     if constexpr (guarded) {
       int beyond = 0;
-      for (int64_t i = 0; i < n; ++i) beyond |= !f.plain(in[K][i]...);
+      for (int64_t i = 0; i < n; ++i) beyond |= !f.plain(value<V>(in[K][i])...);
       R values[kBlock];
       R* const to = beyond ? values : out;
 #pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) to[i] = f(in[K][i]...);
+      for (int64_t i = 0; i < n; ++i) to[i] = f(value<V>(in[K][i])...);
       if (beyond) [[unlikely]]
-        for (int64_t i = 0; i < n; ++i) out[i] = f.plain(in[K][i]...) ? values[i] : f.exact(in[K][i]...);
+        for (int64_t i = 0; i < n; ++i)
+          out[i] = f.plain(value<V>(in[K][i])...) ? values[i] : f.exact(value<V>(in[K][i])...);
     } else {
 #pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) out[i] = f(in[K][i]...);
+      for (int64_t i = 0; i < n; ++i) out[i] = f(value<V>(in[K][i])...);
     }
   }
   static void body(char* const* p, int64_t n, const LoopParams* params) { contiguous(F(params), p, n, Index()); }
@@ -173,10 +181,10 @@ struct Loops {
   static void straight(const F& f, char* const* p, int64_t n, std::index_sequence<K...>) {
     R* const out = reinterpret_cast<R*>(p[0]);
     // Bytes may be anything's: were the places read in the loop, they would be read again behind each byte stored.
-    const V* const in[] = {reinterpret_cast<const V*>(p[K + 1])...};
-    const V first[] = {*in[K]...};
+    const Stored<V>* const in[] = {reinterpret_cast<const Stored<V>*>(p[K + 1])...};
+    const Stored<V> first[] = {*in[K]...};
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = f((Numbers >> K & 1 ? first[K] : in[K][i])...);
+    for (int64_t i = 0; i < n; ++i) out[i] = f(value<V>(Numbers >> K & 1 ? first[K] : in[K][i])...);
   }
   static void light_loop(char* const* p, const int64_t* s, int64_t n, const LoopParams* params) {
     const F f(params);
