@@ -225,8 +225,8 @@ Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, int64_t
   const Tensor hits = ops::scatter_add(ops::zeros_like(given), 1, safe, counts);
   const Tensor loss =
       hinges(scores, ops::gather(scores, 1, safe), wanted, ops::eq(hits, Tensor(0))) / Tensor(double(classes));
-  return reduced("multilabel_margin_loss",
-                 single && reduction == 0 && target.dim() == 0 ? ops::squeeze_dims(loss, Shape{0}) : loss, reduction);
+  return reduced("multilabel_margin_loss", single && reduction == 0 ? ops::squeeze_dims(loss, Shape{0}) : loss,
+                 reduction);
 }
 
 Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_input, bool full, double eps,
