@@ -69,7 +69,8 @@ static int64_t checked_classes(const Tensor& classes, int64_t num_classes) {
   }
   if (num_classes == -1) return (Count(highest) + 1).of("one_hot", "the number of classes up to ", highest);
   check(highest < num_classes, ErrorKind::Runtime,
-        "one_hot: Class values must be smaller than num_classes, found class ", highest, " of ", num_classes);
+        "one_hot: Class values must be smaller than num_classes: argument 'tensor' has class ", highest,
+        ", expected less than ", num_classes);
   return num_classes;
 }
 
