@@ -69,6 +69,32 @@ def test_random_covariances():
         d.Wishart(tc.tensor(2.0, dtype=tc.float64), covariance())
 
 
+@pytest.mark.parametrize("name", ["covariance_matrix", "precision_matrix"])
+def test_matrices_that_are_not_definite_are_refused_by_name(name):
+    for wrong in (-covariance(), tc.full((3, 3), float("nan"), dtype=tc.float64)):
+        with pytest.raises(ValueError, match=f"Expected parameter {name}"):
+            d.Wishart(tc.tensor(5.0, dtype=tc.float64), **{name: wrong})
+        with pytest.raises(ValueError, match=f"Expected parameter {name}"):
+            d.MultivariateNormal(loc(), **{name: wrong})
+
+
+@pytest.mark.parametrize("name", ["covariance_matrix", "precision_matrix", "scale_tril"])
+def test_batches_of_no_matrices(name):
+    """Their checks hold of nothing, as do their values."""
+    none = tc.zeros(0, 3, 3, dtype=tc.float64)
+    for mine in (
+        d.Wishart(tc.ones(0, dtype=tc.float64), **{name: none}),
+        d.MultivariateNormal(tc.zeros(0, 3, dtype=tc.float64), **{name: none}),
+    ):
+        assert mine.batch_shape == (0,) and mine.mean.shape[0] == 0
+        assert mine.log_prob(mine.sample((2,))).shape == (2, 0)
+    for one in ("lower_triangular", "lower_cholesky", "symmetric", "positive_definite", "corr_cholesky"):
+        assert getattr(d.constraints, one).check(none).shape == (0,)
+    several = d.Independent(d.Normal(tc.zeros(0, 3), 1.0), 1)
+    assert several.support.check(tc.zeros(0, 3)).shape == (0,)
+    assert several.log_prob(tc.zeros(0, 3)).shape == (0,)
+
+
 def test_correlations():
     tc.manual_seed(0)
     mine = d.LKJCholesky(3, tc.tensor(1.0, dtype=tc.float64))

@@ -118,7 +118,7 @@ class _Independent(Constraint):
             needed = self.base_constraint.event_dim + self.reinterpreted_batch_ndims
             raise ValueError(f"Expected value.dim() >= {needed} but got {value.dim()}")
         kept = result.dim() - self.reinterpreted_batch_ndims
-        return result.reshape((*result.shape[:kept], -1)).all(-1)
+        return result.flatten(kept).all(-1) if self.reinterpreted_batch_ndims else result
 
     def __repr__(self) -> str:
         return f"IndependentConstraint({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
@@ -250,14 +250,14 @@ class _LowerTriangular(Constraint):
     event_dim = 2
 
     def check(self, value: Any) -> Any:
-        return (value.tril() == value).reshape((*value.shape[:-2], -1)).all(-1)
+        return (value.tril() == value).flatten(-2).all(-1)
 
 
 class _LowerCholesky(Constraint):
     event_dim = 2
 
     def check(self, value: Any) -> Any:
-        lower = (value.tril() == value).reshape((*value.shape[:-2], -1)).all(-1)
+        lower = (value.tril() == value).flatten(-2).all(-1)
         return lower & (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
 
 
@@ -282,7 +282,7 @@ class _Symmetric(_Square):
         square_ = super().check(value)
         if not bool(square_.all()):
             return square_
-        return tensor.isclose(value, value.mT, atol=1e-6).reshape((*value.shape[:-2], -1)).all(-1)
+        return tensor.isclose(value, value.mT, atol=1e-6).flatten(-2).all(-1)
 
 
 class _PositiveSemidefinite(_Symmetric):
@@ -371,7 +371,7 @@ class MixtureSameFamilyConstraint(Constraint):
             )
         held = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
         kept = value.dim() - self.event_dim
-        return held.reshape(*held.shape[:kept], -1).all(-1)
+        return held.flatten(kept).all(-1)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_constraint!r})"

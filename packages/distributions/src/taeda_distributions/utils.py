@@ -60,7 +60,7 @@ def sum_rightmost(value: Any, dim: int) -> Any:
     """Sum over the last `dim` dimensions."""
     if dim == 0:
         return value
-    return value.reshape((*value.shape[: value.dim() - dim], -1)).sum(-1)
+    return value.flatten(max(0, value.dim() - dim)).sum(-1)
 
 
 _sum_rightmost = sum_rightmost

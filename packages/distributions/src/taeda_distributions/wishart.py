@@ -74,14 +74,14 @@ class Wishart(ExponentialFamily):
         setattr(self, name, matrix.expand((*batch, *event)))
         if bool((self.df <= event[-1] - 1).any()):
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {event[-1] - 1}.")
+        self._event_shape = batch_of(event)
+        super().__init__(batch, event, validate_args=validate_args)
         if name == "scale_tril":
             self._unbroadcasted_scale_tril = matrix
         elif name == "covariance_matrix":
             self._unbroadcasted_scale_tril = tensor.linalg.cholesky(matrix)
         else:
             self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
-        self._event_shape = batch_of(event)
-        super().__init__(batch, event, validate_args=validate_args)
         self._dist_chi2 = self._rows(self.df)
 
     def _rows(self, df: Any) -> Any:

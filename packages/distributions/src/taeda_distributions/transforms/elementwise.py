@@ -241,7 +241,7 @@ class AffineTransform(Transform):
         else:
             result = tensor.abs(self.scale).log()
         if self.event_dim:
-            result = result.reshape((*result.shape[: result.dim() - self.event_dim], -1)).sum(-1)
+            result = result.flatten(max(0, result.dim() - self.event_dim)).sum(-1)
             shape = shape[: len(shape) - self.event_dim]
         return result.expand(shape)
 
