@@ -321,6 +321,44 @@ def test_plateau(make):
     assert other.get_last_lr() == schedule.get_last_lr()
 
 
+def test_chains_go_on_from_the_low_end(make):
+    """Where a curve ends its factors end too: what the other schedules leave is kept, and the next rise is added."""
+    optimizer = optimizer_of(make, [1.0])
+    parts = [lrs.ConstantLR(optimizer, 0.5, 4), lrs.CosineAnnealingLR(optimizer, 2)]
+    chain, rates = lrs.ChainedScheduler(parts), []
+    for _ in range(4):
+        optimizer.step()
+        chain.step()
+        rates.append(optimizer.param_groups[0]["lr"])
+    np.testing.assert_allclose(rates, [0.25, 0.0, 0.5, 2.0], atol=1e-12)
+    optimizer = optimizer_of(make, [1.0])
+    parts = [lrs.LambdaLR(optimizer, lambda step: 0.5**step), lrs.PolynomialLR(optimizer, 2)]
+    chain, rates = lrs.ChainedScheduler(parts), []
+    for _ in range(4):
+        optimizer.step()
+        chain.step()
+        rates.append(optimizer.param_groups[0]["lr"])
+    np.testing.assert_allclose(rates, [0.25, 0.0, 0.125, 0.0625], atol=1e-12)
+
+
+def test_swalr_begins_in_a_sequence_with_the_rate_found(make):
+    optimizer = optimizer_of(make, [1.0])
+    parts = [lrs.ConstantLR(optimizer, 1.0, 1), SWALR(optimizer, 0.2, 2, "linear")]
+    schedule, rates = lrs.SequentialLR(optimizer, parts, milestones=[2]), []
+    for _ in range(5):
+        optimizer.step()
+        schedule.step()
+        rates.append(optimizer.param_groups[0]["lr"])
+    np.testing.assert_allclose(rates, [1.0, 1.0, 0.6, 0.2, 0.2], atol=1e-12)
+
+
+def test_resumed_cycles_take_the_range_of_momentum_that_is_given(make):
+    optimizer = optimizer_of(make, [1.0])
+    optimizer.param_groups[0].update(initial_lr=0.1, base_momentum=0.1, max_momentum=0.2)
+    cycle = lrs.CyclicLR(optimizer, 0.1, 0.5, 2, base_momentum=0.7, max_momentum=0.9, last_epoch=1)
+    assert (cycle.base_momentums, cycle.max_momentums) == ([0.7], [0.9])
+
+
 def test_cycles_note_their_ranges_in_the_groups(make):
     optimizer = optimizer_of(make)
     lrs.OneCycleLR(optimizer, [1.0, 0.5], total_steps=10, base_momentum=[0.7, 0.8])

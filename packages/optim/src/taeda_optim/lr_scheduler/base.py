@@ -156,8 +156,10 @@ class LRScheduler:
     def _relative(self, i: int, rate: float) -> float:
         """The rate of group i when what others did to it since the last step is kept."""
         found, before, low = float(self.optimizer.param_groups[i]["lr"]), self._pure[i], self.eta_min
-        if found == self._last_lr[i] == before or before == low:
+        if found == self._last_lr[i] == before:
             return rate
+        if before == low:
+            return found + (rate - low)
         return low + (found - low) * (rate - low) / (before - low)
 
     def _set(self, rates: list[float]) -> None:

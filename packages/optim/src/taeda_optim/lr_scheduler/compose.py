@@ -124,6 +124,7 @@ class SequentialLR(_Composed):
         if at == 0 and isinstance(part, ChainedScheduler):
             part._begin_again()
         elif at == 0 or part.last_epoch != at - 1:
+            part._step_count = at  # schedules may count by it
             (part._go if type(part).step is LRScheduler.step else part.step)(at)
             part._step_count = at + 1
         else:

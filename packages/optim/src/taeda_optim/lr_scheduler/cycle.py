@@ -95,8 +95,8 @@ class CyclicLR(_Cycle):
             self.scale_mode = "iterations" if mode == "exp_range" else "cycle"
         if cycle_momentum:
             self._begin_momentum(optimizer, base_momentum, max_momentum, last_epoch)
-            self.base_momentums = [group["base_momentum"] for group in optimizer.param_groups]
-            self.max_momentums = [group["max_momentum"] for group in optimizer.param_groups]
+            self.base_momentums = per_group("CyclicLR", "base_momentum", base_momentum, optimizer)
+            self.max_momentums = per_group("CyclicLR", "max_momentum", max_momentum, optimizer)
         for group, rate in zip(optimizer.param_groups, low, strict=True):
             if last_epoch == -1:
                 set_rate(group, float(rate))
