@@ -131,6 +131,14 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) noexcept {
 }
 PyObject* inplace_power(PyObject* a, PyObject* b, PyObject*) noexcept { return TAEDA_INPLACE_OPERATOR(pow_)(a, b); }
 
+/// `~`, whose operand Python calls of a wrong type where it has no bits; the function of the operator's name says that
+/// it has no kernel.
+Tensor inverted(const Tensor& x) {
+  check(!is_floating(x.dtype()) && !is_complex(x.dtype()), ErrorKind::Type,
+        "~: expected a tensor of an integer or bool dtype, found ", name(x.dtype()));
+  return ops::bitwise_not(x);
+}
+
 PyObject* divmod(PyObject* a, PyObject* b) noexcept {
   if (either_overrides(a, b)) return override_binary("__divmod__", "__rdivmod__", a, b);
   return guarded([&]() -> PyObject* {
@@ -323,7 +331,7 @@ std::vector<PyType_Slot> number_slots() {
   slot(Py_nb_negative, &TAEDA_UNARY_OPERATOR(neg));
   slot(Py_nb_positive, &TAEDA_UNARY_OPERATOR(positive));
   slot(Py_nb_absolute, &TAEDA_UNARY_OPERATOR(abs));
-  slot(Py_nb_invert, &TAEDA_UNARY_OPERATOR(bitwise_not));
+  slot(Py_nb_invert, &unary<inverted, [] { return "bitwise_not"; }>);
   slot(Py_nb_bool, &truth);
   slot(Py_nb_int, &as_int);
   slot(Py_nb_float, &as_float);
