@@ -125,6 +125,19 @@ def test_dtypes_of_attention_are_one():
     assert nn.functional.scaled_dot_product_attention(half, half, half, attn_mask=mask).dtype == tt.bfloat16
 
 
+@pytest.mark.parametrize("mask", ["attn_mask", "key_padding_mask"])
+def test_weights_have_the_precision_of_autocast_whatever_is_masked(mask):
+    layer, x = nn.MultiheadAttention(8, 2, batch_first=True), tt.rand(2, 3, 8)
+    masked = {mask: tt.zeros((3, 3) if mask == "attn_mask" else (2, 3)).to(tt.bool)}
+    expected = layer(x, x, x, **masked)[1]
+    for dtype in (tt.bfloat16, tt.float16):
+        with tt.autocast("cpu", dtype=dtype):
+            out, weights = layer(x, x, x, **masked)
+            plain = layer(x, x, x)[1]
+        assert out.dtype == weights.dtype == plain.dtype == dtype
+        assert (weights.to(tt.float32) - expected).abs().max().item() < 0.02
+
+
 def test_causal_biases_are_their_masks(rng, to_tensor, close):
     q, k, v = (to_tensor(rng.standard_normal((2, n, 3))) for n in (2, 4, 4))
     for bias, diagonal in ((causal_upper_left(2, 4), 0), (causal_lower_right(2, 4), 2)):

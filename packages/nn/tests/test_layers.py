@@ -519,3 +519,14 @@ def test_classes_between_a_convolution_and_its_base_are_set_up(kind, base, own):
     assert (
         made == [type(layer)] and layer.out_channels == 2 and layer.weight.dim() == len(layer.kernel_size) + 2
     )
+
+
+@pytest.mark.parametrize("dtype", [tt.bfloat16, tt.float16])
+def test_response_norms_are_computed_in_float32_under_autocast(dtype):
+    """As means over windows and powers are."""
+    layer, x = nn.LocalResponseNorm(3), tt.rand(2, 4, 5).to(dtype)
+    assert layer(x).dtype == dtype
+    with tt.autocast("cpu"):
+        found = layer(x)
+    assert found.dtype == tt.float32
+    assert (found - layer(x.to(tt.float32))).abs().max().item() < 1e-4

@@ -12,6 +12,8 @@ from taeda_registry.slots import autograd, tensor
 
 Tensor = tensor.Tensor
 no_grad = tensor.no_grad
+#: Whether autocast chooses dtypes on devices of a type; providers without it have none.
+autocasts = getattr(tensor, "is_autocast_enabled", lambda _device_type: False)
 
 has_autograd = False
 try:

@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 from taeda_nn import functional as F  # programs that put functions of their own there see the calls of these
-from taeda_nn._bind import Tensor, op, tensor
+from taeda_nn._bind import Tensor, autocasts, op, tensor
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
 
@@ -257,7 +257,10 @@ def _attend(
     if not need_weights:
         return F.scaled_dot_product_attention(q, k, v, mask, dropout_p, causal and mask is None), None
     scores = tensor.matmul(q * (1.0 / math.sqrt(q.shape[-1])), k.transpose(-2, -1))
-    weights = F.softmax(scores if mask is None else scores + mask, -1)
+    if mask is not None:
+        # Autocast chooses the precision of products; the mask is added within them.
+        scores = scores + (mask.to(scores.dtype) if autocasts(scores.device.type) else mask)
+    weights = F.softmax(scores, -1)
     if dropout_p > 0:
         weights = F.dropout(weights, dropout_p, True)
     return tensor.matmul(weights, v), weights

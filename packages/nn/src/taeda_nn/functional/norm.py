@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from taeda_nn._bind import Tensor, op
+from taeda_nn._bind import Tensor, autocasts, op, tensor
 
 __all__ = [
     "batch_norm",
@@ -155,6 +155,8 @@ def local_response_norm(
 
     channels = input.shape[1]
     squares = pad(input * input, (0, 0) * (input.dim() - 2) + (size // 2, (size - 1) // 2))
+    if input.dtype in (tensor.float16, tensor.bfloat16) and autocasts(input.device.type):
+        squares = squares.to(tensor.float32)  # where means and powers are computed in it
     window = squares.narrow(1, 0, channels)
     for shift in range(1, size):
         window = window + squares.narrow(1, shift, channels)

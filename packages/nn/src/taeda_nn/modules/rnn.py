@@ -8,7 +8,7 @@ import weakref
 from typing import Any
 
 from taeda_nn import init
-from taeda_nn._bind import Tensor, op, tensor
+from taeda_nn._bind import Tensor, autocasts, op, tensor
 from taeda_nn._decompose.rnn import STEPS
 from taeda_nn._recurrence import FUSED, run_layers
 from taeda_nn.modules._state import attributes
@@ -35,8 +35,6 @@ __all__ = [
 
 _CELLS = {mode: op(f"{mode.lower()}_cell") for mode in STEPS}
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
-# Whether dtypes are chosen by autocast; providers without it have none.
-_autocasts = getattr(tensor, "is_autocast_enabled", lambda _device_type: False)
 _lstm_cell = _CELLS["LSTM"]
 
 
@@ -180,7 +178,7 @@ class RNNBase(Module):
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """RuntimeError or ValueError unless the input is one of the layer's size and dtype."""
-        if input.dtype != self.weight_ih_l0.dtype and not _autocasts(input.device.type):
+        if input.dtype != self.weight_ih_l0.dtype and not autocasts(input.device.type):
             raise ValueError(
                 f"{type(self).__name__}: RNN input dtype ({input.dtype}) does not match weight dtype "
                 f"({self.weight_ih_l0.dtype}); convert one of them"
@@ -250,7 +248,7 @@ class RNNBase(Module):
                 f"{type(self).__name__}: last dimension of input {tuple(input.shape)} must be input_size "
                 f"{self.input_size}"
             )
-        if input.dtype != self.weight_ih_l0.dtype and not _autocasts(input.device.type):
+        if input.dtype != self.weight_ih_l0.dtype and not autocasts(input.device.type):
             raise ValueError(
                 f"{type(self).__name__}: RNN input dtype ({input.dtype}) does not match weight dtype "
                 f"({self.weight_ih_l0.dtype}); convert one of them"
