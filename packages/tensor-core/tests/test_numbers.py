@@ -297,6 +297,16 @@ def test_operands_without_bits_are_of_a_wrong_type_for_the_tilde(dtype):
     assert (~taeda.tensor([True, False])).tolist() == [False, True]
 
 
+@pytest.mark.parametrize("value", ["a", None, [1.0], object()])
+@pytest.mark.parametrize("error", [TypeError, RuntimeError])
+def test_what_is_no_number_is_in_no_tensor(value, error):
+    with pytest.raises(
+        error, match=f"in: expected a Tensor or a number on the left, found {type(value).__name__}"
+    ):
+        value in taeda.ones(2)  # noqa: B015
+    assert 1.0 in taeda.ones(2) and taeda.tensor(2.0) not in taeda.ones(2)
+
+
 def test_other_errors_name_the_called_operator():
     x = taeda.ones(2, dtype=taeda.complex64)
     with pytest.raises(NotImplementedError, match=r"histc: .*complex64"):

@@ -1,4 +1,5 @@
 // Operators of the Tensor type: arithmetic, comparison, truth, conversion to Python numbers.
+#include "python/errors.h"
 #include "python/internal.h"
 #include "taeda/ops.h"
 
@@ -265,7 +266,10 @@ int contains(PyObject* self, PyObject* value) noexcept {
     return truth_of(override_named("__contains__", self, &value, 1, nullptr));
   try {
     const Side right(value);
-    if (!right) fail(ErrorKind::Type, "in: expected a Tensor or a number on the left, found ", type_name(value));
+    if (!right) {
+      PyErr_Format(data_error(), "in: expected a Tensor or a number on the left, found %s", type_name(value));
+      return -1;
+    }
     return scalar_of(ops::any(ops::eq(tensor_of(self), *right)), "in").to<bool>();
   } catch (...) {
     set_python_error();
