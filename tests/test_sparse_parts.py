@@ -134,6 +134,41 @@ def test_sparse_tensors_of_one_place_and_dimensions_by_name():
             taeda.sparse_coo_tensor(([0], place), [1.0], (3, 3))
 
 
+@pytest.mark.parametrize("values", [[], [3.0], [3.0, 4.0], [[3.0, 4.0], [1.0, 2.0]]])
+def test_sparse_tensors_may_have_no_sparse_dimension(values):
+    whole = taeda.tensor(values, requires_grad=True)
+    places = taeda.empty(0, len(values), dtype=taeda.int64)
+    made = taeda.sparse_coo_tensor(places, whole, whole.shape[1:])
+    total = np.array(values).sum(0)
+    assert made.to_dense().tolist() == total.tolist()
+    assert (made * made).to_dense().tolist() == (total * total).tolist()
+    mask = made.detach().coalesce()
+    other = taeda.full(mask.shape, 5.0)
+    assert other.sparse_mask(mask).to_dense().tolist() == np.full_like(total, 5.0 * bool(values)).tolist()
+    made.to_dense().sum().backward()
+    assert whole.grad.tolist() == np.ones_like(np.array(values)).tolist()
+
+
+def test_a_zero_without_dimensions_has_no_sparse_elements():
+    for value, count in ((0.0, 0), (2.0, 1)):
+        made = taeda.tensor(value).to_sparse()
+        assert made._nnz() == count and made._values().shape == (count,) and made.to_dense().item() == value
+    assert taeda.zeros(2).to_sparse(0)._nnz() == 0 and taeda.tensor([0.0, 1.0]).to_sparse(0)._nnz() == 1
+    dense = taeda.tensor(2.0, requires_grad=True)
+    dense.to_sparse().to_dense().mul(3).backward()
+    assert dense.grad.item() == 3
+
+
+def test_masked_reductions_of_sparse_tensors_without_dimensions():
+    for name in ("amax", "sum", "prod"):
+        made = getattr(taeda.masked, name)(taeda.tensor(2.0).to_sparse(), mask=taeda.tensor(True).to_sparse())
+        assert made._nnz() == 1 and made.to_dense().item() == 2.0
+    assert (
+        taeda.masked.sum(taeda.tensor(2.0).to_sparse(), mask=taeda.tensor(False).to_sparse()).to_dense()
+        == 0.0
+    )
+
+
 @pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr"])
 @pytest.mark.parametrize("convert", [taeda.Tensor.numpy, np.asarray])
 def test_there_is_no_array_of_a_sparse_tensor(layout, convert):

@@ -654,11 +654,11 @@ def _mul(input: Any, other: Any) -> Any:
         input, other = other, input
     if isinstance(other, SparseTensor) and tuple(other.shape) != tuple(input.shape):
         return _spread_product(input, other)
+    if isinstance(other, SparseTensor):
+        return _common(coalesced(input), coalesced(other))
     if not isinstance(other, Tensor) or other.dim() == 0:
         return _with(input, input._elements * other)
     x = coalesced(input)
-    if isinstance(other, SparseTensor):
-        return _common(x, coalesced(other))
     spread = core.broadcast_to(other, tuple(x.shape))
     made = _with(x, x._elements * spread[tuple(x._places[0])])
     return as_given(made, input)

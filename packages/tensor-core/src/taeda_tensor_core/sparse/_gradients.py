@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from taeda_tensor_core._inner_gradients import Inner
-from taeda_tensor_core.sparse._making import coo
+from taeda_tensor_core.sparse._making import coo, elements_at
 from taeda_tensor_core.sparse._tensor import SparseTensor, _with
 
 
@@ -16,7 +16,7 @@ def _at_places(x: SparseTensor, gradient: Any) -> list[Any]:
         raise RuntimeError(
             f"grad: the gradient has shape {tuple(whole.shape)}, expected that of the result, {tuple(x.shape)}"
         )
-    return [whole[tuple(x._places[0])]]
+    return [elements_at(whole, x._places[0])]
 
 
 INNER = Inner(

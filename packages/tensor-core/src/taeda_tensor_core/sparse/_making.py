@@ -299,6 +299,13 @@ def without_elements(name: str, shown: Any, layout: Any, device: Any, like: Any 
 # Of dense tensors
 
 
+def elements_at(dense: Any, places: Any) -> Any:
+    """Elements of a dense tensor at places (dims, nnz), where no dims mean the whole tensor."""
+    if places.shape[0]:
+        return dense[tuple(places)]
+    return dense.unsqueeze(0).expand(places.shape[1], *dense.shape)
+
+
 def dense_to_sparse(
     self: Any, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None, **_: Any
 ) -> SparseTensor:
@@ -316,7 +323,7 @@ def dense_to_sparse(
     if dims < self.ndim:
         there = there.flatten(dims).any(-1)
     places = there.nonzero().t().contiguous()
-    values = self[tuple(places)] if dims else self.unsqueeze(0)
+    values = elements_at(self, places)
     made = SparseTensor.around((places,), values, tuple(self.shape), "sparse_coo", True)
     return made if layout is None else to_layout(made, layout, blocksize)
 
@@ -375,7 +382,7 @@ def dense_sparse_mask(self: Any, mask: SparseTensor) -> SparseTensor:
     if isinstance(self, SparseTensor):
         self = self.to_dense()
     ordered = coalesced(mask) if mask._way in ("sparse_coo", *_blocks.BLOCKS) else mask
-    return _with(ordered, self[tuple(coo(ordered)._places[0])])
+    return _with(ordered, elements_at(self, coo(ordered)._places[0]))
 
 
 # Of sparse tensors
