@@ -52,16 +52,28 @@ def test_limits_of_one_dtype_are_equal():
 def test_device():
     cpu = taeda.device("cpu")
     assert repr(cpu) == "device(type='cpu')" and str(cpu) == "cpu" and cpu.type == "cpu" and cpu.index is None
-    assert cpu == taeda.device("cpu", 0) and cpu != "cpu" and cpu != taeda.device("meta")
+    assert cpu != "cpu" and cpu != taeda.device("meta")
     assert len({cpu, taeda.device("cpu"), taeda.device("meta")}) == 2
     assert pickle.loads(pickle.dumps(cpu)) == cpu
     with pytest.raises(RuntimeError, match=r"unknown device .gpu.*cpu, meta"):
         taeda.device("gpu")
-    assert taeda.device("cpu:1") == cpu and taeda.ones(1, device="cpu:3").device == cpu
+    assert taeda.ones(1, device="cpu:3").device == cpu
     with pytest.raises(RuntimeError, match="ones: Device index must not be negative"):
         taeda.ones(1, device=-1)
     with pytest.raises(TypeError, match="device"):
         taeda.device(True)
+
+
+@pytest.mark.parametrize("kind", ["cpu", "meta"])
+def test_devices_keep_the_number_that_a_program_gives(kind):
+    first, bare = taeda.device(f"{kind}:0"), taeda.device(kind)
+    assert str(first) == f"{kind}:0" and repr(first) == f"device(type='{kind}', index=0)" and first.index == 0
+    assert first == taeda.device(kind, 0) == taeda.device(first) != bare and first.type == kind
+    assert len({first, taeda.device(kind, 0), bare, taeda.device(kind, 1)}) == 3
+    assert pickle.loads(pickle.dumps(first)) == first and copy.deepcopy(first).index == 0
+    for device in (first, f"{kind}:1"):
+        made = taeda.ones(1, device=device)
+        assert made.device == bare and made.device.index is None and made.to(first).device == bare
 
 
 WITHOUT_ACCELERATOR = """

@@ -28,6 +28,7 @@ std::string spelled(Device device) {
 }
 
 Device value_of(PyObject* self) { return reinterpret_cast<PyDevice*>(self)->value; }
+int said_of(PyObject* self) { return reinterpret_cast<PyDevice*>(self)->said; }
 std::string type_of(Device device) {
   return is_absent(device) ? std::string(reserved_name(device)) : backend(device.backend).name();
 }
@@ -72,9 +73,12 @@ Device numbered_device(PyObject* number) {
 }
 bool is_device_number(PyObject* o) { return PyLong_Check(o) && !PyBool_Check(o); }
 
-PyObject* make(Device device) {
+PyObject* make(Device device, int said = -1) {
   PyDevice* object = PyObject_New(PyDevice, DeviceType);
-  if (object) object->value = device;
+  if (object) {
+    object->value = device;
+    object->said = int8_t(said);
+  }
   return reinterpret_cast<PyObject*>(object);
 }
 
@@ -96,39 +100,49 @@ PyObject* construct(PyTypeObject*, PyObject* args, PyObject* kwargs) {
       text += ":" + std::to_string(i);
     }
     if (const std::optional<Device> absent = absent_device(text)) return make(*absent);
-    return wrap(parse_device(text));
+    const Device device = parse_device(text);
+    const size_t colon = text.find(':');
+    if (device.backend > kMeta || colon == std::string::npos) return wrap(device);
+    return make(device, std::stoi(text.substr(colon + 1)));  // tensors' own devices have no number
   });
 }
 
-PyObject* repr(PyObject* self) {
-  const Device device = value_of(self);
-  if (device.backend <= kMeta || device.index < 0)
-    return PyUnicode_FromFormat("device(type='%s')", type_of(device).c_str());
-  return PyUnicode_FromFormat("device(type='%s', index=%d)", type_of(device).c_str(), int(device.index));
+int number_of(PyObject* self) { return value_of(self).backend <= kMeta ? said_of(self) : value_of(self).index; }
+std::string spelled(PyObject* self) {
+  const std::string name = spelled(value_of(self));
+  return said_of(self) < 0 ? name : name + ":" + std::to_string(said_of(self));
 }
-PyObject* str(PyObject* self) { return PyUnicode_FromString(spelled(value_of(self)).c_str()); }
+PyObject* repr(PyObject* self) {
+  const std::string type = type_of(value_of(self));
+  const int index = number_of(self);
+  if (index < 0) return PyUnicode_FromFormat("device(type='%s')", type.c_str());
+  return PyUnicode_FromFormat("device(type='%s', index=%d)", type.c_str(), index);
+}
+PyObject* str(PyObject* self) { return PyUnicode_FromString(spelled(self).c_str()); }
 Py_hash_t hash(PyObject* self) {
   const Device device = comparable(value_of(self));
-  return Py_hash_t(device.backend) * 256 + device.index + 1;
+  return Py_hash_t(device.backend) * 256 + device.index + said_of(self) + 2;
 }
 PyObject* compare(PyObject* a, PyObject* b, int op) {
   if ((op != Py_EQ && op != Py_NE) || !is_device(a) || !is_device(b)) Py_RETURN_NOTIMPLEMENTED;
-  return PyBool_FromLong((comparable(value_of(a)) == comparable(value_of(b))) == (op == Py_EQ));
+  const bool equal = said_of(a) == said_of(b) && comparable(value_of(a)) == comparable(value_of(b));
+  return PyBool_FromLong(equal == (op == Py_EQ));
 }
 PyObject* get_type(PyObject* self, void*) { return PyUnicode_FromString(type_of(value_of(self)).c_str()); }
 PyObject* get_index(PyObject* self, void*) {
-  if (value_of(self).backend <= kMeta || value_of(self).index < 0) Py_RETURN_NONE;
-  return PyLong_FromLong(value_of(self).index);
+  const int index = number_of(self);
+  if (index < 0) Py_RETURN_NONE;
+  return PyLong_FromLong(index);
 }
 PyObject* reduce(PyObject* self, PyObject*) {
-  return Py_BuildValue("O(s)", reinterpret_cast<PyObject*>(DeviceType), spelled(value_of(self)).c_str());
+  return Py_BuildValue("O(s)", reinterpret_cast<PyObject*>(DeviceType), spelled(self).c_str());
 }
 
 PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
-PyGetSetDef attributes[] = {
-    {"type", get_type, nullptr, "Name of the backend.", nullptr},
-    {"index", get_index, nullptr, "Number of the device, None where there is only one.", nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef attributes[] = {{"type", get_type, nullptr, "Name of the backend.", nullptr},
+                            {"index", get_index, nullptr,
+                             "Number of the device; None where there is only one and the program gave none.", nullptr},
+                            {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(construct)},
     {Py_tp_repr, reinterpret_cast<void*>(repr)},

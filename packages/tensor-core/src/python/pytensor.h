@@ -53,6 +53,7 @@ struct PyDType {
 };
 struct PyDevice {
   PyObject_HEAD Device value;
+  int8_t said;  // the number of a kind that has one device, where the program gave one; else -1
 };
 struct PyGenerator {
   PyObject_HEAD Generator value;
