@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 
+import numpy as np
 import pytest
 
 import taeda_autograd as autograd
@@ -54,6 +55,37 @@ class Power(Function):
     def backward(ctx, g):
         (x,) = ctx.saved_tensors
         return g * ctx.n * x ** (ctx.n - 1), None
+
+
+class Rows(Function):
+    """Defaults of forward, which setup_context and backward see where a call leaves them out."""
+
+    @staticmethod
+    def forward(x, rows=(1,), factor=2.0):
+        return x[rows] * factor
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.rows, ctx.factor = inputs
+        ctx.shape = x.shape
+
+    @staticmethod
+    def backward(ctx, g):
+        whole = g.new_zeros(ctx.shape)
+        whole[ctx.rows] = g * ctx.factor
+        return whole, None, None
+
+
+@pytest.mark.parametrize("given", [(), ((2,),), ((0,), 3.0)])
+def test_functions_with_setup_context_take_defaults_of_forward(given):
+    rows, factor = (*given, *((1,), 2.0)[len(given) :])
+    x = taeda.arange(6.0).reshape(3, 2).requires_grad_()
+    made = Rows.apply(x, *given)
+    made.sum().backward()
+    expected = np.zeros((3, 2))
+    expected[rows] = factor
+    assert made.tolist() == (np.arange(6.0).reshape(3, 2)[rows] * factor).tolist()
+    assert x.grad.tolist() == expected.tolist()
 
 
 class SinCos(Function):

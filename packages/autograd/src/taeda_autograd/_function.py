@@ -168,7 +168,12 @@ class Function(metaclass=_FunctionMeta):
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
-        """Run forward and record it when an argument needs a gradient."""
+        """Run forward and record it when an argument needs a gradient.
+
+        With a `setup_context`, arguments that the call leaves out have forward's defaults there and in backward.
+        """
+        if cls.setup_context is not None:
+            args += _left_out(cls.forward, len(args))
         found = NotImplemented if cls._rule_of_vmap is None else cls._rule_of_vmap(cls, args)
         return _C.apply(cls, *args) if found is NotImplemented else found
 
@@ -202,6 +207,14 @@ class Function(metaclass=_FunctionMeta):
         if vjp is not None and cls.backward is not Function.backward:
             raise RuntimeError(f"{cls.__name__}: Implementing both 'backward' and 'vjp' is not allowed")
         return cls.backward(ctx, *grads) if vjp is None else vjp(ctx, *grads)
+
+
+def _left_out(forward: Callable, given: int) -> tuple[Any, ...]:
+    """The defaults of the last positional parameters, of which a call gives the first `given`."""
+    function = getattr(forward, "__wrapped__", forward)
+    defaults = getattr(function, "__defaults__", None)
+    missing = function.__code__.co_argcount - given if defaults else 0
+    return defaults[-missing:] if 0 < missing <= len(defaults) else ()
 
 
 def once_differentiable(function: Callable) -> Callable:
