@@ -123,3 +123,20 @@ def test_a_level_ends_below_modes_that_were_entered_in_it():
         fwd.exit_dual_level()
         assert stack() == [above]
     assert stack() == []
+
+
+@pytest.mark.parametrize("ways", [(), (None, False), (False, True), (False,)])
+@pytest.mark.parametrize("named", [False, True])
+def test_gradients_inside_a_level_move_with_their_inputs(ways, named):
+    """For the sum of cubes the gradient is 3 x**2 w, which moves by 6 x t w + 3 x**2 u."""
+    x, t, w, u = (taeda.tensor(v) for v in ([1.0, 2.0], [0.5, -1.0], [1.0, 3.0], [2.0, 0.25]))
+    options = dict(zip(("retain_graph", "create_graph"), ways, strict=False)) if named else {}
+    with fwd.dual_level():
+        point = fwd.make_dual(x.clone().requires_grad_(), t)
+        weight = fwd.make_dual(w, u)
+        (found,) = taeda.autograd.grad(
+            (point.exp().log()) ** 3, point, weight, *(() if named else ways), **options
+        )
+        value, tangent = fwd.unpack_dual(found)
+    assert taeda.allclose(value, 3 * x**2 * w)
+    assert taeda.allclose(tangent, 6 * x * t * w + 3 * x**2 * u)

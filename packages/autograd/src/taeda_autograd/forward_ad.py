@@ -57,12 +57,16 @@ def _tensors(values: Iterable[Any]) -> Iterator[Tensor]:
 
 
 class _Recording(TorchFunctionMode):
-    """A level's mode: records what duals move through where gradients are off."""
+    """A level's mode: records what duals move through where gradients are off, and in gradients that move."""
 
     def __torch_function__(
         self, func: Callable, types: tuple, args: tuple = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        if func is grad and _thread.duals:  # what it gives has a tangent, too, which the kept graph tells
+            ways = args[3:5]
+            args = (*args[:3], *(True for _ in ways), *args[5:])
+            kwargs = kwargs | dict.fromkeys(("retain_graph", "create_graph")[len(ways) :], True)
         given = (*args, *kwargs.values())
         if is_grad_enabled() or not any(t.requires_grad and not t.is_leaf for t in _tensors(given)):
             return func(*args, **kwargs)
