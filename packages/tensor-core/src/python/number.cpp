@@ -136,7 +136,7 @@ PyObject* inplace_power(PyObject* a, PyObject* b, PyObject*) noexcept { return T
 /// it has no kernel.
 Tensor inverted(const Tensor& x) {
   check(!is_floating(x.dtype()) && !is_complex(x.dtype()), ErrorKind::Type,
-        "~: expected a tensor of an integer or bool dtype, found ", name(x.dtype()));
+        "bitwise_not (~): expected a tensor of an integer or bool dtype, found ", name(x.dtype()));
   return ops::bitwise_not(x);
 }
 
