@@ -323,22 +323,20 @@ def test_plateau(make):
 
 def test_chains_go_on_from_the_low_end(make):
     """Where a curve ends its factors end too: what the other schedules leave is kept, and the next rise is added."""
-    optimizer = optimizer_of(make, [1.0])
-    parts = [lrs.ConstantLR(optimizer, 0.5, 4), lrs.CosineAnnealingLR(optimizer, 2)]
-    chain, rates = lrs.ChainedScheduler(parts), []
-    for _ in range(4):
-        optimizer.step()
-        chain.step()
-        rates.append(optimizer.param_groups[0]["lr"])
-    np.testing.assert_allclose(rates, [0.25, 0.0, 0.5, 2.0], atol=1e-12)
-    optimizer = optimizer_of(make, [1.0])
-    parts = [lrs.LambdaLR(optimizer, lambda step: 0.5**step), lrs.PolynomialLR(optimizer, 2)]
-    chain, rates = lrs.ChainedScheduler(parts), []
-    for _ in range(4):
-        optimizer.step()
-        chain.step()
-        rates.append(optimizer.param_groups[0]["lr"])
-    np.testing.assert_allclose(rates, [0.25, 0.0, 0.125, 0.0625], atol=1e-12)
+    for schedules, expected in (
+        (lambda o: [lrs.ConstantLR(o, 0.5, 4), lrs.CosineAnnealingLR(o, 2)], [0.25, 0.0, 0.5, 2.0]),
+        (
+            lambda o: [lrs.LambdaLR(o, lambda step: 0.5**step), lrs.PolynomialLR(o, 2)],
+            [0.25, 0.0, 0.125, 0.0625],
+        ),
+    ):
+        optimizer = optimizer_of(make, [1.0])
+        chain, rates = lrs.ChainedScheduler(schedules(optimizer)), []
+        for _ in range(4):
+            optimizer.step()
+            chain.step()
+            rates.append(optimizer.param_groups[0]["lr"])
+        np.testing.assert_allclose(rates, expected, atol=1e-12)
 
 
 def test_swalr_begins_in_a_sequence_with_the_rate_found(make):
