@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import sys
 
+# Not when it is first needed: threads that import `importlib` and a module below it for the first time at once leave
+# Python with a second, unfinished copy of its import system.
+from importlib import import_module
+
 from taeda_registry import discovery, table
 from taeda_registry.errors import (
     InterfaceMismatchError,
@@ -154,8 +158,6 @@ def lag(slot_name: str, module: ModuleType) -> str:
 
 def _import(slot: Slot, choice: Choice, target: str, distribution: str | None) -> ModuleType:
     """Import ``module`` or ``module:attribute`` and translate failures into the registry's errors."""
-    from importlib import import_module
-
     module_name, _, attribute = target.partition(":")
     try:
         module = import_module(module_name)

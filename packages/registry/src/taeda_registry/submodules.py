@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from types import ModuleType
 
 
@@ -26,7 +27,6 @@ def submodule(module: ModuleType, name: str) -> ModuleType | None:
         >>> submodule(taeda_optim, "lr_scheduler") is taeda_optim.lr_scheduler
         True
     """
-    from importlib import import_module
     from importlib.util import find_spec
 
     full_name = f"{module.__name__}.{name}"

@@ -7,6 +7,7 @@ the module ``taeda.nn``, never a copy of it.
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
 from taeda import _names, _reachable
 
@@ -314,8 +315,6 @@ def _part_of_distributed(rest: str) -> Callable[[str], ModuleType] | None:
 
 
 def _imported(name: str) -> ModuleType | None:
-    from importlib import import_module
-
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
@@ -356,7 +355,6 @@ def _module_for(name: str) -> ModuleType | None:
 
 
 def _package(name: str) -> ModuleType | None:
-    from importlib import import_module
     from importlib.util import find_spec
 
     if find_spec(name.partition(".")[0]) is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
 import taeda_registry
 from taeda_registry.resolution import resolve
@@ -69,8 +70,8 @@ OF_PYTHON = frozenset({
 BUILT = frozenset({"has_cuda", "has_cudnn", "has_mkldnn", "has_mps"})
 # Modules of names alone.
 ALONE = frozenset({
-    "_awaits", "_classes", "_compile", "_custom_op", "_dispatch", "_export", "_linalg_utils", "_lobpcg", "_sources",
-    "_utils_internal",
+    "_awaits", "_classes", "_compile", "_custom_op", "_dispatch", "_export", "_library", "_linalg_utils", "_lobpcg",
+    "_sources", "_utils_internal",
 })  # fmt: skip
 # Packages of operators that `distributed` defines.
 COLLECTIVES = ("c10d", "c10d_functional", "_c10d_functional", "_c10d_functional_autograd", "_dtensor")
@@ -86,27 +87,13 @@ def lookup(name: str) -> object:
     Raises:
         AttributeError: No slot offers it.
     """
-    if name in MODULES or name in OWN:
-        from importlib import import_module
-
+    if name in MODULES or name in OWN or name in ALONE:
         return import_module(f"taeda.{name}")
     if name in PACKAGES:
         return _package(name)
     if name in OF_PYTHON:
-        from importlib import import_module
-
         return import_module(name)
-    if name in ALONE:
-        from importlib import import_module
-
-        return import_module(f"taeda.{name}")
-    if name == "_library":
-        from importlib import import_module
-
-        return import_module(f"taeda.{name}")
     if name in OWN_NAMES:
-        from importlib import import_module
-
         return getattr(import_module(f"taeda.{OWN_NAMES[name]}"), name)
     if name in BUILT:
         return _was_built(name)
@@ -198,8 +185,6 @@ def _was_built(name: str) -> bool:
 
 def _extension(tensor: ModuleType) -> ModuleType:
     """The compiled part, which programs ask for more than it has itself."""
-    from importlib import import_module
-
     from taeda import _absent
 
     functorch = import_module("taeda._functorch.extension")
@@ -225,8 +210,6 @@ def _extension(tensor: ModuleType) -> ModuleType:
 
 
 def _package(name: str) -> ModuleType:
-    from importlib import import_module
-
     try:
         return import_module(f"taeda.{name}")
     except ModuleNotFoundError as error:
@@ -285,7 +268,7 @@ def _show_dtypes(tensor: ModuleType) -> None:
     """Programs look for dtypes among the variables of the module."""
     kind = getattr(tensor, "dtype", None)
     if isinstance(kind, type):
-        found = {name: value for name, value in vars(tensor).items() if isinstance(value, kind)}
+        found = {name: value for name, value in dict(vars(tensor)).items() if isinstance(value, kind)}
         vars(sys.modules["taeda"]).update(found, dtype=kind)
 
 
@@ -318,7 +301,6 @@ def _optional(slot: str) -> ModuleType | None:
 
 
 def _submodule(module: ModuleType, name: str) -> ModuleType | None:
-    from importlib import import_module
     from importlib.util import find_spec
 
     from taeda_registry.submodules import is_package
