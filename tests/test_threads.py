@@ -250,7 +250,7 @@ NAMES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(12))
 def test_threads_import_modules_below_taeda_at_once(seed):
     """None waits for ever: no lock of Python's is held while a provider is imported."""
     names = ["numpy", *random.Random(seed).sample(NAMES, 7)]

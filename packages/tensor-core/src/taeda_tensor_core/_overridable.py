@@ -9,6 +9,7 @@ for one that asks first; the function object, which programs hold and compare, s
 from __future__ import annotations
 
 import functools
+import threading
 import types
 
 from taeda_tensor_core import _C
@@ -24,6 +25,8 @@ _functions: list[types.FunctionType] = []
 _composed: set[types.FunctionType] = set()
 _spelled: set[types.FunctionType] = set()
 _asking = False
+#: Held while functions are entered or exchanged: one thread may import a file of functions while another starts to ask.
+_lock = threading.RLock()
 
 
 class _Ask:
@@ -131,9 +134,10 @@ def _ask_first(function: types.FunctionType) -> None:
 
 def _start() -> None:
     global _asking
-    _asking = True
-    for function in _functions:
-        _ask_first(function)
+    with _lock:
+        _asking = True
+        for function in _functions:
+            _ask_first(function)
 
 
 def is_asking() -> bool:
@@ -150,7 +154,11 @@ def overridable(functions: Iterable[Any], composed: bool = False, spelled: bool 
         spelled: Whether who answers is given their options by name, those that were not given too.
     """
     for function in functions:
-        if type(function) is types.FunctionType and function not in _functions:
+        if type(function) is not types.FunctionType:
+            continue
+        with _lock:
+            if function in _functions:
+                continue
             if composed:
                 _composed.add(function)
             if spelled:
