@@ -57,39 +57,38 @@ def test_errors_name_what_is_wrong(call, kind, words):
         assert word in str(caught.value)
 
 
-@pytest.mark.parametrize("width", [1, 3, 64, 70])
+DTYPES = {"float32": 1e-5, "float64": 1e-12, "float16": 1e-3, "bfloat16": 8e-3}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("width", [1, 3, 21, 64, 70, 301])
 @pytest.mark.parametrize("mode", [0, 1, 2])
-def test_bags_of_every_length(mode, width):
+def test_bags_of_every_length(mode, width, dtype):
     print("seed 6")
-    rng = np.random.default_rng(6)
-    table = rng.standard_normal((20, width)).astype("float32")
+    rng, kind, near = np.random.default_rng(6), getattr(taeda, dtype), DTYPES[dtype]
+    weight = taeda.tensor(rng.standard_normal((20, width))).to(kind)
+    table = weight.double().numpy()
     lengths = [0, 1, 2, 3, 4, 5, 9, 0, 30]
     numbers = rng.integers(0, 20, sum(lengths))
     numbers[numbers == 7] = 8
     numbers[3], numbers[10] = 7, 7  # that of the padding
     starts = np.cumsum([0, *lengths[:-1]])
-    bags = taeda.embedding_bag(
-        taeda.tensor(table), taeda.tensor(numbers), taeda.tensor(starts), False, mode, False, None, False, 7
-    )
+    given = (taeda.tensor(numbers), taeda.tensor(starts), False, mode, False)
+    bags = taeda.embedding_bag(weight, *given, None, False, 7)
+    assert bags[0].dtype is kind
     how = [np.sum, np.mean, np.max][mode]
     for bag, (start, length) in enumerate(zip(starts, lengths, strict=True)):
         rows = [n for n in numbers[start : start + length] if n != 7]
         expected = how(table[rows], axis=0) if rows else np.zeros(width)
-        np.testing.assert_allclose(bags[0][bag].numpy(), expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(bags[0][bag].double().numpy(), expected, rtol=near, atol=near)
         assert bags[2][bag].item() == len(rows)
-    weights = rng.standard_normal(len(numbers)).astype("float32")
+        if mode == 2 and rows:
+            chosen = np.array(rows)[np.argmax(table[rows], axis=0)]
+            np.testing.assert_array_equal(bags[3][bag].numpy(), chosen)
     if mode == 0:
-        found = taeda.embedding_bag(
-            taeda.tensor(table),
-            taeda.tensor(numbers),
-            taeda.tensor(starts),
-            False,
-            0,
-            False,
-            taeda.tensor(weights),
-        )[0]
+        weights = taeda.tensor(rng.standard_normal(len(numbers))).to(kind)
+        found = taeda.embedding_bag(weight, *given, weights)[0].double().numpy()
         for bag, (start, length) in enumerate(zip(starts, lengths, strict=True)):
             part = slice(start, start + length)
-            np.testing.assert_allclose(
-                found[bag].numpy(), weights[part] @ table[numbers[part]], rtol=1e-4, atol=1e-5
-            )
+            expected = weights[part].double().numpy() @ table[numbers[part]]
+            np.testing.assert_allclose(found[bag], expected, rtol=near, atol=4 * near)

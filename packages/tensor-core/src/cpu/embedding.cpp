@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "cpu/loops/bags.h"
 #include "cpu/loops/total.h"
-#include "cpu/loops/spatial.h"
 #include "cpu/prepare.h"
 #include "taeda/elementwise.h"
 #include "taeda/parallel.h"
@@ -21,7 +21,10 @@ using cpu::row_major;
 Tensor checked_indices(const char* op, const Tensor& indices, int64_t rows) {
   const Tensor out = row_major(indices, DType::Int64);
   const int64_t* const at = out.data<int64_t>();
-  for (int64_t i = 0; i < out.numel(); ++i)
+  const int64_t count = out.numel();
+  bool fit = true;
+  for (int64_t i = 0; i < count; ++i) fit &= uint64_t(at[i]) < uint64_t(rows);
+  for (int64_t i = 0; !fit && i < count; ++i)
     check(at[i] >= 0 && at[i] < rows, ErrorKind::Index, op, ": argument 'indices' has ", at[i], " at position ", i,
           ", expected 0 to ", rows - 1, ": index out of range in self");
   return out;
@@ -118,53 +121,74 @@ std::vector<int64_t> bag_borders(const Tensor& offsets, int64_t count, bool incl
   return borders;
 }
 
-struct Bags {
-  const int64_t* indices;
-  std::vector<int64_t> borders;
-  int64_t mode, width, padding;
-};
-
-/// The rows of one bag and their weights; kept from bag to bag.
-template <class T>
-struct Chosen {
-  const T* table;
-  std::vector<const T*> rows;
-  std::vector<T> weights;
-  size_t count = 0;
-  void choose(const Bags& bags, int64_t bag, const T* factors) {
-    const int64_t first = bags.borders[size_t(bag)], last = bags.borders[size_t(bag) + 1];
-    if (rows.size() < size_t(last - first)) {
-      rows.resize(size_t(last - first));
-      weights.resize(size_t(last - first), T(1));
+/// The rows of a bag, but for those that are left out: kept from bag to bag.
+template <class S>
+struct Left {
+  std::vector<int64_t> indices;
+  std::vector<S> factors;
+  template <class T>
+  void leave_out(loops::Bag<T>& bag, int64_t padding) {
+    indices.clear();
+    factors.clear();
+    for (int64_t k = 0; k < bag.count; ++k) {
+      if (bag.indices[k] == padding) continue;
+      indices.push_back(bag.indices[k]);
+      if (bag.factors) factors.push_back(bag.factors[k]);
     }
-    count = 0;
-    for (int64_t i = first; i < last; ++i) {
-      const int64_t row = bags.indices[i];
-      if (row == bags.padding) continue;
-      rows[count] = table + row * bags.width;
-      if (factors) weights[count] = factors[i];
-      ++count;
-    }
+    bag.indices = indices.data(), bag.count = int64_t(indices.size()), bag.end = bag.indices + bag.count;
+    if (bag.factors) bag.factors = factors.data();
   }
 };
 
-template <class T>
-void fill_maxima(const Chosen<T>& chosen, int64_t width, T* to, int64_t* places) {
-  std::fill_n(places, width, int64_t(0));
-  for (size_t k = 0; k < chosen.count; ++k) {
-    const T* const from = chosen.rows[k];
-    for (int64_t j = 0; j < width; ++j)
-      if (k == 0 || from[j] > to[j]) to[j] = from[j], places[j] = (from - chosen.table) / width;
-  }
+/// Writes numbers that were computed with in the dtype of results.
+template <class T, class S>
+void convert_line(T* to, S* from, int64_t n) {
+  char* const places[] = {reinterpret_cast<char*>(to), reinterpret_cast<char*>(from)};
+  const int64_t strides[] = {sizeof(T), sizeof(S)};
+  convert_elements(dtype_of<T>, dtype_of<S>, places, strides, n);
 }
-/// One bag, of at least one row. `places` is null but for maxima.
+
+struct BagResults {
+  const Tensor &sums, &owners, &sizes, &places;  // places: of maxima alone
+};
 template <class T>
-void fill_bag(const Bags& bags, const Chosen<T>& chosen, T* to, int64_t* places) {
-  const int64_t width = bags.width, count = int64_t(chosen.count);
-  if (places) return fill_maxima(chosen, width, to, places);
-  loops::spatial_loops<T>().blend(chosen.rows.data(), chosen.weights.data(), count, width, to);
-  const T divisor = bags.mode == 1 ? T(count) : T(1);
-  for (int64_t j = 0; j < width; ++j) to[j] = (T(0) + to[j]) / divisor;  // no sum is -0
+void fill_bags(const BagResults& to, const Tensor& table, const Tensor& indices, const std::vector<int64_t>& borders,
+               int64_t mode, const Tensor& factors, int64_t padding) {
+  using Sum = typename loops::Bag<T>::Sum;
+  const loops::BagLoops<T>& loops = loops::bag_loops<T>();
+  const int64_t bags = to.sizes.numel(), width = table.size(1), mean = indices.numel() / std::max<int64_t>(1, bags) + 1;
+  const T* const rows = table.data<T>();
+  const int64_t *const all = indices.data<int64_t>(), *const end_of_all = all + indices.numel();
+  const Sum* const all_factors = factors.defined() ? factors.data<Sum>() : nullptr;
+  int64_t *const owners = to.owners.data<int64_t>(), *const sizes = to.sizes.data<int64_t>();
+  int64_t* const places = mode == 2 ? to.places.data<int64_t>() : nullptr;
+  T* const results = to.sums.data<T>();
+  parallel_for(bags, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, mean * width)), [&](int64_t begin, int64_t end) {
+    Left<Sum> left;
+    std::vector<Sum> sums_of_one(size_t(std::is_same_v<T, Sum> ? 0 : width));
+    for (int64_t b = begin; b < end; ++b) {
+      const int64_t first = borders[size_t(b)], last = borders[size_t(b + 1)];
+      std::fill(owners + first, owners + last, b);
+      loops::Bag<T> bag{rows, width, all + first, last - first, end_of_all, nullptr, Sum(1)};
+      if (all_factors) bag.factors = all_factors + first;
+      if (padding >= 0) left.leave_out(bag, padding);
+      sizes[b] = bag.count;
+      if (mode == 1 && bag.count) bag.divisor = Sum(bag.count);
+      Sum* sums;
+      if constexpr (std::is_same_v<T, Sum>) sums = results + b * width;
+      else sums = sums_of_one.data();
+      int64_t* const at = places ? places + b * width : nullptr;
+      if (!bag.count) {
+        std::fill_n(sums, width, Sum(0));
+        if (at) std::fill_n(at, width, int64_t(0));
+      } else if (at) {
+        loops.most(bag, sums, at);
+      } else {
+        loops.sum(bag, sums);
+      }
+      if constexpr (!std::is_same_v<T, Sum>) convert_line(results + b * width, sums, width);
+    }
+  });
 }
 
 void embedding_bag_kernel(const Tensor& result, const Tensor& offset2bag, const Tensor& bag_size,
@@ -172,38 +196,22 @@ void embedding_bag_kernel(const Tensor& result, const Tensor& offset2bag, const 
                           bool, int64_t mode, bool, const Tensor& per_sample_weights, bool include_last,
                           std::optional<int64_t> padding_idx) {
   const DType dtype = compute_dtype(weight.dtype());
-  const Tensor table = row_major(weight, dtype), factors = cpu::row_major_or_none(per_sample_weights, dtype);
+  const Tensor table = row_major(weight), factors = cpu::row_major_or_none(per_sample_weights, dtype);
   const Tensor rows = checked_indices("embedding_bag", indices, weight.size(0));
+  const std::vector<int64_t> borders = bag_borders(offsets, rows.numel(), include_last);
   int64_t padding = padding_idx.value_or(-1);
   if (padding_idx && padding < 0) padding += weight.size(0);
-  const Bags bags{rows.data<int64_t>(), bag_borders(offsets, rows.numel(), include_last), mode, weight.size(1),
-                  padding};
-  const cpu::Target sums(result, dtype), owners(offset2bag), sizes(bag_size), places(max_indices);
+  const cpu::Target sums(result), owners(offset2bag), sizes(bag_size), places(max_indices);
   {
-    const Unlocked unlocked(rows.numel() * bags.width > 32768);
-    const auto run = [&]<class T>() {
-      const int64_t mean = rows.numel() / std::max<int64_t>(1, bag_size.numel()) + 1;
-      parallel_for(bag_size.numel(), std::max<int64_t>(1, 32768 / std::max<int64_t>(1, mean * bags.width)),
-                   [&](int64_t begin, int64_t end) {
-                     Chosen<T> chosen{table.data<T>(), {}, {}};
-                     for (int64_t b = begin; b < end; ++b) {
-                       const int64_t first = bags.borders[size_t(b)], last = bags.borders[size_t(b + 1)];
-                       std::fill(owners.data<int64_t>() + first, owners.data<int64_t>() + last, b);
-                       chosen.choose(bags, b, factors.defined() ? factors.data<T>() : nullptr);
-                       sizes.data<int64_t>()[b] = int64_t(chosen.count);
-                       T* const to = sums.data<T>() + b * bags.width;
-                       int64_t* const at = mode == 2 ? places.data<int64_t>() + b * bags.width : nullptr;
-                       if (chosen.count) {
-                         fill_bag(bags, chosen, to, at);
-                         continue;
-                       }
-                       std::fill_n(to, bags.width, T(0));
-                       if (at) std::fill_n(at, bags.width, int64_t(0));
-                     }
-                   });
-    };
-    if (dtype == DType::Float64) run.operator()<double>();
-    else run.operator()<float>();
+    const Unlocked unlocked(rows.numel() * weight.size(1) > 32768);
+    const BagResults to{sums.tensor(), owners.tensor(), sizes.tensor(), places.tensor()};
+    const auto run = [&]<class T>() { fill_bags<T>(to, table, rows, borders, mode, factors, padding); };
+    switch (weight.dtype()) {
+      case DType::Float64: run.operator()<double>(); break;
+      case DType::Float16: run.operator()<Half>(); break;
+      case DType::BFloat16: run.operator()<BFloat16>(); break;
+      default: run.operator()<float>();
+    }
   }
   sums.finish();
   owners.finish();

@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "cpu/loops/bags.h"
 #include "cpu/loops/cast.h"
 #include "cpu/loops/distance.h"
 #include "cpu/loops/fft.h"
@@ -26,6 +27,7 @@ namespace taeda::loops {
   }
 
 TAEDA_EACH_ISA(TAEDA_FAMILY_ROWS)
+TAEDA_EACH_ISA(TAEDA_BAG_LOOPS)
 TAEDA_EACH_ISA(TAEDA_CAST_LOOPS)
 TAEDA_EACH_ISA(TAEDA_DISTANCE_LOOPS)
 TAEDA_EACH_ISA(TAEDA_FFT_LOOPS)
@@ -44,6 +46,7 @@ namespace {
 struct Copy {
   std::string_view name;
   const ElementRow *activation, *arith, *compare, *special, *unary;
+  const BagTable& bags;
   const CastTable& cast;
   const DistanceTable& distance;
   const FftTable& fft;
@@ -65,6 +68,7 @@ struct Copy {
        ISA::compare_rows,                       \
        ISA::special_rows,                       \
        ISA::unary_rows,                         \
+       ISA::bags,                               \
        ISA::cast,                               \
        ISA::distance,                           \
        ISA::fft,                                \
@@ -125,6 +129,7 @@ FamilyRows arith_rows() noexcept { return {chosen().arith, kCopies[0].arith}; }
 FamilyRows compare_rows() noexcept { return {chosen().compare, kCopies[0].compare}; }
 FamilyRows special_rows() noexcept { return {chosen().special, kCopies[0].special}; }
 FamilyRows unary_rows() noexcept { return {chosen().unary, kCopies[0].unary}; }
+const BagTable& bag_table() noexcept { return chosen().bags; }
 const CastTable& cast_table() noexcept { return chosen().cast; }
 const CastTable& least_cast_table() noexcept { return kCopies[0].cast; }
 const DistanceTable& distance_table() noexcept { return chosen().distance; }

@@ -675,6 +675,8 @@ def _spread_product(a: Any, b: Any) -> Any:
 
 def _common(a: Any, b: Any) -> Any:
     """Products where both have a place."""
+    if a._places[0].shape == b._places[0].shape and core.equal(a._places[0], b._places[0]):
+        return _with(a, a._elements * b._elements)
     sizes = tuple(a.shape[: a._places[0].shape[0]])
     mine, other = _flat(a._places[0], sizes), _flat(b._places[0], sizes)
     at = core.searchsorted(other, mine).clamp(max=max(other.shape[0] - 1, 0))
