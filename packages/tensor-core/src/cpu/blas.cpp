@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -25,6 +26,7 @@
 #ifdef TAEDA_WITH_OPENBLAS
 extern "C" {
 void scipy_openblas_set_num_threads(int);
+char* scipy_openblas_get_corename();
 void scipy_cblas_sgemm(int, int, int, int, int, int, float, const float*, int, const float*, int, float, float*, int);
 void scipy_cblas_dgemm(int, int, int, int, int, int, double, const double*, int, const double*, int, double, double*,
                        int);
@@ -124,14 +126,84 @@ void vendor_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
   }
 }
 
+template <class T>
+T vendor_dot(int64_t n, const T* x, int64_t incx, const T* y, int64_t incy) {
+#ifdef TAEDA_WITH_OPENBLAS
+  const int count = int(n), ix = int(incx), iy = int(incy);
+  // BLAS takes the first element of a reversed vector at its lowest address.
+  const T* const x0 = incx < 0 ? x + (n - 1) * incx : x;
+  const T* const y0 = incy < 0 ? y + (n - 1) * incy : y;
+  if constexpr (std::is_same_v<T, float>) return scipy_cblas_sdot(count, x0, ix, y0, iy);
+  if constexpr (std::is_same_v<T, double>) return scipy_cblas_ddot(count, x0, ix, y0, iy);
+  T found(0);
+  if constexpr (std::is_same_v<T, Complex64>) return scipy_cblas_cdotu_sub(count, x0, ix, y0, iy, &found), found;
+  if constexpr (std::is_same_v<T, Complex128>) return scipy_cblas_zdotu_sub(count, x0, ix, y0, iy, &found), found;
+#endif
+  if constexpr (std::is_integral_v<T>)
+    if (incx == 1 && incy == 1) {
+      using U = std::make_unsigned_t<T>;
+      return T(
+          loops::gemm_table().integer_dots.of<U>()(n, reinterpret_cast<const U*>(x), reinterpret_cast<const U*>(y)));
+    }
+  T sum(0);
+  for (int64_t i = 0; i < n; ++i) sum += T(x[i * incx] * y[i * incy]);
+  return sum;
+}
+
+template <class T>
+void vendor_gemv(int64_t m, int64_t k, T alpha, Operand<T> a, const T* x, int64_t incx, T beta, T* y, int64_t incy) {
+#ifdef TAEDA_WITH_OPENBLAS
+  const int ta = a.transposed ? kTransposed : kPlain, rows = int(a.transposed ? k : m),
+            columns = int(a.transposed ? m : k), ld = int(a.ld), ix = int(incx), iy = int(incy);
+  const T* const x0 = incx < 0 ? x + (k - 1) * incx : x;
+  if constexpr (std::is_same_v<T, float>)
+    return scipy_cblas_sgemv(kRowMajor, ta, rows, columns, alpha, a.data, ld, x0, ix, beta, y, iy);
+  if constexpr (std::is_same_v<T, double>)
+    return scipy_cblas_dgemv(kRowMajor, ta, rows, columns, alpha, a.data, ld, x0, ix, beta, y, iy);
+  if constexpr (std::is_same_v<T, Complex64>)
+    return scipy_cblas_cgemv(kRowMajor, ta, rows, columns, &alpha, a.data, ld, x0, ix, &beta, y, iy);
+  if constexpr (std::is_same_v<T, Complex128>)
+    return scipy_cblas_zgemv(kRowMajor, ta, rows, columns, &alpha, a.data, ld, x0, ix, &beta, y, iy);
+#endif
+  for (int64_t i = 0; i < m; ++i) {
+    const T* const row = a.data + i * (a.transposed ? 1 : a.ld);
+    const T sum = vendor_dot(k, row, a.transposed ? a.ld : 1, x, incx);
+    y[i * incy] = beta == T(0) ? T(alpha * sum) : T(alpha * sum + beta * y[i * incy]);
+  }
+}
+
 // OpenBLAS takes products up to this work without packing, at its best; a strip of columns at a time gets there.
 constexpr int64_t kSmallWork = 1'000'000, kStrip = 32;
+// ... and without its kernels for small products not above this.
+constexpr int64_t kPackedWork = 200'000;
 
 /// A product by a transposed right operand, a strip of columns at a time.
 template <class T>
 void in_strips(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc) {
   for (int64_t j = 0; j < n; j += kStrip)
     vendor_gemm<T>(m, std::min(kStrip, n - j), k, alpha, a, columns_from(b, j), beta, c + j, ldc);
+}
+
+/// OpenBLAS has kernels for small products, which lay out no operand, beside those for AVX-512 alone.
+bool has_small_kernels() noexcept {
+#ifdef TAEDA_WITH_OPENBLAS
+  static const bool has = [] {
+    const std::string_view kernels = scipy_openblas_get_corename();
+    return kernels == "SkylakeX" || kernels == "Cooperlake" || kernels == "SapphireRapids";
+  }();
+  return has;
+#else
+  return false;
+#endif
+}
+/// Few rows, each a product of a matrix and a vector.
+template <class T>
+bool one_by_one(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc) {
+  if (m > (has_small_kernels() ? 1 : 4) || k == 0) return false;
+  for (int64_t i = 0; i < m; ++i)
+    vendor_gemv(n, k, alpha, {b.data, b.ld, !b.transposed}, rows_from(a, i).data, a.transposed ? a.ld : 1, beta,
+                c + i * ldc, 1);
+  return true;
 }
 
 /// Puts `row`, where given, into all rows of c; the beta of a product that is then added.
@@ -162,7 +234,7 @@ void serial_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
     // Measured: OpenBLAS is several times faster on small products; brgemm by a third where the right operand is
     // transposed (linear layers) or narrow; sgemm by a few percent elsewhere.
     const int64_t work = m * n * k;
-    const bool few = has_vendor<T> && b.transposed && n > kStrip && m <= 48;
+    const bool few = has_vendor<T> && b.transposed && n > kStrip && m <= 48 && has_small_kernels();
     const bool strips = few && (m <= 16 || m * kStrip * k <= kSmallWork);
     const bool brgemm =
         m > 4 && work > 100'000 && (b.transposed || n <= 64) && alpha == 1.f && (beta == 0.f || beta == 1.f);
@@ -170,6 +242,7 @@ void serial_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
         onednn::matmul(m, n, k, a.data, a.ld, a.transposed, b.data, b.ld, b.transposed, beta == 1.f, row, c, ldc))
       return;
     beta = fill_rows(m, n, row, beta, c, ldc);
+    if (has_vendor<T> && one_by_one(m, n, k, alpha, a, b, beta, c, ldc)) return;
     if (strips) {
       if (m * kStrip * k <= kSmallWork) return in_strips(m, n, k, alpha, a, b, beta, c, ldc);
       // So few rows are worth a sum in parts.
@@ -181,7 +254,7 @@ void serial_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
     }
     // dnnl_sgemm (oneDNN 3.2) keeps values below its stack pointer, where the handler of a signal overwrites them: none
     // may come. That takes a microsecond, so smaller products go to OpenBLAS.
-    if (!has_vendor<T> || work > kSmallWork) {
+    if (!has_vendor<T> || work > (has_small_kernels() ? kSmallWork : kPackedWork)) {
       static const bool built = build_sgemm();
       static_cast<void>(built);
       const cpu::OneThread scope;
@@ -193,7 +266,10 @@ void serial_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
     return vendor_gemm(m, n, k, alpha, a, b, beta, c, ldc);
   }
 #endif
-  vendor_gemm(m, n, k, alpha, a, b, fill_rows(m, n, row, beta, c, ldc), c, ldc);
+  beta = fill_rows(m, n, row, beta, c, ldc);
+  if constexpr (has_vendor<T>)
+    if (one_by_one(m, n, k, alpha, a, b, beta, c, ldc)) return;
+  vendor_gemm(m, n, k, alpha, a, b, beta, c, ldc);
 }
 
 /// Multiplications that one call of a routine may take, so that signals are looked at several times a second.
@@ -376,56 +452,6 @@ void gemm_whole(int64_t m, int64_t n, int64_t k, Operand<T> a, Operand<T> b, T b
 }
 template void gemm_whole<float>(int64_t, int64_t, int64_t, Operand<float>, Operand<float>, float, float*, int64_t);
 template void gemm_whole<double>(int64_t, int64_t, int64_t, Operand<double>, Operand<double>, double, double*, int64_t);
-
-namespace {
-
-template <class T>
-T vendor_dot(int64_t n, const T* x, int64_t incx, const T* y, int64_t incy) {
-#ifdef TAEDA_WITH_OPENBLAS
-  const int count = int(n), ix = int(incx), iy = int(incy);
-  // BLAS takes the first element of a reversed vector at its lowest address.
-  const T* const x0 = incx < 0 ? x + (n - 1) * incx : x;
-  const T* const y0 = incy < 0 ? y + (n - 1) * incy : y;
-  if constexpr (std::is_same_v<T, float>) return scipy_cblas_sdot(count, x0, ix, y0, iy);
-  if constexpr (std::is_same_v<T, double>) return scipy_cblas_ddot(count, x0, ix, y0, iy);
-  T found(0);
-  if constexpr (std::is_same_v<T, Complex64>) return scipy_cblas_cdotu_sub(count, x0, ix, y0, iy, &found), found;
-  if constexpr (std::is_same_v<T, Complex128>) return scipy_cblas_zdotu_sub(count, x0, ix, y0, iy, &found), found;
-#endif
-  if constexpr (std::is_integral_v<T>)
-    if (incx == 1 && incy == 1) {
-      using U = std::make_unsigned_t<T>;
-      return T(
-          loops::gemm_table().integer_dots.of<U>()(n, reinterpret_cast<const U*>(x), reinterpret_cast<const U*>(y)));
-    }
-  T sum(0);
-  for (int64_t i = 0; i < n; ++i) sum += T(x[i * incx] * y[i * incy]);
-  return sum;
-}
-
-template <class T>
-void vendor_gemv(int64_t m, int64_t k, T alpha, Operand<T> a, const T* x, int64_t incx, T beta, T* y, int64_t incy) {
-#ifdef TAEDA_WITH_OPENBLAS
-  const int ta = a.transposed ? kTransposed : kPlain, rows = int(a.transposed ? k : m),
-            columns = int(a.transposed ? m : k), ld = int(a.ld), ix = int(incx), iy = int(incy);
-  const T* const x0 = incx < 0 ? x + (k - 1) * incx : x;
-  if constexpr (std::is_same_v<T, float>)
-    return scipy_cblas_sgemv(kRowMajor, ta, rows, columns, alpha, a.data, ld, x0, ix, beta, y, iy);
-  if constexpr (std::is_same_v<T, double>)
-    return scipy_cblas_dgemv(kRowMajor, ta, rows, columns, alpha, a.data, ld, x0, ix, beta, y, iy);
-  if constexpr (std::is_same_v<T, Complex64>)
-    return scipy_cblas_cgemv(kRowMajor, ta, rows, columns, &alpha, a.data, ld, x0, ix, &beta, y, iy);
-  if constexpr (std::is_same_v<T, Complex128>)
-    return scipy_cblas_zgemv(kRowMajor, ta, rows, columns, &alpha, a.data, ld, x0, ix, &beta, y, iy);
-#endif
-  for (int64_t i = 0; i < m; ++i) {
-    const T* const row = a.data + i * (a.transposed ? 1 : a.ld);
-    const T sum = vendor_dot(k, row, a.transposed ? a.ld : 1, x, incx);
-    y[i * incy] = beta == T(0) ? T(alpha * sum) : T(alpha * sum + beta * y[i * incy]);
-  }
-}
-
-}  // namespace
 
 template <class T>
 void gemv(int64_t m, int64_t k, T alpha, Operand<T> a, const T* x, int64_t incx, T beta, T* y, int64_t incy) {
