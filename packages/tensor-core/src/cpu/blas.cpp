@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "cpu/arith.h"
 #include "cpu/loops/gemm.h"
 #include "cpu/onednn/matmul.h"
 #include "cpu/pieces.h"
@@ -206,6 +207,19 @@ bool one_by_one(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<
   return true;
 }
 
+/// A column by a row: products of the row by one number each.
+template <class T>
+void outer(int64_t m, int64_t n, T alpha, Operand<T> a, Operand<T> b, T* c, int64_t ldc) {
+  const Loop multiply = cpu::row(cpu::SharedLine::mul).fn[int(dtype_of<T>)];
+  for (int64_t i = 0; i < m; ++i) {
+    T factor = alpha * a.data[a.transposed ? i : i * a.ld];
+    char* const places[] = {reinterpret_cast<char*>(c + i * ldc), reinterpret_cast<char*>(const_cast<T*>(b.data)),
+                            reinterpret_cast<char*>(&factor)};
+    const int64_t steps[] = {sizeof(T), (b.transposed ? b.ld : 1) * int64_t(sizeof(T)), 0};
+    multiply(places, steps, n, nullptr);
+  }
+}
+
 /// Puts `row`, where given, into all rows of c; the beta of a product that is then added.
 template <class T>
 [[gnu::noinline]] T fill_rows(int64_t m, int64_t n, const T* row, T beta, T* c, int64_t ldc) {
@@ -229,6 +243,8 @@ bool build_sgemm() {
 template <class T>
 void serial_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc,
                  const T* row = nullptr) {
+  if constexpr (has_vendor<T>)
+    if (k == 1 && m > 1 && beta == T(0) && !row) return outer(m, n, alpha, a, b, c, ldc);
 #ifdef TAEDA_WITH_ONEDNN
   if constexpr (std::is_same_v<T, float>) {
     // Measured: OpenBLAS is several times faster on small products; brgemm by a third where the right operand is
@@ -418,10 +434,7 @@ Packed::Packed(int64_t m, int64_t n, int64_t k, Operand<float> b) : state_(new S
     state_->tiles.emplace(n, k, b);
     return;
   }
-  // Measured: a call takes some microseconds, so pieces are few.
-  const int64_t count = std::clamp<int64_t>(n / 128, 1, kMaxPieces / 2);
-  const int64_t step = ((n + count - 1) / count + 63) / 64 * 64;
-  state_->step = step;
+  const int64_t step = state_->step = packed_columns(n);
   for (int64_t j = 0; j < n; j += step) {
     const Operand<float> part = columns_from(b, j);
     state_->pieces.emplace_back(m, std::min(step, n - j), k, part.data, part.ld, part.transposed);

@@ -58,6 +58,19 @@ bool gemm_bfloat16(int64_t batch, int64_t m, int64_t n, int64_t k, Operand<BFloa
 void gemm_whole_bfloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b, bool accumulate,
                          float* c);
 
+/// As Packed, of bfloat16: for products of m rows that are summed in float32.
+class PackedBFloat16 {
+ public:
+  PackedBFloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> b);
+  ~PackedBFloat16();
+  /// c (m, n) = a (m, k) @ b, added to c when `accumulate`.
+  void multiply(int64_t m, const BFloat16* a, int64_t lda, bool accumulate, float* c) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 /// y = alpha * a @ x + beta * y with a (m, k).
 template <class T>
 void gemv(int64_t m, int64_t k, T alpha, Operand<T> a, const T* x, int64_t incx, T beta, T* y, int64_t incy);

@@ -57,4 +57,11 @@ struct Grid {
   }
 };
 
+/// Columns of a piece of a right operand that is laid out for few rows. Measured: a call takes some microseconds, so
+/// pieces are few.
+inline int64_t packed_columns(int64_t n) {
+  const int64_t count = std::clamp<int64_t>(n / 128, 1, kMaxPieces / 2);
+  return ((n + count - 1) / count + 63) / 64 * 64;
+}
+
 }  // namespace taeda::blas
