@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <tuple>
 
+#include "cpu/blas.h"
 #include "taeda/checked.h"
+#include "taeda/half.h"
 #include "taeda/interrupt.h"
 #include "taeda/ops.h"
 
@@ -165,6 +167,17 @@ std::tuple<Tensor, Tensor> run_cells(const char* op, const Tensor& input, const 
   return {output, ops::stack(last, 0)};
 }
 
+/// Whether halves go through an LSTM as they are, not in float32, which rounds but once: other devices have kernels
+/// that keep what matters in float32, and large layers of bfloat16 are multiplied as such where that is faster.
+bool passes_halves(const Tensor& input, TensorList hx, TensorList params, bool batch_first) {
+  if (input.device().backend != 0) return true;
+  const bool same = input.dtype() == DType::BFloat16 && std::ranges::all_of(params, [](const Tensor& t) {
+                      return !t.defined() || t.dtype() == DType::BFloat16;
+                    });
+  const int64_t hidden = hx[0].size(-1), rows = input.size(batch_first ? 0 : 1);
+  return same && rows * hidden >= 1 << 11 && blas::worth_bfloat16(rows, 4 * hidden, hidden);
+}
+
 }  // namespace
 
 std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& input, TensorList hx, TensorList params, bool has_biases,
@@ -174,6 +187,12 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& input, TensorList hx, Tens
   const Stack s{"lstm", has_biases, num_layers, bidirectional ? 2 : 1, params};
   s.expect_arguments(input, hx[0], batch_first, 4);
   s.expect_state(hx[1], hx[0].size(1));
+  if (any_half(input, hx, params) && !passes_halves(input, hx, params, batch_first)) {
+    const DType dtype = joint_dtype({TensorList(&input, 1), hx, params});
+    return from_float32(lstm(in_float32(input), in_float32(hx), in_float32(params), has_biases, num_layers, dropout,
+                             train, bidirectional, batch_first),
+                        dtype);
+  }
   const size_t count = size_t(s.layers * s.directions);
   std::vector<Tensor> last_h(count), last_c(count);
   const Tensor output = run_stack(s, input, dropout, train, batch_first,
