@@ -49,6 +49,7 @@ def test_programs_clear_what_scripting_keeps():
     assert len(taeda.jit._state._jit_caching_layer) == 0
 
 
+@pytest.mark.filterwarnings("ignore:backward hook of Linear")
 def test_backward_hooks_without_gradients_of_inputs_may_give_none_for_each():
     layer = nn.Linear(2, 1)
     seen = []

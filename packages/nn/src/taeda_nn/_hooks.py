@@ -322,6 +322,12 @@ class _AroundBackward:
                 grad_output = self._checked(changed, total, "Backward pre hook", "grad_output")
         self.grad_output = grad_output
         if not self.tensor_at:
+            if self.hooks:
+                warnings.warn(
+                    f"backward hook of {type(self.module).__name__}: called with the gradients of the output alone, "
+                    "since no input requires a gradient",
+                    stacklevel=2,
+                )
             for hook in self.hooks:
                 changed = hook(self.module, (None,) * (self.inputs or 0), grad_output)
                 if changed is not None and (

@@ -157,6 +157,8 @@ class _ConvNd(Module):
 
     def reset_parameters(self) -> None:
         """Draws new initial values: uniform within 1 / sqrt(inputs of one output)."""
+        if 0 in self.weight.shape:
+            init.warn_of_nothing(stacklevel=3)
         fan_in = math.prod(self.weight.shape[1:])
         if fan_in:
             bound = 1 / math.sqrt(fan_in)

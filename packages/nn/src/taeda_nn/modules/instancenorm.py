@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from taeda_nn import functional as F
@@ -36,6 +37,13 @@ class _InstanceNorm(_NormBase):
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         single = input.dim() == self.ranks[0]
+        channels = input.shape[0 if single else 1]
+        if channels != self.num_features and not self.affine and not self.track_running_stats:
+            warnings.warn(
+                f"{type(self).__name__}: the input's size {channels} at dim={0 if single else 1} does not match "
+                f"num_features={self.num_features}, which nothing is made of without affine=True",
+                stacklevel=2,
+            )
         result = F.instance_norm(
             input.unsqueeze(0) if single else input,
             self.running_mean,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable
+from types import GeneratorType
 from typing import Any
 
 from taeda_nn._bind import Tensor, no_grad, tensor
@@ -102,6 +103,13 @@ def clip_grad_norm_(
 
     Source: Pascanu et al., "On the difficulty of training recurrent neural networks", 2013.
     """
+    if isinstance(parameters, GeneratorType):
+        parameters = list(parameters)
+        if not parameters:
+            warnings.warn(
+                "`parameters` is an empty generator, which may have been gone through before; no gradient is clipped",
+                stacklevel=2,
+            )
     grads = _gradients(parameters)
     total = get_total_norm(grads, norm_type, error_if_nonfinite)
     _shorten(grads, max_norm, total)

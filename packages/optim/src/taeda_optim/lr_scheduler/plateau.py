@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from taeda_optim.lr_scheduler.base import LRScheduler, per_group, set_rate
+from taeda_optim.lr_scheduler.base import EPOCH_DEPRECATION_WARNING, LRScheduler, per_group, set_rate
 from taeda_optim.optimizer import Optimizer
 
 
@@ -73,6 +74,8 @@ class ReduceLROnPlateau(LRScheduler):
     def step(self, metrics: float, epoch: int | None = None) -> None:  # type: ignore[override]
         """Takes the latest measure into account."""
         value = float(metrics)
+        if epoch is not None:
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(value, self.best):
             self.best, self.num_bad_epochs = value, 0
