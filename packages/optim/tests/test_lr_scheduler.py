@@ -510,7 +510,24 @@ def test_schedules_that_step_before_their_optimizer_say_so_once(make, name):
     assert early and all("before `optimizer.step()`" in text for text in early)
 
 
+def test_rates_that_are_tensors_are_told_as_tensors(make):
+    groups = [{"params": [make[0]([0.0])], "lr": tensor.tensor(0.5)}, {"params": [make[0]([0.0])], "lr": 0.5}]
+    optimizer = optim.SGD(groups)
+    for schedule in (
+        lrs.StepLR(optimizer, 1, 0.5),
+        lrs.ChainedScheduler([lrs.ConstantLR(optimizer, 1.0)]),
+        lrs.SequentialLR(optimizer, [lrs.ConstantLR(optimizer, 1.0), lrs.StepLR(optimizer, 1)], [3]),
+    ):
+        schedule.step()
+        first, second = schedule.get_last_lr()
+        assert isinstance(first, tensor.Tensor) and isinstance(second, float)
+        assert first.item() == optimizer.param_groups[0]["lr"].item() == second
+        assert first is not optimizer.param_groups[0]["lr"]
+
+
 def test_steps_to_an_epoch_are_old(make):
+    with pytest.warns(UserWarning, match="epoch parameter"):
+        lrs.ReduceLROnPlateau(optimizer_of(make)).step(1.0, epoch=2)
     scheduler = lrs.StepLR(optimizer_of(make), 2)
     scheduler.optimizer.step()
     with pytest.warns(UserWarning, match="epoch parameter"):

@@ -107,9 +107,10 @@ class LRScheduler:
         """The learning rates that this schedule gives at the current step."""
         return self.rates(self.last_epoch)
 
-    def get_last_lr(self) -> list[float]:
-        """The learning rates that the last step has set."""
-        return list(self._last_lr)
+    def get_last_lr(self) -> list[Any]:
+        """The learning rates that the last step has set: numbers, or tensors where the groups have tensors."""
+        groups = self.optimizer.param_groups
+        return [_as_given(rate, group) for rate, group in zip(self._last_lr, groups, strict=False)]
 
     def step(self, epoch: int | None = None) -> None:
         """Goes on to the next step and sets the groups' learning rates; with ``epoch``, goes to that step.
@@ -266,6 +267,12 @@ def set_rate(group: dict[str, Any], rate: float) -> None:
             group["lr"].fill_(rate)
     else:
         group["lr"] = rate
+
+
+def _as_given(rate: float, group: dict[str, Any]) -> Any:
+    """A rate in the form that the group's has."""
+    lr = group["lr"]
+    return tensor.full_like(lr, float(rate)) if isinstance(lr, tensor.Tensor) else rate
 
 
 def attributes_of(function: Any) -> dict[str, Any] | None:

@@ -110,7 +110,7 @@ class SequentialLR(_Composed):
         if last_epoch == -1 and type(first).step is LRScheduler.step and not first._sets_anew:
             self.last_epoch = 0
             first._begin_again()
-            self._last_lr = first.get_last_lr()
+            self._last_lr = list(first._last_lr)
             return
         self.step()
         first._step_count = 1  # of the step that was its own, once more
@@ -129,7 +129,7 @@ class SequentialLR(_Composed):
             part._step_count = at + 1
         else:
             part.step()
-        self._last_lr = part.get_last_lr()
+        self._last_lr = [float(rate) for rate in part.get_last_lr()]
 
 
 def _simple(part: LRScheduler) -> list[LRScheduler]:
