@@ -739,6 +739,13 @@ def test_lines_of_compressed_matrices_are_in_order(way):
         assert t.select_copy(x, dim, 2).indices().tolist() == [[0, 1, 2, 3]]
 
 
+def test_names_of_types():
+    x = t.eye(2).to_sparse()
+    assert x.type() == "torch.sparse.FloatTensor" and x.char().type() == "torch.sparse.CharTensor"
+    made = x.type(t.float64)
+    assert made.is_sparse and made.dtype == t.float64 and made.to_dense().tolist() == t.eye(2).tolist()
+
+
 @pytest.mark.parametrize("dtype", [t.int16, t.uint8, t.bool])
 def test_single_elements_keep_the_dtype(dtype):
     x = t.sparse_coo_tensor(t.tensor([[0, 0, 1], [0, 0, 1]]), t.ones(3, dtype=dtype), (3, 3))

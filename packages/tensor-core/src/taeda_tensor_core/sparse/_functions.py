@@ -199,12 +199,23 @@ for _cast in (
     "long",
     "int",
     "short",
+    "char",
+    "byte",
     "bool",
     "cfloat",
     "cdouble",
     "cpu",
 ):
     _as_dtype(_cast)
+
+
+@sparse("type")
+def _type(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
+    made = self._elements.type(dtype, non_blocking)
+    if dtype is not None:
+        return _with(self, made)
+    home, _, name = made.rpartition(".")
+    return f"{home}.sparse.{name}"
 
 
 @sparse("type_as")
