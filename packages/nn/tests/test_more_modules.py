@@ -157,8 +157,15 @@ def test_old_backward_hooks_see_the_last_operation():
     layer = nn.Linear(2, 2)
     seen = []
     layer.register_backward_hook(lambda module, into, out: seen.append(out[0].tolist()))
-    layer(tt.ones(1, 2)).sum().backward()
+    with pytest.warns(
+        FutureWarning, match="hooks of Linear are called with the gradients of its last operation"
+    ):
+        layer(tt.ones(1, 2)).sum().backward()
     assert seen == [[[1.0, 1.0]]]
+    whole = nn.Tanh()
+    whole.register_backward_hook(lambda module, into, out: seen.append(into[0].tolist()))
+    whole(tt.zeros(2, requires_grad=True) * 1).sum().backward()
+    assert seen[1] == [1.0, 1.0]
     with pytest.raises(RuntimeError, match="Cannot use both"):
         layer.register_full_backward_hook(lambda *args: None)
 

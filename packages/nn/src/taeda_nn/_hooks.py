@@ -215,7 +215,7 @@ def call_hooked(module: Module, own: HookSet, everywhere: HookSet, args: tuple, 
                 result = _run_after_error(module, entry, args, kwargs, result)
         raise
     if len(backward) < len(entries):
-        _hook_last_operation(module, [hook for hook, full in entries if not full], result)
+        _hook_last_operation(module, [hook for hook, full in entries if not full], args, result)
     return result if around is None else around.wrap_output(result)
 
 
@@ -223,14 +223,27 @@ def _forward_hooks(own: HookSet, everywhere: HookSet) -> list[tuple[Callable[...
     return list(chain(everywhere.forward.values(), own.forward.values()))
 
 
-def _hook_last_operation(module: Module, hooks: list[Callable[..., Any]], result: Any) -> None:
-    """Has hooks called with the gradients of the operation that gave the first tensor of a result."""
+def _hook_last_operation(module: Module, hooks: list[Callable[..., Any]], args: tuple, result: Any) -> None:
+    """Has hooks called with the gradients of the operation that gave the first tensor of a result.
+
+    A FutureWarning says where these are not those of the module's arguments.
+    """
+    single = isinstance(result, Tensor)
     while not isinstance(result, Tensor):
         if isinstance(result, dict):
             result = next(value for value in result.values() if isinstance(value, Tensor))
         else:
             result = result[0]
     if result.grad_fn is not None:
+        before = {value.grad_fn for value in args if isinstance(value, Tensor) and value.grad_fn is not None}
+        if not single or before != {node for node, _ in result.grad_fn.next_functions}:
+            warnings.warn(
+                f"register_backward_hook: hooks of {type(module).__name__} are called with the gradients of its last "
+                f"operation, {type(result.grad_fn).__name__}, alone; use register_full_backward_hook for those of its "
+                "arguments and results",
+                FutureWarning,
+                stacklevel=4,
+            )
         for hook in hooks:
             result.grad_fn.register_hook(partial(hook, module))
 
