@@ -97,6 +97,7 @@ def contents(folder: Path) -> dict[str, str]:
         ({"infer": "'binary(\"plus\", self, other)'"}, "repeats"),
         ({"check": "small(self)"}, "check"),
         ({"operands": "{absent: seen(self)}"}, "absent"),
+        ({"named_alone": "true"}, "named_alone"),
     ],
 )
 def test_a_mistaken_record_is_refused_with_file_and_record(tmp_path: Path, change: dict, said: str) -> None:

@@ -162,6 +162,9 @@ def caller(op: Operator, ident: str, inplace: bool) -> str:
     takes_tensor = any(a.type in TENSORS and a.default is None for a in op.arguments)
     lines = [] if takes_tensor else ["watch_modes();"]
     lines += [declaration for declaration, _ in converted if declaration]
+    if op.named_alone:
+        lines.append(f"const NamedAlone named({converted[0][1]}, a1.get(), {converted[2][1]});")
+        converted = [("", f"named.{a.name}()") for a in op.arguments]
     args = ", ".join(expression for _, expression in converted)
     if inplace:
         lines += [f"ops::{op.cxx}_({args});", "return slots.self();"]

@@ -17,7 +17,7 @@ RESULT_TYPES = ("Tensor", "Tensor[]", "bool", "int", "float", "Scalar", "DType")
 FIELDS = {
     "op": str, "schema": str, "forms": list, "aliases": list, "kind": str, "core": bool, "infer": str, "module": str,
     "check": str, "operands": dict, "varargs": str, "impl_inplace": bool, "one_value": bool, "elementwise": bool,
-    "steps": bool, "steps_on": str, "out_dtype": str, "called_inside": dict, "doc": str,
+    "steps": bool, "steps_on": str, "out_dtype": str, "called_inside": dict, "named_alone": bool, "doc": str,
 }  # fmt: skip
 REQUIRED = {"op", "schema", "forms", "kind", "doc"}
 # Python modules beside the top level that operators may stand in; each is there once an operator is in it.
@@ -28,6 +28,8 @@ KINDS = {"structured", "direct", "view", "composite"}
 # What dtype an out= tensor may have: one that the result's can be cast to, the result's alone, or any, which is then
 # what the argument `dtype` is when it is left out.
 OUT_DTYPES = {"cast", "same", "asked", "any"}
+# The arguments of a reduction that may be `named_alone`.
+REDUCED = [("self", "Tensor"), ("dim", "int[]?"), ("keepdim", "bool")]
 
 
 RESERVED = {
@@ -105,6 +107,7 @@ class Operator:
     steps_on: str = ""
     one_value: bool = False
     elementwise: bool = False
+    named_alone: bool = False
     out_dtype: str = "cast"
     called_inside: tuple[tuple[str, str], ...] = ()
     where: str = field(default="", compare=False)
@@ -351,8 +354,12 @@ def _check_meaning(op: Operator) -> None:
             f"{op.where}: 'out_dtype' is 'any', which a structured operator's kernel is not made for"
         )
     for name, _ in op.operands:
-        if name not in {a.name for a in op.arguments if a.type == "Operand"}:
-            raise DeclarationError(f"{op.where}: 'operands' names {name!r}, which is no Operand argument")
+        if name not in {a.name for a in op.arguments if a.type in ("Operand", "Tensor?")}:
+            raise DeclarationError(
+                f"{op.where}: 'operands' names {name!r}, which is no Operand and no Tensor? argument"
+            )
+    if op.named_alone and [(a.name, a.type) for a in op.arguments] != REDUCED:
+        raise DeclarationError(f"{op.where}: 'named_alone' is for the arguments self, dim and keepdim")
     if "inplace" in op.forms and (len(op.results) != 1 or op.results[0].type != "Tensor"):
         raise DeclarationError(f"{op.where}: form 'inplace' needs exactly one Tensor result")
     if op.in_place_only and {"inplace", "out"} & set(op.forms):
@@ -406,6 +413,7 @@ def parse_record(record: dict, family: str, path: Path) -> Operator:
         steps_on=record.get("steps_on", ""),
         one_value=bool(record.get("one_value", False)),
         elementwise=bool(record.get("elementwise", False)),
+        named_alone=bool(record.get("named_alone", False)),
         out_dtype=record.get("out_dtype", "cast"),
         called_inside=tuple(record.get("called_inside", {}).items()),
         where=where,

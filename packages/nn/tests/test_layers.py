@@ -56,6 +56,19 @@ def test_linear(rng, to_tensor, close):
     assert np.abs(p["weight"]).max() <= 0.5
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (1, 3)])
+def test_linear_with_one_row_or_number_as_bias(rng, to_tensor, close, shape):
+    x, w, b = rng.standard_normal((5, 2, 4)), rng.standard_normal((3, 4)), rng.standard_normal(shape)
+    bias = to_tensor(b).requires_grad_()
+    found = nn.functional.linear(to_tensor(x), to_tensor(w), bias)
+    close(found.detach(), x @ w.T + b)
+    weights = rng.standard_normal(found.shape)
+    (found * to_tensor(weights)).sum().backward()
+    close(bias.grad, weights.sum((0, 1)).reshape(shape) if 3 in shape else weights.sum().reshape(shape))
+    with pytest.raises(RuntimeError, match=r"linear: argument 'bias' has shape \(2,\), expected \(3,\)"):
+        nn.functional.linear(to_tensor(x), to_tensor(w), to_tensor(np.ones(2)))
+
+
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("bias", [True, False])
 def test_conv2d(rng, to_tensor, close, groups, bias):

@@ -81,6 +81,28 @@ def test_truth(name, dtype):
         )
 
 
+@pytest.mark.parametrize("name", ["any", "all"])
+@pytest.mark.parametrize("dim", [[], ()])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_truth_over_no_dimension_is_that_of_each_element(name, dim, keepdim):
+    function = getattr(taeda, name)
+    for a in (
+        np.array([[1.5, 0.0], [np.nan, -0.0]]),
+        np.zeros((0, 3)),
+        np.array(2),
+        np.array([0, 3], "uint8"),
+    ):
+        x, out = tensor(a), taeda.empty(0, dtype=function(tensor(a)).dtype)
+        for found in (
+            function(x, dim, keepdim),
+            getattr(x, name)(dim=dim, keepdim=keepdim),
+            function(x, dim=dim, keepdim=keepdim, out=out),
+        ):
+            assert found.dtype == (taeda.uint8 if a.dtype == "uint8" else taeda.bool)
+            np.testing.assert_array_equal(found.numpy(), a != 0)
+    assert taeda.any(taeda.zeros(3), None).shape == ()
+
+
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 @pytest.mark.parametrize("dtype", ["bool", "int16", "uint8", "float32", "float64"])
 @pytest.mark.parametrize("shape", [(7,), (3, 5), (70, 130), (2, 70, 9)])

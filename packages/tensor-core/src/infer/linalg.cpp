@@ -6,6 +6,7 @@
 
 #include "infer/gradients.h"
 #include "taeda/ops/linalg.h"
+#include "taeda/ops/shape.h"
 
 namespace taeda::infer {
 namespace {
@@ -158,6 +159,13 @@ void linear_backward(const Tensor& grad, const Tensor& input, const Tensor& weig
          shape_text(expected), " to fit 'input' of shape ", shape_text(input.sizes()), " and 'weight' of shape ",
          shape_text(weight.sizes()));
   expect_dtype(op, "grad", grad, input.dtype(), "input");
+}
+
+const Tensor& layer_bias_slow(const Tensor& bias, const Tensor& weight, Tensor& room) {
+  if (weight.dim() != 2) return bias;
+  const int64_t outputs = weight.size(0), given = bias.dim() ? bias.size(-1) : 1;
+  if (bias.numel() != given || (given != 1 && given != outputs)) return bias;
+  return room = ops::expand(ops::reshape(bias, Shape{given}), Shape{outputs});
 }
 
 Spec linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "python/internal.h"
+#include "taeda/ops/shape.h"
 
 namespace taeda::py {
 
@@ -742,6 +743,12 @@ IntListArg::IntListArg(const Signature& sig, int i, Slots& slots, const Shape& m
     const Object item = own(PySequence_GetItem(o, k));
     values_.push_back(int_value(sig, i, item.get()));
   }
+}
+
+void NamedAlone::part() {
+  static constexpr int64_t kLast[] = {-1};
+  parted_ = ops::unsqueeze(self_, -1);
+  dim_ = kLast, keepdim_ = false;
 }
 
 FloatListArg::FloatListArg(const Signature& sig, int i, Slots& slots) {

@@ -182,6 +182,27 @@ class OptIntListArg {
  private:
   std::optional<IntListArg> values_;
 };
+/// The arguments of a reduction where an empty list names no dimension, not all: each element is reduced alone, along a
+/// dimension that only it has.
+class NamedAlone {
+ public:
+  NamedAlone(const Tensor& self, std::optional<IntSpan> dim, bool keepdim) : self_(self), dim_(dim), keepdim_(keepdim) {
+    if (dim && dim->empty()) [[unlikely]]
+      part();
+  }
+  NamedAlone(const NamedAlone&) = delete;
+  const Tensor& self() const { return parted_.defined() ? parted_ : self_; }
+  const std::optional<IntSpan>& dim() const { return dim_; }
+  bool keepdim() const { return keepdim_; }
+
+ private:
+  void part();
+
+  const Tensor& self_;
+  Tensor parted_;
+  std::optional<IntSpan> dim_;
+  bool keepdim_;
+};
 class FloatListArg {
  public:
   FloatListArg(const Signature& sig, int i, Slots& slots);
