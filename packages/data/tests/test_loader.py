@@ -608,8 +608,13 @@ def test_a_subclass_may_replace_what_a_loader_was_made_of():
 def test_too_many_workers_are_warned_of(recwarn):
     data.DataLoader(range(4)).check_worker_number_rationality()
     assert not recwarn
-    with pytest.warns(UserWarning, match="100000 worker"):
-        data.DataLoader(range(4), num_workers=100000).check_worker_number_rationality()
+    with pytest.warns(UserWarning, match="100000 worker") as said:
+        loader = data.DataLoader(range(4), num_workers=100000)
+    assert [w.filename for w in said] == [__file__]
+    with pytest.warns(UserWarning, match="100000 worker") as said:
+        loader.check_worker_number_rationality()
+    assert [w.filename for w in said] == [__file__]
+    data.DataLoader(range(4), num_workers=100000, worker_type="thread")
 
 
 @pytest.mark.parametrize("workers", [0, 1])

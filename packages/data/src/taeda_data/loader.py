@@ -186,16 +186,23 @@ class DataLoader(Generic[T_co]):
             self.batch_sampler = None if batch_size is None else BatchSampler(sampler, batch_size, drop_last)
         self.collate_fn = collate_fn or (default_collate if self._batched else default_convert)
         self.__initialized = True
+        if worker_type == "process":
+            self._weigh_workers()
 
     def check_worker_number_rationality(self) -> None:
-        """Warns when there are more workers than cores that this process may use."""
+        """Warns when there are more workers than cores that this process may use, as making a loader does."""
+        self._weigh_workers()
+
+    def _weigh_workers(self) -> None:
+        if not self.num_workers:
+            return
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         if cores is None or self.num_workers <= cores:
             return
         warnings.warn(
             f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number of "
             f"worker in current system is {cores}, which is smaller than what this DataLoader is going to create.",
-            stacklevel=2,
+            stacklevel=3,
         )
 
     def __len__(self) -> int:
