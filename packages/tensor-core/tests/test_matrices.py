@@ -273,3 +273,22 @@ def test_lobpcg(largest, general):
     np.testing.assert_allclose((a @ vectors).numpy(), (weighted * values).numpy(), atol=1e-5)
     with pytest.raises(ValueError, match="30 rows"):
         tc.lobpcg(a, 11)
+
+
+@pytest.mark.parametrize("own", [(), (1,), (2, 1), (1, 3), (2, 3)])
+def test_ranks_and_singular_values_of_least_squares_are_those_of_the_matrices(own):
+    rng = np.random.default_rng(5)
+    a, b = rng.standard_normal((*own, 4, 3)), rng.standard_normal((2, 3, 4, 2))
+    a[..., 2] = a[..., 1]
+    for driver in ("gelsy", "gelsd", "gelss"):
+        found = tc.linalg.lstsq(
+            tc.tensor(a.tolist(), dtype=tc.float64), tc.tensor(b.tolist(), dtype=tc.float64), driver=driver
+        )
+        np.testing.assert_allclose(found.solution.numpy(), np.linalg.pinv(a) @ b, atol=1e-12)
+        assert found.rank.shape == own and (found.rank.numpy() == 2).all()
+        if driver != "gelsy":
+            np.testing.assert_allclose(found.singular_values.numpy(), np.linalg.svd(a)[1], atol=1e-12)
+    meta = tc.linalg.lstsq(
+        tc.empty(*own, 4, 3, device="meta"), tc.empty(2, 3, 4, 2, device="meta"), driver="gelsd"
+    )
+    assert (meta.rank.shape, meta.singular_values.shape) == (own, (*own, 3))

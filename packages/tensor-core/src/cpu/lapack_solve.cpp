@@ -271,6 +271,16 @@ int least_squares(char routine, int m, int n, int columns, const Strided<T>& a, 
   }
 }
 
+/// What belongs to the matrices alone, of what was computed for each pair of a matrix and its sides: their own batch.
+Tensor of_matrices(const Tensor& pairs, IntSpan sizes) {
+  if (std::ranges::equal(pairs.sizes(), sizes)) return pairs;
+  if (pairs.numel() == 0) return ops::zeros(sizes, pairs.dtype());
+  Tensor own = pairs;
+  while (own.dim() > int64_t(sizes.size())) own = ops::select(own, 0, 0);
+  for (int64_t d = 0; d < own.dim(); ++d) own = ops::narrow(own, d, 0, sizes[size_t(d)]);
+  return ops::contiguous(own);
+}
+
 std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq_kernel(const Tensor& self, const Tensor& b,
                                                         std::optional<double> rcond,
                                                         std::optional<std::string_view> driver) {
@@ -292,8 +302,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq_kernel(const Tensor& self, cons
   const Tensor solution = vector ? empty(shape.sizes, dtype) : empty_strided(shape.sizes, shape.strides, dtype);
   const Tensor X = vector ? ops::unsqueeze(solution, -1) : solution,
                squares = empty(infer::with_tail(batch, {columns}), real);
-  const Tensor rank = empty(ranks_shape.sizes, DType::Int64), s = empty(s_shape.sizes, real);
   const bool values = routine == 'd' || routine == 'l';
+  const Tensor rank = empty(ranks ? batch : Shape{0}, DType::Int64),
+               s = empty(values ? infer::with_tail(batch, {k}) : Shape{0}, real);
   bool full = true;
   if (k == 0) {
     ops::zero_(X);
@@ -346,7 +357,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq_kernel(const Tensor& self, cons
     }
   }
   const bool residuals = m > n && routine != 'y' && (full || routine == 's');
-  return {solution, residuals ? squares : empty(Shape{0}, real), rank, s};
+  return {solution, residuals ? squares : empty(Shape{0}, real), of_matrices(rank, ranks_shape.sizes),
+          of_matrices(s, s_shape.sizes)};
 }
 
 const bool registered = [] {

@@ -133,8 +133,8 @@ std::array<Spec, 4> lstsq_results(const Tensor& self, const Tensor& b, std::opti
   const DType real = real_of(self.dtype());
   return {vector ? spec(with_tail(batch, {n}), self.dtype()) : columns(with_tail(batch, {n, sides}), self.dtype()),
           spec(m > n && routine != "gelsy" ? with_tail(batch, {sides}) : Shape{0}, real),
-          spec(routine == "gels" ? Shape{0} : batch, DType::Int64),
-          spec(values ? with_tail(batch, {std::min(m, n)}) : Shape{0}, real)};
+          spec(routine == "gels" ? Shape{0} : Shape(batch_of(self)), DType::Int64),
+          spec(values ? with_tail(batch_of(self), {std::min(m, n)}) : Shape{0}, real)};
 }
 
 namespace {
