@@ -49,6 +49,8 @@ def test_levels():
         fwd.enter_dual_level()
     with fwd.dual_level(), pytest.raises(RuntimeError, match="shape"):
         fwd.make_dual(taeda.ones(2), taeda.ones(3))
+    with fwd.dual_level(), pytest.raises(RuntimeError, match="'tangent' itself moves"):
+        fwd.make_dual(taeda.ones(2), fwd.make_dual(taeda.ones(2), taeda.ones(2)))
     with pytest.raises(RuntimeError, match="not the last"):
         fwd.exit_dual_level()
 
@@ -113,6 +115,14 @@ def test_no_grad_is_for_backward_alone():
         outer = fwd.unpack_dual(x * weight)
         assert outer.primal.requires_grad and outer.tangent.requires_grad
         assert not fwd.unpack_dual(x.sin()).primal.requires_grad
+
+
+def test_nothing_moves_in_inference_mode():
+    with taeda.inference_mode(), fwd.dual_level():
+        x = fwd.make_dual(taeda.full((2,), 3.0), taeda.ones(2))
+        primal, tangent = fwd.unpack_dual(x * 2)
+    assert primal.tolist() == [6, 6]
+    assert tangent is None
 
 
 def test_a_level_ends_below_modes_that_were_entered_in_it():

@@ -76,11 +76,24 @@ class Rows(Function):
         return whole, None, None
 
 
+class RowsOfClass(Rows):
+    """The same by methods of the class."""
+
+    @classmethod
+    def forward(cls, x, rows=(1,), factor=2.0):
+        return Rows.forward(x, rows, factor)
+
+    @classmethod
+    def setup_context(cls, ctx, inputs, output):
+        Rows.setup_context(ctx, inputs, output)
+
+
 @pytest.mark.parametrize("given", [(), ((2,),), ((0,), 3.0)])
-def test_functions_with_setup_context_take_defaults_of_forward(given):
+@pytest.mark.parametrize("function", [Rows, RowsOfClass])
+def test_functions_with_setup_context_take_defaults_of_forward(given, function):
     rows, factor = (*given, *((1,), 2.0)[len(given) :])
     x = taeda.arange(6.0).reshape(3, 2).requires_grad_()
-    made = Rows.apply(x, *given)
+    made = function.apply(x, *given)
     made.sum().backward()
     expected = np.zeros((3, 2))
     expected[rows] = factor

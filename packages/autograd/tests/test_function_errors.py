@@ -119,6 +119,11 @@ def test_no_gradient_at_all_is_allowed(x):
     assert x.grad is None
 
 
+def test_a_function_without_a_rule_for_vmap_says_so():
+    with pytest.raises(NotImplementedError, match="'vmap'"):
+        Function.vmap(None, (0,), taeda.ones(2))
+
+
 def test_misuse():
     with pytest.warns(DeprecationWarning, match=r"Cube.*apply"):
         made = Cube()

@@ -112,6 +112,32 @@ def test_wrong_arguments():
         jacobian(cubic, 3.0)
     with pytest.raises(RuntimeError, match="shape"):
         vjp(linear, x[[0, 0, 1, 1]], x)
+    with pytest.raises(TypeError, match="hessian: result of 'func': item 1 is str"):
+        hessian(lambda t: (t.sum(), "words"), x)
+    with pytest.raises(RuntimeError, match="one element"):
+        hessian(lambda t: (t.sum(), t.sum()), x)
+
+
+def total(x):
+    return (x**3).sum()
+
+
+@pytest.mark.parametrize("product", [vjp, jvp, hvp, vhp])
+def test_vectors_that_do_not_fit(product):
+    func = (lambda x: x**3) if product in (vjp, jvp) else total
+    x = tensor([1.0, 2.0])
+    name = product.__name__
+    with pytest.raises(RuntimeError, match=f"{name}: argument 'v' may be left out only where .* one element"):
+        product(func, x)
+    with pytest.raises(
+        RuntimeError, match=f"{name}: argument 'v' has 2 tensors, expected one for each of the 1"
+    ):
+        product(func, x, (x, x))
+    with pytest.raises(RuntimeError, match=f"{name}: argument 'v' has invalid size: item 0 is of shape"):
+        product(func, x, x[:1])
+    with pytest.raises(TypeError, match=f"{name}: argument 'v'"):
+        product(func, x, "v")
+    close(product(func, x[:1])[1], product(func, x[:1], taeda.ones(1, dtype=x.dtype))[1])
 
 
 def test_unit_vectors_of_several_tensors():

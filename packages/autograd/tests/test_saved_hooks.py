@@ -245,6 +245,10 @@ def test_saved_tensors_may_change_where_copies_are_kept(x):
         y.mul_(0)
     z.backward()
     assert taeda.allclose(x.grad, 2 * (2 * x.detach()).exp())
+    with allow_mutation_on_saved_tensors(), pytest.raises(RuntimeError, match="cannot be nested"):
+        allow_mutation_on_saved_tensors().__enter__()
+    with allow_mutation_on_saved_tensors():
+        pass
 
 
 def test_increment_version_is_noticed(x):

@@ -58,6 +58,15 @@ def test_meta_answers_as_the_cpu_does(name, dtype, shape, channels_last):
     assert OPERATORS[name](x.to("meta")).stride() == OPERATORS[name](x).stride()
 
 
+@pytest.mark.parametrize("name", ["max_pool2d", "avg_pool2d", "adaptive_avg_pool2d"])
+def test_a_single_image_whose_batch_step_is_that_of_a_point_lies_row_by_row(name):
+    """As an image of (H, W, C) with its channels moved ahead: the strides fit several layouts."""
+    x = images((6, 20, 20)[1:] + (6,)).movedim(-1, 0).unsqueeze(0)
+    assert x.stride() == (6, 1, 120, 6)
+    assert OPERATORS[name](x).is_contiguous()
+    assert taeda.equal(OPERATORS[name](x), OPERATORS[name](x.contiguous()))
+
+
 class Question(ctypes.Structure):
     """taeda_image_result."""
 

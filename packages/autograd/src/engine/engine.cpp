@@ -493,10 +493,8 @@ std::vector<Tensor> run_backward(std::span<const Place> roots, TensorList grads,
       fail(ErrorKind::Runtime, "grad: input ", i, " (", input.tensor.defined() ? describe(input) : "None",
            ") does not require grad");
     input_edges.push_back(edge_of(input));
-    if (!options.collect && !input.tensor.defined())
-      fail(ErrorKind::Runtime, "backward: input ", i, " (", describe(input),
-           ") is an edge without a tensor whose .grad could be added to; use grad() for it");
-    if (!options.collect) retain_grad(input.tensor);
+    // What an edge leads to is reached, too: a leaf gets its gradient, another place has no .grad to add to.
+    if (!options.collect && input.tensor.defined()) retain_grad(input.tensor);
   }
   Run run(options);
   for (size_t i = 0; i < roots.size(); ++i)

@@ -47,7 +47,7 @@ def backward(
     retain_graph: bool | None = None,
     create_graph: bool = False,
     grad_variables: Tensor | Sequence[Tensor | None] | None = None,
-    inputs: Tensor | Sequence[Tensor] | None = None,
+    inputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge] | None = None,
 ) -> None:
     """Add the gradients of `tensors` to the ``.grad`` of the leaves they depend on.
 
@@ -57,7 +57,7 @@ def backward(
         retain_graph: Keep what the graph saved, so that it can be run again; by default the value of `create_graph`.
         create_graph: Record the computation of the gradients, for derivatives of higher order.
         grad_variables: The older name of `grad_tensors`, with a warning.
-        inputs: Accumulate into these tensors only.
+        inputs: Accumulate into these tensors only, or into the leaves of these edges.
 
     Raises:
         RuntimeError: A root needs no gradient, or has several elements and no weight; or the graph was freed by an

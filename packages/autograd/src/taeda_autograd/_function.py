@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from functools import wraps
+from types import MethodType
 
 from taeda_autograd import _C
 from taeda_autograd._engine import grad
@@ -166,6 +167,11 @@ class Function(metaclass=_FunctionMeta):
         """Compute the tangents of the outputs from those of the arguments; needed only without a backward."""
         raise NotImplementedError("Function: the subclass must give a static method 'jvp'")
 
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        """Compute for the whole batch of a vmap; without it one example is computed."""
+        raise NotImplementedError("Function: the subclass must give a static method 'vmap'")
+
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Run forward and record it when an argument needs a gradient.
@@ -213,7 +219,8 @@ def _left_out(forward: Callable, given: int) -> tuple[Any, ...]:
     """The defaults of the last positional parameters, of which a call gives the first `given`."""
     function = getattr(forward, "__wrapped__", forward)
     defaults = getattr(function, "__defaults__", None)
-    missing = function.__code__.co_argcount - given if defaults else 0
+    bound = isinstance(forward, MethodType)  # a class method, whose first parameter is the class
+    missing = function.__code__.co_argcount - bound - given if defaults else 0
     return defaults[-missing:] if 0 < missing <= len(defaults) else ()
 
 

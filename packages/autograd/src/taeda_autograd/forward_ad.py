@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from taeda_autograd._engine import grad
 from taeda_autograd.function import Function
 from taeda_autograd.graph import GradientEdge, get_gradient_edge, reaches_beyond
-from taeda_tensor_core import _C, Tensor, enable_grad, is_grad_enabled, zeros_like
+from taeda_tensor_core import _C, Tensor, enable_grad, is_grad_enabled, is_inference_mode_enabled, zeros_like
 from taeda_tensor_core.overrides import TorchFunctionMode
 
 __all__ = [
@@ -156,6 +156,10 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise RuntimeError(
             f"make_dual: argument 'tangent' has shape {tuple(tangent.shape)}, expected {tuple(tensor.shape)}"
         )
+    if unpack_dual(tangent).tangent is not None:
+        raise RuntimeError("make_dual: argument 'tangent' itself moves along a tangent of this level")
+    if is_inference_mode_enabled():  # there is no graph for it to move through
+        return tensor.view_as(tensor)
     with enable_grad():
         if tensor.requires_grad:
             dual = start = tensor.view_as(tensor)

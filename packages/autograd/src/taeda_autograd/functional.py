@@ -36,6 +36,49 @@ def _call(func: Callable, inputs: Any, create_graph: bool, name: str) -> tuple[b
     return single_in, inputs, single_out, outputs
 
 
+def _vector(name: str, v: Any, others: tuple[Tensor, ...], of: str) -> tuple[Tensor, ...] | None:
+    """The vector of a product, one tensor of the size of each of the inputs or outputs; None where they are one number.
+
+    Raises:
+        RuntimeError: It is left out where they are more, or has another length or another size.
+    """
+    if v is None:
+        if len(others) != 1 or others[0].numel() != 1:
+            raise RuntimeError(
+                f"{name}: argument 'v' may be left out only where the {of} of 'func' are one tensor of one element, "
+                f"found the shapes {[tuple(x.shape) for x in others]}"
+            )
+        return None
+    items = _tuple(v, f"{name}: argument 'v'")[1]
+    if len(items) != len(others):
+        raise RuntimeError(
+            f"{name}: argument 'v' has {len(items)} tensors, expected one for each of the {len(others)} {of}"
+        )
+    for i, (item, other) in enumerate(zip(items, others, strict=True)):
+        if item.shape != other.shape:
+            raise RuntimeError(
+                f"{name}: argument 'v' has invalid size: item {i} is of shape {tuple(item.shape)}, expected "
+                f"{tuple(other.shape)} as of that of the {of}"
+            )
+    return items
+
+
+def _number(name: str, output: Any) -> Tensor:
+    """The result of a function that is to give one number.
+
+    Raises:
+        TypeError: It is neither a tensor nor a tuple of tensors.
+        RuntimeError: It is several numbers, or a tuple.
+    """
+    single, outputs = _tuple(output, f"{name}: result of 'func'")
+    if not single or outputs[0].numel() != 1:
+        raise RuntimeError(
+            f"{name}: 'func' must return a tensor of one element, found the shapes "
+            f"{[tuple(o.shape) for o in outputs]}"
+        )
+    return outputs[0]
+
+
 def _gradients(
     outputs: tuple, inputs: tuple, weights: tuple | None, create_graph: bool, strict: bool, name: str
 ) -> tuple:
@@ -76,7 +119,7 @@ def vjp(
     """
     with enable_grad():
         single_in, inputs, single_out, outputs = _call(func, inputs, create_graph, "vjp")
-        weights = None if v is None else _tuple(v, "vjp: argument 'v'")[1]
+        weights = _vector("vjp", v, outputs, "outputs")
         products = _gradients(outputs, inputs, weights, create_graph, strict, "vjp")
     shown = outputs if create_graph else tuple(o.detach() for o in outputs)
     return _like(single_out, shown), _like(single_in, products)
@@ -96,10 +139,10 @@ def jvp(
     """
     with enable_grad():
         _, inputs, single_out, outputs = _call(func, inputs, create_graph, "jvp")
+        direction = _vector("jvp", v, inputs, "inputs")
         # The vector-Jacobian product is linear in its weights: its derivative by them is the transposed map.
         weights = tuple(zeros_like(o).requires_grad_() for o in outputs)
         backward = _gradients(outputs, inputs, weights, True, strict, "jvp")
-        direction = None if v is None else _tuple(v, "jvp: argument 'v'")[1]
         products = _gradients(backward, weights, direction, create_graph, False, "jvp")
     shown = outputs if create_graph else tuple(o.detach() for o in outputs)
     return _like(single_out, shown), _like(single_out, products)
@@ -224,9 +267,7 @@ def hessian(
     single, _ = _tuple(inputs, "hessian: argument 'inputs'")
 
     def gradient(*xs: Tensor) -> Any:
-        output = func(*xs)
-        if not isinstance(output, Tensor) or output.numel() != 1:
-            raise RuntimeError("hessian: 'func' must return a tensor of one element")
+        output = _number("hessian", func(*xs))
         return _like(single, _gradients((output.reshape(()),), xs, None, True, strict, "hessian"))
 
     return jacobian(gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
@@ -236,21 +277,27 @@ def hvp(
     func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """Result of a scalar `func` and the product of its Hessian with `v`."""
+    return _hessian_product("hvp", func, inputs, v, create_graph, strict)
+
+
+def _hessian_product(
+    name: str, func: Callable, inputs: Any, v: Any, create_graph: bool, strict: bool
+) -> tuple[Any, Any]:
     with enable_grad():
-        single, xs, _, outputs = _call(func, inputs, True, "hvp")
-        if len(outputs) != 1 or outputs[0].numel() != 1:
-            raise RuntimeError("hvp: 'func' must return a tensor of one element")
-        gradients = _gradients(outputs, xs, None, True, strict, "hvp")
-        weights = None if v is None else _tuple(v, "hvp: argument 'v'")[1]
-        products = _gradients(gradients, xs, weights, create_graph, strict, "hvp")
-    return (outputs[0] if create_graph else outputs[0].detach()), _like(single, products)
+        single, xs = _tuple(inputs, f"{name}: argument 'inputs'")
+        xs = _fresh(xs, True)
+        weights = _vector(name, v, xs, "inputs")
+        output = _number(name, func(*xs))
+        gradients = _gradients((output,), xs, None, True, strict, name)
+        products = _gradients(gradients, xs, weights, create_graph, strict, name)
+    return (output if create_graph else output.detach()), _like(single, products)
 
 
 def vhp(
     func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """Result of a scalar `func` and the product of `v` with its Hessian: the same as `hvp`, since it is symmetric."""
-    return hvp(func, inputs, v, create_graph, strict)
+    return _hessian_product("vhp", func, inputs, v, create_graph, strict)
 
 
 # --- what libraries import that continue these functions ---

@@ -185,8 +185,20 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks):
         tensor([14.7781, 14.7781])
     """
 
+    _thread = threading.local()
+
     def __init__(self) -> None:
         super().__init__(lambda tensor: tensor.clone(), lambda copy: copy)
+
+    def __enter__(self) -> None:
+        if getattr(self._thread, "entered", False):
+            raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+        self._thread.entered = True
+        super().__enter__()
+
+    def __exit__(self, *exception: Any) -> None:
+        self._thread.entered = False
+        super().__exit__(*exception)
 
 
 class _Gathered:

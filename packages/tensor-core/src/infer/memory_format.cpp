@@ -102,7 +102,7 @@ bool channels_stand_last(const Tensor& t) {
 
 bool channels_come_last(const Tensor& t) {
   if (t.contiguous() || (t.dim() != 4 && t.dim() != 5)) return false;
-  return t.dim() == 4 && t.channels_last() ? true : channels_stand_last(t);
+  return channels_stand_last(t);
 }
 
 Shape image_strides(const Tensor& like, IntSpan sizes) {

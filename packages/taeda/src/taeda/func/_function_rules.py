@@ -56,7 +56,7 @@ def call(function: Any, args: tuple) -> Any:
         return isinstance(leaf, tensor.Tensor) and level.whole(leaf) is not None
 
     given = tree_map(lambda leaf: level.whole(leaf) if is_batched(leaf) else leaf, args)
-    if not hasattr(function, "vmap"):
+    if getattr(function, "vmap", None) in (None, getattr(autograd.Function, "vmap", None)):
         shapes = tuple(arg.shape if isinstance(arg, tensor.Tensor) else None for arg in args)
         batched = Batched(function, level.size, level.randomness, tree_map(is_batched, args), shapes)
         with _outside(level):
