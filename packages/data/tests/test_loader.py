@@ -492,7 +492,7 @@ def test_an_accelerator_without_pinned_memory_is_said(monkeypatch):
         assert lists(data.DataLoader(Numbers(2), batch_size=2, pin_memory=True)) == [[0, 1]]
 
 
-@pytest.mark.parametrize(("name", "value"), [("shuffle", 3), ("shuffle", "yes"), ("collate_fn", 3)])
+@pytest.mark.parametrize(("name", "value"), [("shuffle", "yes"), ("collate_fn", 3)])
 def test_options_of_a_wrong_type(name, value):
     with pytest.raises(TypeError, match=f"DataLoader: argument '{name}'"):
         data.DataLoader(Numbers(), **{name: value})
@@ -809,3 +809,13 @@ def test_threads_that_share_a_pass_get_each_batch_once(workers):
     with ThreadPoolExecutor(4) as pool:
         taken = list(pool.map(lambda _: [b.tolist() for b in batches], range(4)))
     assert sorted(itertools.chain(*taken)) == [[i, i + 1] for i in range(0, 40, 2)]
+
+
+@pytest.mark.parametrize("yes", [1, np.True_])
+def test_shuffle_said_by_what_is_no_bool(yes):
+    found = lists(data.DataLoader(Numbers(50), batch_size=50, shuffle=yes, generator=seeded()))
+    assert found != [list(range(50))]
+    assert [sorted(batch) for batch in found] == [list(range(50))]
+    assert lists(data.DataLoader(Numbers(5), batch_size=5, shuffle=0)) == [list(range(5))]
+    with pytest.raises(TypeError, match="'shuffle' must be a bool or None, found 'False'"):
+        data.DataLoader(Numbers(5), shuffle="False")

@@ -138,8 +138,10 @@ class DataLoader(Generic[T_co]):
         )
         if sampler is not None and shuffle:
             raise ValueError("DataLoader: sampler option is mutually exclusive with shuffle")
-        if shuffle is not None and not isinstance(shuffle, bool):
-            raise TypeError(f"DataLoader: argument 'shuffle' must be a bool or None, found {shuffle!r}")
+        if shuffle is not None:
+            if not hasattr(shuffle, "__bool__"):  # numbers and NumPy's bools say it as well, text does not
+                raise TypeError(f"DataLoader: argument 'shuffle' must be a bool or None, found {shuffle!r}")
+            shuffle = bool(shuffle)
         if collate_fn is not None and not callable(collate_fn):
             raise TypeError(
                 f"DataLoader: argument 'collate_fn' must be callable or None, found {type(collate_fn).__name__}"
