@@ -229,6 +229,20 @@ def test_categories():
     assert dirichlet.entropy().item() == pytest.approx(stats.dirichlet([0.5, 2, 3]).entropy())
 
 
+@pytest.mark.parametrize("dtype", [tc.float32, tc.float64])
+def test_samples_of_small_concentrations_lie_at_the_ends(dtype):
+    tc.manual_seed(0)
+    one = tc.tensor(1e-2, dtype=dtype)
+    samples = d.Beta(one, one).sample((20000,))
+    assert samples.dtype is dtype
+    assert samples.min().item() > 0 and samples.max().item() < 1
+    expected = stats.beta(1e-2, 1e-2).cdf(0.1)
+    assert (samples < 0.1).double().mean().item() == pytest.approx(expected, abs=0.02)
+    assert (samples > 0.9).double().mean().item() == pytest.approx(expected, abs=0.02)
+    parts = d.Dirichlet(one.expand(3)).sample((5000,))
+    assert (parts.amax(-1) > 0.9).double().mean().item() > 0.9
+
+
 def test_mixtures():
     parts = d.Normal(t(-1, 2), t(0.5, 1))
     mixture = d.MixtureSameFamily(d.Categorical(t(1, 3)), parts)

@@ -35,12 +35,14 @@ class Dirichlet(ExponentialFamily):
         super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args=validate_args)
 
     def rsample(self, sample_shape: Any = ()) -> Any:
-        parts = standard_gamma(self.concentration.expand(tuple(self._extended_shape(sample_shape))))
+        dtype = self.concentration.dtype
+        # In double: of small concentrations all parts are often below what float32 can tell from 0.
+        parts = standard_gamma(self.concentration.double().expand(tuple(self._extended_shape(sample_shape))))
         parts = parts.clamp(min=tiny(parts.dtype))
-        made = parts / parts.sum(-1, keepdim=True)
-        # No part is all of it, however the quotient is rounded; gradients are those of the quotient.
-        most = 1 - tensor.finfo(parts.dtype).eps
-        return made + (made.detach().clamp(max=most) - made.detach())
+        made = (parts / parts.sum(-1, keepdim=True)).to(dtype)
+        # No part is nothing or all of it, however the quotient is rounded; gradients are those of the quotient.
+        within = made.detach().clamp(tiny(dtype), 1 - tensor.finfo(dtype).eps)
+        return made + (within - made.detach())
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:
