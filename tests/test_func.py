@@ -171,6 +171,11 @@ def test_randomness():
     assert not taeda.equal(different[0], different[1]) and taeda.equal(equal[0], equal[1])
     kept = vmap(lambda row: taeda.nn.functional.dropout(row + 1, 0.5), randomness="different")(x)
     assert 100 < int((kept != 0).sum()) < 300
+    chances = x + 0.5
+    for draw in (lambda row: taeda.bernoulli(row), lambda row: taeda.bernoulli(chances[0]) + 0 * row):
+        tossed = vmap(draw, randomness="different")(chances)
+        assert set(tossed.flatten().tolist()) == {0, 1} and not taeda.equal(tossed[0], tossed[1])
+        assert taeda.equal(*vmap(draw, randomness="same")(chances)[:2])
 
 
 def test_what_cannot_be_mapped_says_so():

@@ -157,26 +157,25 @@ void check_chances(const char* op, const char* argument, const Tensor& p) {
   const double found = number_of(ops::select(ops::masked_select(p, outside), 0, 0));
   fail(ErrorKind::Runtime, op, ": argument '", argument, "' must lie between 0 and 1, found ", found);
 }
-void draw_by_chances(const Tensor& self, const Tensor& p, const Generator& generator) {
-  const Tensor draws =
-      taeda::empty(self.sizes(), p.dtype() == DType::Float64 ? DType::Float64 : DType::Float32, self.device());
+/// Where a draw falls within the chance.
+Tensor drawn_by_chances(const Shape& sizes, Device device, const Tensor& p, const Generator& generator) {
+  const Tensor draws = taeda::empty(sizes, p.dtype() == DType::Float64 ? DType::Float64 : DType::Float32, device);
   ops::uniform_(draws, 0, 1, generator);
-  ops::copy_(self, ops::lt(draws, p));
+  return ops::lt(draws, p);
 }
 
 }  // namespace
 
 void bernoulli__Tensor(const Tensor& self, const Tensor& p, const Generator& generator) {
   check_chances("bernoulli_", "p", p);
-  draw_by_chances(self, p, generator);
+  ops::copy_(self, drawn_by_chances(Shape(self.sizes()), self.device(), p, generator));
 }
 Tensor bernoulli(const Tensor& self, const Generator& generator) {
   check(is_floating(self.dtype()), ErrorKind::NotImplemented, "bernoulli: not implemented for dtype ",
         name(self.dtype()));
-  const Tensor out = taeda::empty(self.sizes(), self.dtype(), stated_device(self)), p = ops::detach(self);
+  const Tensor p = ops::detach(self);
   check_chances("bernoulli", "self", p);
-  draw_by_chances(out, p, generator);
-  return out;
+  return ops::to_dtype(drawn_by_chances(Shape(self.sizes()), stated_device(self), p, generator), self.dtype());
 }
 Tensor bernoulli_p(const Tensor& self, double p, const Generator& generator) {
   infer::bernoulli_chance("bernoulli", p);
