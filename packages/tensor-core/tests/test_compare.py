@@ -1,5 +1,7 @@
 """Comparison, logic, bits and choice against NumPy."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -121,3 +123,16 @@ def test_closeness():
     assert taeda.allclose(a, b) is False
     assert taeda.equal(taeda.ones(2), taeda.ones(2)) is True
     assert taeda.equal(taeda.ones(2), taeda.ones(3)) is False
+
+
+@pytest.mark.parametrize("dtype", [taeda.float16, taeda.bfloat16])
+@pytest.mark.parametrize("value", [0.1, 0.3, 0.7, -1.7, 2049, 1e9, -math.inf])
+def test_numbers_beside_sixteen_bits_are_compared_in_their_dtype(dtype, value):
+    x = taeda.tensor([0.1, 0.3, 0.7, -1.7, 2048], dtype=dtype)
+    fits = abs(value) <= taeda.finfo(dtype).max or math.isinf(value)
+    number = taeda.tensor([value], dtype=dtype if fits else taeda.float32)
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        compare = getattr(taeda, name)
+        assert compare(x, value).tolist() == compare(x.double(), number.double()).tolist()
+        assert compare(value, x).tolist() == compare(number.double(), x.double()).tolist()
+    assert (taeda.tensor(0.1, dtype=dtype) == 0.1).item()

@@ -100,6 +100,11 @@ void check_exact_slow(const char* op, const char* argument, const Tensor& value,
 }
 
 const Tensor& compared_slow(const Tensor& number, const Tensor& beside, Tensor& room) {
+  if (!is_integral(beside.dtype())) {
+    if (!surely_fits(number, beside.dtype())) return number;
+    const float value = float(scalar_of(number).to_double());
+    return room = Tensor(double(beside.dtype() == DType::Float16 ? float(Half(value)) : float(BFloat16(value))));
+  }
   if (!is_integral(number.dtype()) || beside.is_wrapped_number()) return number;
   const int side = side_of(scalar_of(number), beside.dtype());
   return side == 0 ? number : room = Tensor(side > 0 ? INFINITY : -INFINITY);

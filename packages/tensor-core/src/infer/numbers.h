@@ -65,9 +65,12 @@ inline void check_exact(const char* op, const char* argument, const Tensor& valu
 // What an Operand goes on as. `room` holds a number that takes the place of the given one.
 
 TAEDA_API const Tensor& compared_slow(const Tensor& number, const Tensor& beside, Tensor& room);
-/// An integer beyond the dtype it is compared with becomes an infinity of its sign, which compares alike.
+/// An integer beyond the dtype it is compared with becomes an infinity of its sign, which compares alike; a number
+/// beside one of 16 bits, which loops compare in float32, is rounded to it.
 inline const Tensor& compared(const Tensor& number, const Tensor& beside, Tensor&& room) {
-  return number.is_wrapped_number() && is_integral(beside.dtype()) ? compared_slow(number, beside, room) : number;
+  const DType dtype = beside.dtype();
+  const bool narrow = is_integral(dtype) || dtype == DType::Float16 || dtype == DType::BFloat16;
+  return number.is_wrapped_number() && narrow ? compared_slow(number, beside, room) : number;
 }
 /// A bound that no element can pass becomes the end of the dtype's range; one that none can meet is an OverflowError.
 TAEDA_API const Tensor& upper_bound(const char* op, const Tensor& bound, const Tensor& self, Tensor&& room);
