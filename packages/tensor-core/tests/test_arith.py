@@ -172,6 +172,19 @@ def test_alpha_and_ternaries():
         taeda.add(taeda.tensor([1]), 1, alpha=0.5)
 
 
+def test_clamp_promotes_all_operands_at_once():
+    one = {
+        name: taeda.ones(3, dtype=getattr(taeda, name)) for name in ("bool", "int32", "float32", "float64")
+    }
+    for name in ("bool", "int32"):
+        x = one[name]
+        assert taeda.clamp(x, one["float64"][0], one["float32"]).dtype is taeda.float32
+        assert taeda.clamp(x, one["float32"], one["float64"][0]).dtype is taeda.float32
+        assert taeda.clamp(x, one["float32"][0], one["float64"][0]).dtype is taeda.float64
+        assert taeda.clamp(x, one["float32"], one["float64"]).dtype is taeda.float64
+    assert taeda.clamp(one["float32"], one["float64"][0], one["float64"][0]).dtype is taeda.float32
+
+
 def test_clamp():
     a = np.array([-2.0, -0.5, np.nan, 0.5, 2.0])
     close(tensor(a).clamp(-1, 1), np.clip(a, -1, 1))

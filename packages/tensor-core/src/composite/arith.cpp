@@ -30,8 +30,11 @@ Tensor positive(const Tensor& self) {
 Tensor clamp_Tensor(const Tensor& self, const Tensor& min, const Tensor& max) {
   check(min.defined() || max.defined(), ErrorKind::Runtime,
         "clamp: at least one of the arguments 'min' and 'max' must not be None");
-  const Tensor raised = min.defined() ? ops::clamp_min(self, min) : self;
-  return max.defined() ? ops::clamp_max(raised, max) : raised;
+  if (!min.defined() || !max.defined()) return min.defined() ? ops::clamp_min(self, min) : ops::clamp_max(self, max);
+  // All three tell the dtype at once: one after the other, a number would count like an array.
+  const Tensor all[] = {self, min, max};
+  const DType dtype = min.dtype() == max.dtype() ? self.dtype() : result_type(all);
+  return ops::clamp_max(ops::clamp_min(ops::to_dtype(self, dtype), min), max);
 }
 
 Tensor ldexp(const Tensor& self, const Tensor& other) {
