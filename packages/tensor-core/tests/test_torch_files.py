@@ -393,6 +393,15 @@ def test_parts_of_storages_in_old_files(weights_only):
         load(legacy_parts(4), weights_only=weights_only)
 
 
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_old_files_one_after_another(weights_only):
+    file = io.BytesIO(b"first" + legacy_parts(2).read() + legacy_parts(3).read() + b"last")
+    assert file.read(5) == b"first"
+    assert load(file, weights_only=weights_only)[0].tolist() == [1, 2]
+    assert load(file, weights_only=weights_only)[0].tolist() == [1, 2, 3]
+    assert file.read() == b"last"
+
+
 def test_slices_of_typed_storages_are_refused():
     x = tc.arange(4.0)
     assert x.untyped_storage()[4:8].tolist() == [0, 0, 128, 63]

@@ -93,6 +93,7 @@ class _Later:
         for key in keys:
             self.made.memory[key].copy_(source.tensor(at + 8, self._sizes[key]))
             at += 8 + self._sizes[key]
+        source.end = at
 
 
 def read_legacy(source: Source, place: Callable[[Any, str], Any], encoding: str = "utf-8") -> Any:

@@ -343,6 +343,7 @@ class Legacy:
         for key in keys:
             places[key] = at + 8
             at += 8 + self._wanted[key]
+        self._source.end = at
         return places
 
     def pickle(self) -> bytes:

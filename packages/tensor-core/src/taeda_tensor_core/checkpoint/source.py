@@ -31,6 +31,8 @@ class Source:
         self.mapped = mapped
         self._base = self._file.tell()
         self.size = self._file.seek(0, os.SEEK_END) - self._base
+        #: Where what was read ends; known of formats that tell it.
+        self.end = self.size
         if mapped and self.size > 0:
             self._map = mmap.mmap(file.fileno(), self._base + self.size, access=mmap.ACCESS_COPY)
 
@@ -77,8 +79,8 @@ class Source:
         return len(data)
 
     def finish(self) -> None:
-        """Leaves the file at its end."""
-        self._file.seek(0, os.SEEK_END)
+        """Leaves the file behind what was read."""
+        self._file.seek(self._base + self.end)
 
 
 def _seekable(file: Any) -> Any:
