@@ -100,6 +100,16 @@ def test_strict():
         jacobian(lambda t: taeda.ones(2, dtype=taeda.float64), x, strict=True)
 
 
+@pytest.mark.parametrize("product", [vjp, jvp, jacobian])
+def test_strict_derivatives_that_are_constant(product):
+    x = tensor([1.0, 2.0])
+    given = () if product is jacobian else (x,)
+    with pytest.raises(RuntimeError, match=f"{product.__name__}: a derivative is independent of the inputs"):
+        product(lambda t: t * 3, x, *given, create_graph=True, strict=True)
+    product(lambda t: t * 3, x, *given, strict=True)
+    product(lambda t: t**3, x, *given, create_graph=True, strict=True)
+
+
 def test_wrong_arguments():
     x = tensor([1.0, 2.0])
     with pytest.raises(RuntimeError, match="one element"):

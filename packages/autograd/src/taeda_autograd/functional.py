@@ -98,6 +98,11 @@ def _gradients(
     results = grad(kept, inputs, given, retain_graph=True, create_graph=create_graph, allow_unused=True)
     if strict and any(r is None for r in results):
         raise RuntimeError(f"{name}: the outputs do not depend on an input, which strict=True does not allow")
+    if strict and create_graph and not all(r.requires_grad for r in results):
+        raise RuntimeError(
+            f"{name}: a derivative is independent of the inputs, which strict=True does not allow with "
+            "create_graph=True"
+        )
     return tuple(zeros_like(x) if r is None else r for r, x in zip(results, inputs, strict=True))
 
 
@@ -143,7 +148,7 @@ def jvp(
         # The vector-Jacobian product is linear in its weights: its derivative by them is the transposed map.
         weights = tuple(zeros_like(o).requires_grad_() for o in outputs)
         backward = _gradients(outputs, inputs, weights, True, strict, "jvp")
-        products = _gradients(backward, weights, direction, create_graph, False, "jvp")
+        products = _gradients(backward, weights, direction, create_graph, strict, "jvp")
     shown = outputs if create_graph else tuple(o.detach() for o in outputs)
     return _like(single_out, shown), _like(single_out, products)
 
