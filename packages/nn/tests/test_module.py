@@ -631,6 +631,9 @@ def test_modules_move_to_meta_and_back():
 def test_parameters_show_that_they_require_grad():
     assert repr(nn.Parameter(tt.ones(2))) == "Parameter containing:\ntensor([1., 1.], requires_grad=True)"
     assert "requires_grad" not in repr(nn.Parameter(tt.ones(2), requires_grad=False))
+    given = tt.ones(2).as_subclass(type("Marked", (tt.Tensor,), {}))
+    assert repr(given) == "Marked([1., 1.])"
+    assert repr(nn.Parameter(given)) == "Parameter(Marked([1., 1.], requires_grad=True))"
 
 
 @pytest.mark.parametrize("make", [nn.Parameter, nn.Buffer])

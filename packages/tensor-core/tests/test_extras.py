@@ -86,3 +86,12 @@ def test_storage():
     t = taeda.zeros(4)
     assert t[1:].untyped_storage() == t.untyped_storage() and t.untyped_storage().nbytes() == 16
     assert t[2:].untyped_storage().data_ptr() == t.data_ptr()
+
+
+def test_functions_of_numbers_have_no_gradients():
+    x, y = taeda.ones(2), taeda.ones(2, requires_grad=True)
+    assert x.clone().map_(y.detach(), lambda a, b: a + b).tolist() == [2, 2]
+    with pytest.raises(RuntimeError, match=r"map_: Can't call map_\(\) on a tensor that requires grad"):
+        x.map_(y, lambda a, b: a + b)
+    with pytest.raises(RuntimeError, match=r"map2_: Can't call map2_\(\) on a tensor that requires grad"):
+        x.map2_(x, y, lambda a, b, c: a + b + c)

@@ -270,6 +270,16 @@ def test_a_number_is_copied_to_one_place():
         tc.zeros(3).index_copy_(0, tc.tensor([1, 2]), tc.tensor(2.0))
 
 
+@pytest.mark.parametrize("name", ["int16", "float32", "float64", "complex64"])
+def test_bytes_of_storages_are_turned_round(name):
+    numbers = np.array([1, -2, 3]).astype(name)
+    x = tc.tensor(numbers)
+    x.untyped_storage().byteswap(x.dtype)
+    assert x.numpy().tobytes() == numbers.byteswap().tobytes()
+    with pytest.raises(RuntimeError, match="byteswap: argument 'dtype' is .*int32, the 3 bytes"):
+        tc.zeros(3, dtype=tc.uint8).untyped_storage().byteswap(tc.int32)
+
+
 def test_storages_of_buffers():
     numbers = np.array([1.5, -2.0, 3.25], np.float32)
     found = tc.UntypedStorage.from_buffer(numbers.tobytes(), "native", dtype=tc.float32)

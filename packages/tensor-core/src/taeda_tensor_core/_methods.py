@@ -389,8 +389,17 @@ def index(self: Tensor, indices: Any) -> Tensor:
     return _C.ops.index(self, list(indices))
 
 
+def _refuse_gradients(name: str, *tensors: Tensor) -> None:
+    """RuntimeError where a tensor requires gradients, which no Python function of numbers has."""
+    if any(t.requires_grad for t in tensors):
+        raise RuntimeError(
+            f"{name}: Can't call {name}() on a tensor that requires grad. Use tensor.detach() instead."
+        )
+
+
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:
     """Replace every element by what a Python function makes of it and of two other tensors' (slow, cpu only)."""
+    _refuse_gradients("map2_", self, x, y)
     others = (other.expand_as(self).reshape(-1).tolist() for other in (x, y))
     made = [callable(*each) for each in zip(self.reshape(-1).tolist(), *others, strict=True)]
     return self.copy_(_C.tensor(made, dtype=self.dtype).reshape(self.shape))
@@ -408,6 +417,7 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
 
 def map_(self: Tensor, tensor: Tensor, callable: Any) -> Tensor:
     """Replace every element by what a Python function makes of it and of another tensor's (slow, cpu only)."""
+    _refuse_gradients("map_", self, tensor)
     pairs = zip(self.reshape(-1).tolist(), tensor.expand_as(self).reshape(-1).tolist(), strict=True)
     return self.copy_(_C.tensor([callable(a, b) for a, b in pairs], dtype=self.dtype).reshape(self.shape))
 

@@ -245,7 +245,9 @@ def tensor_text(tensor: Tensor, contents: str | None = None) -> str:
                 contents = "[]"
             else:
                 contents = contents_text(tensor.detach().cpu(), len(prefix))
-    return with_suffixes(prefix + contents, suffixes, len(prefix))
+    text = with_suffixes(prefix + contents, suffixes, len(prefix))
+    # Plain parameters say so themselves; those of other classes are only marked.
+    return f"Parameter({text})" if not plain and "_is_param" in vars(tensor) else text
 
 
 def with_suffixes(text: str, suffixes: list[str], indent: int) -> str:

@@ -187,6 +187,26 @@ class UntypedStorage(_StorageBase):
             access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
             return cls(_C.frombuffer(mmap.mmap(file.fileno(), nbytes, access=access), dtype=_C.uint8))
 
+    def byteswap(self, dtype: Any) -> None:
+        """Turn round the bytes of every element, in place, as if the storage held elements of a dtype.
+
+        Raises:
+            RuntimeError: It holds no whole number of them.
+
+        Example:
+            >>> x = taeda.tensor([1, 256], dtype=taeda.int16)
+            >>> x.untyped_storage().byteswap(taeda.int16)
+            >>> x
+            tensor([256,   1], dtype=taeda.int16)
+        """
+        item = dtype.itemsize // (2 if dtype.is_complex else 1)
+        if self.nbytes() % item:
+            raise RuntimeError(
+                f"byteswap: argument 'dtype' is {dtype}, the {self.nbytes()} bytes are no whole number of its elements"
+            )
+        rows = self._elements().view(-1, item)
+        rows.copy_(rows.flip(1))
+
     @classmethod
     def from_buffer(
         cls,
