@@ -276,7 +276,7 @@ def test_bytes_of_storages_are_turned_round(name):
     x = tc.tensor(numbers)
     x.untyped_storage().byteswap(x.dtype)
     assert x.numpy().tobytes() == numbers.byteswap().tobytes()
-    with pytest.raises(RuntimeError, match="byteswap: argument 'dtype' is .*int32, the 3 bytes"):
+    with pytest.raises(RuntimeError, match=r"byteswap: argument 'dtype' is .*int32, the 3 bytes"):
         tc.zeros(3, dtype=tc.uint8).untyped_storage().byteswap(tc.int32)
 
 
