@@ -13,6 +13,18 @@ from taeda_registry.slots import tensor
 __all__ = ["Dirichlet"]
 
 
+def drawn(concentration: Any, generator: Any = None) -> Any:
+    """A sample for each last dimension, by a generator or the default one."""
+    dtype = concentration.dtype
+    # In double: of small concentrations all parts are often below what float32 can tell from 0.
+    parts = standard_gamma(concentration.double(), generator)
+    parts = parts.clamp(min=tiny(parts.dtype))
+    made = (parts / parts.sum(-1, keepdim=True)).to(dtype)
+    # No part is nothing or all of it, however the quotient is rounded; gradients are those of the quotient.
+    within = made.detach().clamp(tiny(dtype), 1 - tensor.finfo(dtype).eps / 2)
+    return made + (within - made.detach())
+
+
 class Dirichlet(ExponentialFamily):
     """Dirichlet distribution: probabilities that sum to 1.
 
@@ -35,14 +47,7 @@ class Dirichlet(ExponentialFamily):
         super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args=validate_args)
 
     def rsample(self, sample_shape: Any = ()) -> Any:
-        dtype = self.concentration.dtype
-        # In double: of small concentrations all parts are often below what float32 can tell from 0.
-        parts = standard_gamma(self.concentration.double().expand(tuple(self._extended_shape(sample_shape))))
-        parts = parts.clamp(min=tiny(parts.dtype))
-        made = (parts / parts.sum(-1, keepdim=True)).to(dtype)
-        # No part is nothing or all of it, however the quotient is rounded; gradients are those of the quotient.
-        within = made.detach().clamp(tiny(dtype), 1 - tensor.finfo(dtype).eps)
-        return made + (within - made.detach())
+        return drawn(self.concentration.expand(tuple(self._extended_shape(sample_shape))))
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:

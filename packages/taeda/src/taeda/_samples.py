@@ -21,5 +21,6 @@ def _sample_dirichlet(self: Any, generator: Any = None) -> Any:
         >>> taeda._sample_dirichlet(taeda.ones(2, 3)).sum(-1)
         tensor([1., 1.])
     """
-    drawn = _standard_gamma(self, generator)
-    return drawn / drawn.sum(-1, keepdim=True)
+    from importlib import import_module
+
+    return import_module("taeda.distributions.dirichlet").drawn(self, generator)
