@@ -273,6 +273,8 @@ def test_recurrent_layers_check_their_input():
         nn.RNN(2, 2, nonlinearity="sin")
     with pytest.raises(RuntimeError, match="sorted"):
         nn.utils.rnn.pack_padded_sequence(tt.zeros(3, 2, 1), [1, 3])
+    with pytest.raises(RuntimeError, match=r"'lengths' has shape \(2, 1\), expected one dimension"):
+        nn.utils.rnn.pack_padded_sequence(tt.zeros(3, 2, 1), tt.ones(2, 1, dtype=tt.int64))
     assert repr(nn.LSTM(5, 4, 2, dropout=0.1)) == "LSTM(5, 4, num_layers=2, dropout=0.1)"
 
 

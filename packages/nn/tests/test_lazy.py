@@ -76,3 +76,13 @@ def test_lazy_buffers_are_moved_by_to():
     module.register_buffer("seen", UninitializedBuffer())
     module.to(tt.float64).to("cpu")
     assert is_lazy(module.seen) and module.seen.dtype == tt.float64
+
+
+def test_states_without_a_shape_leave_what_has_none():
+    empty = nn.LazyLinear(3)
+    made = nn.LazyLinear(3)
+    made.load_state_dict(empty.state_dict())
+    assert made.has_uninitialized_params()
+    assert made(tt.ones(2, 5)).shape == (2, 3)
+    with pytest.raises(RuntimeError, match="not initialised yet has no shape"):
+        made.load_state_dict(empty.state_dict())

@@ -289,9 +289,10 @@ def _as_number(target: Tensor, source: Any) -> Any:
     """What a state has for ``target``: for a number also a vector of one, as old checkpoints keep numbers."""
     old = (
         isinstance(source, Tensor)
-        and tuple(source.shape) == (1,)
         and not is_lazy(target)
         and target.dim() == 0
+        and not is_lazy(source)
+        and tuple(source.shape) == (1,)
     )
     return source[0] if old else source
 

@@ -130,6 +130,10 @@ def pack_padded_sequence(
     """
     if batch_first:
         input = input.transpose(0, 1)
+    if isinstance(lengths, Tensor) and lengths.dim() != 1:
+        raise RuntimeError(
+            f"pack_padded_sequence: argument 'lengths' has shape {tuple(lengths.shape)}, expected one dimension"
+        )
     sizes = [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
     if len(sizes) != input.shape[1]:
         raise RuntimeError(
