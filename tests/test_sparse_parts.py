@@ -174,3 +174,14 @@ def test_masked_reductions_of_sparse_tensors_without_dimensions():
 def test_there_is_no_array_of_a_sparse_tensor(layout, convert):
     with pytest.raises(TypeError, match="can't convert Sparse layout tensor to numpy"):
         convert(getattr(taeda.eye(2), layout)())
+
+
+@pytest.mark.parametrize("way", ["bsr", "bsc"])
+@pytest.mark.parametrize("start", ["to_dense", "to_sparse", "to_sparse_csr"])
+def test_one_number_says_the_size_of_square_blocks(start, way):
+    dense = taeda.arange(16.0).reshape(4, 4)
+    x = getattr(dense, start)()
+    blocks = getattr(x, f"to_sparse_{way}")(2)
+    assert blocks.values().shape == (4, 2, 2)
+    assert taeda.equal(blocks.to_dense(), dense)
+    assert taeda.equal(getattr(blocks, f"to_sparse_{way}")(2).to_dense(), dense)

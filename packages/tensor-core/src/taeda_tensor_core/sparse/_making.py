@@ -458,6 +458,8 @@ def coalesced(x: SparseTensor) -> SparseTensor:
 def to_layout(x: SparseTensor, layout: Any, blocksize: Any = None) -> Any:
     """``x`` in another layout; "strided" is a dense tensor. Blocks keep their size where no other is given."""
     way = str(layout).rpartition(".")[2]
+    if isinstance(blocksize, int):  # one number counts for rows and columns
+        blocksize = (blocksize, blocksize)
     if x._way in _blocks.BLOCKS and blocksize is None:
         blocksize = _blocks.block_size(x)
     if way == x._way and (way not in _blocks.BLOCKS or tuple(blocksize) == _blocks.block_size(x)):
