@@ -177,6 +177,22 @@ def test_randomness():
         assert set(tossed.flatten().tolist()) == {0, 1} and not taeda.equal(tossed[0], tossed[1])
         assert taeda.equal(*vmap(draw, randomness="same")(chances)[:2])
 
+    def waits(row):
+        return taeda.distributions.Gamma(row, row, validate_args=False).rsample()
+
+    rates = (x + 2).requires_grad_()
+    drawn = vmap(waits, randomness="different")(rates)
+    assert abs(drawn.mean().item() - 1) < 0.2 and not taeda.equal(drawn[0], drawn[1])
+    assert taeda.autograd.grad(drawn.sum(), rates)[0].shape == rates.shape
+    shares = vmap(
+        lambda row: taeda.distributions.Dirichlet(row, validate_args=False).sample(),
+        in_dims=1,
+        randomness="different",
+    )(rates)
+    assert shares.shape == (100, 4) and taeda.allclose(shares.sum(1), taeda.ones(100))
+    with pytest.raises(RuntimeError, match="gamma samples .* randomness='different', found 'same'"):
+        vmap(waits, randomness="same")(rates)
+
 
 def test_what_cannot_be_mapped_says_so():
     x = doubles(3, 2)

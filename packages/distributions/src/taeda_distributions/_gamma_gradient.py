@@ -148,11 +148,19 @@ def _function() -> Any:
         def backward(ctx: Any, grad: Any) -> Any:
             return grad * gradient(*ctx.saved_tensors), None
 
+        @staticmethod
+        def vmap(info: Any, in_dims: Any, concentration: Any, generator: Any) -> Any:
+            """The whole batch at once: proposals are rejected by what they are, which one example cannot tell."""
+            if info.randomness != "different":
+                raise RuntimeError(
+                    "vmap: gamma samples of what depends on the batch are drawn for each example alone, with "
+                    f"randomness='different', found {info.randomness!r}"
+                )
+            return standard_gamma(concentration.movedim(in_dims[0], 0), generator), 0
+
     return StandardGamma
 
 
 def standard_gamma(concentration: Any, generator: Any = None) -> Any:
     """Standard gamma samples that gradients flow through, drawn by a generator or the default one."""
-    if concentration.requires_grad and tensor.is_grad_enabled():
-        return _function().apply(concentration, generator)
-    return sample_standard_gamma(concentration, generator)
+    return _function().apply(concentration, generator)
