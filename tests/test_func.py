@@ -190,7 +190,7 @@ def test_randomness():
         randomness="different",
     )(rates)
     assert shares.shape == (100, 4) and taeda.allclose(shares.sum(1), taeda.ones(100))
-    with pytest.raises(RuntimeError, match="gamma samples .* randomness='different', found 'same'"):
+    with pytest.raises(RuntimeError, match=r"gamma samples .* randomness='different', found 'same'"):
         vmap(waits, randomness="same")(rates)
 
 
