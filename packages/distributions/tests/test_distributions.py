@@ -270,6 +270,9 @@ def test_independent_and_transformed():
     expected = stats.lognorm(2, scale=math.e).logpdf(x.exp().numpy())
     np.testing.assert_allclose(moved.log_prob(x.exp()).numpy(), expected, rtol=1e-9)
     assert moved.expand((4, 3, 2)).sample().shape == (4, 3, 2)
+    for wrong in (abs, [abs], 3):
+        with pytest.raises(ValueError, match="transforms must be a Transform or list, but was"):
+            d.TransformedDistribution(base, wrong)
 
 
 TRANSFORMS = [

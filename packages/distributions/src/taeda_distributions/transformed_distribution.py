@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from taeda_distributions import constraints
@@ -32,7 +32,7 @@ class TransformedDistribution(Distribution):
         transforms: Transform | Sequence[Transform],
         validate_args: bool | None = None,
     ) -> None:
-        parts = [transforms] if isinstance(transforms, Transform) else list(transforms)
+        parts = list(transforms) if isinstance(transforms, Iterable) else [transforms]
         if not all(isinstance(one, Transform) for one in parts):
             raise ValueError(f"transforms must be a Transform or list, but was {transforms}")
         self.transforms = parts
