@@ -608,3 +608,28 @@ def test_schedules_of_optimizers_that_wrap_others():
         around.step()
         schedule.step()
     assert around.param_groups[0]["lr"] == 0.5
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda o, low, high: lrs.CyclicLR(o, low, high, base_momentum=low, max_momentum=high),
+        lambda o, low, high: lrs.OneCycleLR(o, high, total_steps=9, base_momentum=low, max_momentum=high),
+    ],
+)
+def test_cycles_read_tensors_once(make):
+    def course(low, high, change):
+        optimizer = optim.SGD([tensor.zeros(1).requires_grad_()], lr=0.1, momentum=0.9)
+        schedule = make(optimizer, low, high)
+        found = []
+        for _ in range(4):
+            change()
+            optimizer.step()
+            schedule.step()
+            found.append(
+                [float(optimizer.param_groups[0][name]) for name in ("lr", "momentum", "max_momentum")]
+            )
+        return found
+
+    low, high = tensor.tensor(0.25), tensor.tensor(0.5)
+    assert course(low, high, lambda: (low.mul_(0.5), high.mul_(0.5))) == course(0.25, 0.5, lambda: None)

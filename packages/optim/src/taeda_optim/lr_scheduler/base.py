@@ -288,12 +288,15 @@ def take_attributes(function: Any, attributes: dict[str, Any] | None) -> None:
 
 
 def per_group(kind: str, name: str, value: Any, optimizer: Optimizer) -> list[Any]:
-    """One value for each group, from one for all or a list; ValueError for a list of another length."""
+    """One value for each group, from one for all or a list; ValueError for a list of another length.
+
+    Tensors are read at once: what is done to them afterwards is not the schedule's.
+    """
     count = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
-        return [value] * count
+        value = [value] * count
     if len(value) != count:
         raise ValueError(
             f"{kind}: argument '{name}' has {len(value)} values, expected {count}, one for each group"
         )
-    return list(value)
+    return [one.item() if hasattr(one, "item") else one for one in value]
