@@ -64,6 +64,44 @@ def test_tensor(data, dtype, shape):
         assert t.dtype is getattr(taeda, dtype)
 
 
+class Column:
+    """A table's column: a sequence with labels, whose iteration gives Python's numbers."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, label):
+        return self.values[label - 10]
+
+    def __iter__(self):
+        return iter(self.values.tolist())
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int8", "uint8", "bool", ">f8"])
+@pytest.mark.parametrize("make", [taeda.tensor, taeda.as_tensor, taeda.asarray])
+def test_columns_keep_their_dtype(make, dtype):
+    values = np.array([0, 1, 1]).astype(dtype)
+    expected = taeda.tensor(values.astype(values.dtype.newbyteorder("=")))
+    made = make(Column(values))
+    assert taeda.equal(made, expected) and made.dtype == expected.dtype
+    assert make([Column(values), Column(values)]).dtype == expected.dtype
+    assert make(Column(values), dtype=taeda.float16).tolist() == [0, 1, 1]
+    made[0] = 1  # a copy, as of other sequences
+    assert values[0] == 0
+
+
+def test_columns_of_objects_are_read_as_sequences():
+    assert taeda.tensor(Column(np.array([1, 2.5], dtype=object))).dtype == taeda.float32
+    with pytest.raises(TypeError, match="must hold numbers, found str"):
+        taeda.tensor(Column(np.array(["a", "b"])))
+
+
 @pytest.mark.parametrize(
     ("data", "kwargs", "error", "text"),
     [

@@ -241,8 +241,22 @@ std::optional<Tensor> from_plain(PyObject* data, std::optional<DType> dtype) {
   return std::nullopt;
 }
 
+/// A copy of a sequence that NumPy reads, such as a column of a table, whose iteration gives Python's numbers and so
+/// would lose the dtype; nothing for other sequences, and for elements that are no numbers.
+std::optional<Tensor> from_array_method(PyObject* sequence, std::optional<DType> dtype) {
+  if (!optional_attribute(reinterpret_cast<PyObject*>(Py_TYPE(sequence)), "__array__")) return std::nullopt;
+  const Object array = in_own_order(own(PyObject_CallMethod(sequence, "__array__", nullptr)).get());
+  const Object kind = optional_attribute(array.get(), "dtype");
+  if (!kind || !as_dtype(kind.get())) return std::nullopt;
+  const std::optional<Tensor> read = from_array_interface(array.get(), "tensor");
+  if (!read) return std::nullopt;
+  return ops::clone(converted(*read, dtype, std::nullopt), "contiguous_format");
+}
+
 Tensor from_other(PyObject* data, std::optional<DType> dtype) {
   if (!PySequence_Check(data) && as_number(data)) return from_number(data, dtype);
+  if (is_other_sequence(data))
+    if (std::optional<Tensor> array = from_array_method(data, dtype)) return std::move(*array);
   if (is_other_sequence(data)) return from_sequence(items_of(data).get(), dtype);
   refuse("tensor: argument 'data' must be a number, a (nested) sequence of numbers, an array or a Tensor, found ",
          type_name(data));
