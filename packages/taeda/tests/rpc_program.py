@@ -338,6 +338,7 @@ def training() -> None:
     refused(linear.parameters, ValueError, "Method ``parameters`` not supported for RemoteModule")
     refused(lambda: RemoteModule("worker1/cpu", Counter, (3,)), ValueError, "instance of <class nn.Module>")
     refused(lambda: RemoteModule("a/b/c", nn.Linear), ValueError, "argument 'remote_device' is 'a/b/c'")
+    refused(lambda: RemoteModule("cpu", nn.Linear), ValueError, "'cpu', which names no process")
 
 
 def together() -> None:

@@ -241,3 +241,33 @@ def test_the_steps_of_a_forward_can_be_called_and_replaced(alone) -> None:
     assert kwargs == {"key": 3}
     net._post_forward(net.module(*inputs)).sum().backward()
     assert net.module.weight.grad.tolist() == [[2, 2]]
+
+
+@pytest.mark.parametrize(
+    ("given", "text", "worker", "rank", "device"),
+    [
+        ("rank:1/cuda:0", "rank:1/cuda:0", None, 1, "cuda:0"),
+        ("rank:0", "rank:0/cpu", None, 0, "cpu"),
+        ("worker1/meta", "worker1/meta", "worker1", None, "meta"),
+        ("worker1", "worker1/cpu", "worker1", None, "cpu"),
+        ("cuda:1", "cuda:1", None, None, "cuda:1"),
+        (torch.device("cpu"), "cpu", None, None, "cpu"),
+    ],
+    ids=str,
+)
+def test_places_in_other_processes(
+    given, text: str, worker: str | None, rank: int | None, device: str
+) -> None:
+    place = dist._remote_device(given)
+    assert (str(place), place.worker_name(), place.rank()) == (text, worker, rank)
+    assert place.device() == torch.device(device)
+    again = dist.remote_device._remote_device(text)
+    assert place == again and hash(place) == hash(again) and place != dist._remote_device("worker2")
+
+
+@pytest.mark.parametrize("given", ["", "/cpu", "a/b/c", "rank:x/cpu", "a:b/cpu", "worker1/"])
+def test_places_without_a_process(given: str) -> None:
+    with pytest.raises(ValueError, match="expected 'WORKER/DEVICE'"):
+        dist._remote_device(given)
+    with pytest.raises(TypeError, match="must be a str or a device, found int"):
+        dist._remote_device(1)

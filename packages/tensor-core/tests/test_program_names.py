@@ -129,6 +129,8 @@ def test_collating_functions_fill_new_shared_storages():
         item.untyped_storage()._new_shared(48, device=item.device),
         item.storage()._new_shared(12, device=item.device),
         tc.UntypedStorage._new_shared(48),
+        item.storage_type()._new_shared(12),
+        tc.storage.FloatStorage._new_shared(12),
     ):
         assert storage.is_shared() and storage.nbytes() == 48
         out = item.new(storage).resize_(2, 2, 3)

@@ -31,7 +31,6 @@ NAMES = {
     "c10d_logger": "_exception_logger _time_logger",
     "checkpoint.utils": "CheckpointException _DistWrapper find_state_dict_object find_tensor_shard",
     "collective_utils": "SyncPayload all_gather broadcast",
-    "remote_device": "_remote_device",
     "tensor._dispatch": "OpDispatcher",
     "tensor._op_schema": "OpInfo OpSchema OpStrategy OutputSharding PlacementStrategy RuntimeSchemaInfo",
     "tensor._random": "OffsetBasedRNGTracker is_rng_supported_mesh manual_seed",
@@ -100,7 +99,7 @@ TOP = frozenset({
     "BroadcastOptions", "BuiltinCommHookType", "GatherOptions", "Logger", "ProcessGroupGloo", "ReduceOptions",
     "ReduceScatterOptions", "Reducer", "ScatterOptions", "_Work", "_broadcast_coalesced",
     "_compute_bucket_assignment_by_size", "_register_builtin_comm_hook", "_register_comm_hook",
-    "_verify_params_across_processes", "remote_device", "shrink_group", "split_group",
+    "_verify_params_across_processes", "shrink_group", "split_group",
 })  # fmt: skip
 
 

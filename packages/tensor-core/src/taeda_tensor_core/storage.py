@@ -518,11 +518,19 @@ for _name, _dtype in _CONVERSIONS.items():
         setattr(_kind, _name, _converter(_name, _dtype))
 
 
+def _new_shared(cls: type[TypedStorage], size: int) -> TypedStorage:
+    """New memory of `size` elements of the class's dtype that other processes can map."""
+    return TypedStorage(dtype=cls.dtype)._new_shared(size)
+
+
 def _typed_class(dtype: str, name: str) -> type:
-    text = f"The elements of memory as {dtype}."
-    return _TypedMeta(
-        name, (TypedStorage,), {"dtype": getattr(_C, dtype), "__doc__": text, "__module__": __name__}
-    )
+    members = {
+        "dtype": getattr(_C, dtype),
+        "_new_shared": classmethod(_new_shared),
+        "__doc__": f"The elements of memory as {dtype}.",
+        "__module__": __name__,
+    }
+    return _TypedMeta(name, (TypedStorage,), members)
 
 
 def _dtype_to_storage_type_map() -> dict[Any, str]:

@@ -23,7 +23,7 @@ def is_initialized() -> bool:
 
 _FILES = frozenset({
     "algorithms", "autograd", "checkpoint", "constants", "device_mesh", "distributed_c10d", "fsdp", "launch", "nn",
-    "optim", "pipelining", "rpc", "run", "tensor",
+    "optim", "pipelining", "remote_device", "rpc", "run", "tensor",
 })  # fmt: skip
 _PRIVATE = frozenset({
     "_all_gather_base", "_reduce_scatter_base", "_get_default_group", "_get_process_group_name", "_rank_not_in_group",
@@ -47,6 +47,8 @@ def __getattr__(name: str) -> Any:
         return nn.parallel.distributed.GradBucket
     if name in ("DeviceMesh", "init_device_mesh"):
         return getattr(import_module("taeda.distributed.device_mesh"), name)
+    if name == "_remote_device":
+        return import_module("taeda.distributed.remote_device")._remote_device
     if name in _distributed_names.TOP:
         return _distributed_names.top(name)
     if name in _PRIVATE or not name.startswith("_"):

@@ -19,6 +19,7 @@ from taeda.distributed.checkpoint.planner import (
     WriteItem,
     WriteItemType,
 )
+from taeda.distributed.tensor._utils import narrow_tensor_by_index
 
 __all__ = [
     "DefaultLoadPlanner", "DefaultSavePlanner", "create_default_global_load_plan", "create_default_global_save_plan",
@@ -167,7 +168,7 @@ class DefaultLoadPlanner(LoadPlanner):
 
     def transform_tensor(self, read_item: ReadItem, tensor: Any) -> Any:
         """The part of the tensor that is read."""
-        return helpers.narrowed(tensor, read_item.dest_offsets, read_item.lengths)
+        return narrow_tensor_by_index(tensor, read_item.dest_offsets, read_item.lengths)
 
 
 class _EmptyStateDictLoadPlanner(DefaultLoadPlanner):

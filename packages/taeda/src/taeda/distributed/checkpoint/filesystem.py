@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import taeda as torch
-from taeda.distributed.checkpoint import planner_helpers as helpers
 from taeda.distributed.checkpoint.metadata import Metadata, StorageMeta
 from taeda.distributed.checkpoint.planner import (
     LoadItemType,
@@ -24,6 +23,7 @@ from taeda.distributed.checkpoint.planner import (
     WriteItemType,
 )
 from taeda.distributed.checkpoint.storage import StorageReader, StorageWriter, WriteResult
+from taeda.distributed.tensor._utils import narrow_tensor_by_index
 from taeda.futures import Future
 
 __all__ = ["FileSystemReader", "FileSystemWriter"]
@@ -253,7 +253,7 @@ class FileSystemReader(StorageReader):
 
 
 def _take(planner: LoadPlanner, item: Any, stored: Any) -> None:
-    value = helpers.narrowed(stored, item.storage_offsets, item.lengths)
+    value = narrow_tensor_by_index(stored, item.storage_offsets, item.lengths)
     target = planner.resolve_tensor(item).detach()
     if tuple(target.shape) != tuple(value.shape):
         raise AssertionError(

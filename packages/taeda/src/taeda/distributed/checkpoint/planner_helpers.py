@@ -110,14 +110,6 @@ def _overlap(own: Any, chunk: Any) -> tuple[Sequence[int], Sequence[int], Sequen
     return into, out_of, lengths
 
 
-def narrowed(value: Any, offsets: Sequence[int], lengths: Sequence[int]) -> Any:
-    """A part of a tensor."""
-    for dim, (start, length) in enumerate(zip(offsets, lengths, strict=True)):
-        if (start, length) != (0, value.shape[dim]):
-            value = value.narrow(dim, start, length)
-    return value
-
-
 def described(items: Sequence[WriteItem]) -> Any:
     """What a checkpoint holds under one name."""
     first = items[0]

@@ -8,7 +8,12 @@ from typing import Any
 from taeda.distributed.tensor import _moves
 from taeda.distributed.tensor.placement_types import Placement, Shard
 
-__all__ = ["compute_global_tensor_info", "compute_local_shape", "compute_local_shape_and_global_offset"]
+__all__ = [
+    "compute_global_tensor_info",
+    "compute_local_shape",
+    "compute_local_shape_and_global_offset",
+    "narrow_tensor_by_index",
+]
 
 
 def compute_local_shape_and_global_offset(
@@ -45,3 +50,16 @@ def compute_global_tensor_info(
                     stride[other] *= mesh.shape[at]
             shape[dim] *= mesh.shape[at]
     return shape, stride
+
+
+def narrow_tensor_by_index(tensor: Any, offsets: Sequence[int], sizes: Sequence[int]) -> Any:
+    """The part of a tensor that begins at the offsets.
+
+    Example:
+        >>> narrow_tensor_by_index(torch.arange(6).reshape(2, 3), (0, 1), (2, 2)).tolist()  # doctest: +SKIP
+        [[1, 2], [4, 5]]
+    """
+    for dim, (offset, size) in enumerate(zip(offsets, sizes, strict=True)):
+        if (offset, size) != (0, tensor.shape[dim]):
+            tensor = tensor.narrow(dim, offset, size)
+    return tensor

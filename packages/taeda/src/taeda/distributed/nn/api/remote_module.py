@@ -8,6 +8,7 @@ from typing import Any
 import taeda as torch
 from taeda import nn
 from taeda.distributed import rpc
+from taeda.distributed.remote_device import _remote_device
 
 __all__ = ["RemoteModule"]
 
@@ -57,14 +58,13 @@ class RemoteModule(nn.Module):
         _module_interface_cls: Any = None,
     ) -> None:
         super().__init__()
-        where, _, device = str(remote_device).partition("/")
-        if not where or "/" in device:
+        place = _remote_device(remote_device)
+        self.on = place.worker_name() if place.rank() is None else place.rank()
+        if self.on is None:
             raise ValueError(
-                f"RemoteModule: argument 'remote_device' is {remote_device!r}, expected 'WORKER/DEVICE' or "
-                "'rank:N/DEVICE'"
+                f"RemoteModule: argument 'remote_device' is {remote_device!r}, which names no process"
             )
-        self.on = int(where[5:]) if where.startswith("rank:") else where
-        self.device = device or "cpu"
+        self.device = str(place.device())
         self.module_rref = rpc.rpc_sync(
             self.on, _make_reference, (module_cls, tuple(args or ()), dict(kwargs or {}), self.device)
         )
