@@ -177,6 +177,18 @@ def test_own_schedules_are_told_who_asks(make):
     assert other.get_last_lr() == schedule.get_last_lr()
 
 
+def test_own_schedules_warn_of_calls_from_outside(make):
+    class Halving(lrs.LRScheduler):
+        def get_lr(self):
+            lrs._warn_get_lr_called_within_step(self)
+            return [base / 2**self.last_epoch for base in self.base_lrs]
+
+    schedule = Halving(optimizer_of(make))
+    schedule.step()
+    with pytest.warns(UserWarning, match=r"please use `get_last_lr\(\)`"):
+        assert schedule.get_lr() == schedule.get_last_lr()
+
+
 def test_own_schedules_may_begin_otherwise(make):
     class Late(lrs.LRScheduler):
         def _initial_step(self):

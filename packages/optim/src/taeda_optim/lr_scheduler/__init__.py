@@ -1,7 +1,12 @@
 """Learning-rate schedules as functions of the step: resuming at step k equals never having stopped."""
 
 from taeda_optim.lr_scheduler.annealing import CosineAnnealingLR, CosineAnnealingWarmRestarts, PolynomialLR
-from taeda_optim.lr_scheduler.base import EPOCH_DEPRECATION_WARNING, LRScheduler, _enable_get_lr_call  # noqa: F401
+from taeda_optim.lr_scheduler.base import (  # noqa: F401
+    EPOCH_DEPRECATION_WARNING,
+    LRScheduler,
+    _enable_get_lr_call,
+    _warn_get_lr_called_within_step,
+)
 from taeda_optim.lr_scheduler.compose import ChainedScheduler, SequentialLR
 from taeda_optim.lr_scheduler.cycle import CyclicLR, OneCycleLR
 from taeda_optim.lr_scheduler.factors import (

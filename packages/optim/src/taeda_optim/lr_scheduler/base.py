@@ -260,6 +260,19 @@ class _enable_get_lr_call:
         self.o._get_lr_called_within_step = False
 
 
+def _warn_get_lr_called_within_step(lr_scheduler: Any) -> None:
+    """What `get_lr` of others' schedules calls first: a warning where a program calls it in the place of `get_last_lr`.
+
+    Args:
+        lr_scheduler: The schedule.
+    """
+    if not lr_scheduler._get_lr_called_within_step:
+        warnings.warn(
+            "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
+            stacklevel=2,
+        )
+
+
 def set_rate(group: dict[str, Any], rate: float) -> None:
     """Sets a group's rate; one that is a tensor stays the same tensor."""
     if isinstance(group["lr"], tensor.Tensor):
