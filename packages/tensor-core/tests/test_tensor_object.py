@@ -183,6 +183,16 @@ def test_pickle_keeps_class_state_and_empty_shapes():
     assert pickle.loads(pickle.dumps(taeda.empty(2, 3, device="meta"))).device.type == "meta"
 
 
+def test_pickle_methods_of_the_class():
+    own = {name: getattr(taeda.Tensor, name) for name in dir(taeda.Tensor) if not name.startswith("__")}
+    methods = {
+        name: method for name, method in own.items() if callable(method) and not isinstance(method, type)
+    }
+    assert {"cuda", "to_sparse", "values", "q_scale", "add"} <= methods.keys()
+    for name, method in methods.items():
+        assert pickle.loads(pickle.dumps(method)) == method, name
+
+
 def test_pickled_tensor_is_writable():
     t = pickle.loads(pickle.dumps(taeda.zeros(3)))
     t += 1

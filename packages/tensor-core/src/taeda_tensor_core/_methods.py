@@ -298,7 +298,6 @@ def _sparse_way(name: str) -> Callable[..., Any]:
 
         return getattr(_making, f"dense_{name}")(self, *args, **kwargs)
 
-    method.__name__ = method.__qualname__ = name
     method.__doc__ = f"See `taeda.sparse`: {name.replace('_', ' ')}."
     return method
 
@@ -326,7 +325,6 @@ def _of_sparse_alone(name: str) -> Callable[..., Any]:
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(f"{name}: expected a sparse tensor, found layout {self.layout!r}")
 
-    method.__name__ = method.__qualname__ = name
     method.__doc__ = "Of sparse tensors; dense ones raise RuntimeError."
     return method
 
@@ -358,7 +356,6 @@ def _of_quantized_alone(name: str) -> Callable[..., Any]:
 
         return getattr(quantized, name)(self)
 
-    asked.__name__ = name
     asked.__doc__ = f"What `taeda.{name}` gives."
     return asked
 
@@ -456,7 +453,6 @@ def _mover(name: str) -> Callable[..., Tensor]:
         target = name if device is None else f"{name}:{device}" if isinstance(device, int) else device
         return self.to(target, non_blocking=non_blocking)
 
-    move.__name__ = name
     move.__doc__ = (
         f"The tensor on a device of the kind {name!r}, which a plug-in offers; an index picks one of several."
     )
@@ -585,8 +581,15 @@ def _volatile(self: Tensor) -> bool:
     return False
 
 
+def _put(name: str, method: Callable[..., Any]) -> None:
+    """Puts a method that was made for a name on the Tensor type, where pickles find it by this name."""
+    method.__name__, method.__qualname__, method.__module__ = name, f"Tensor.{name}", Tensor.__module__
+    setattr(Tensor, name, method)
+
+
 def install() -> None:
     """Put the methods on the Tensor type."""
+    Tensor.__module__ = "taeda_tensor_core"
     for method in METHODS:
         setattr(Tensor, method.__name__, method)
     for function in (
@@ -599,7 +602,7 @@ def install() -> None:
     ):
         setattr(Tensor, function.__name__, function)
     for name in _C._reserved_devices():
-        setattr(Tensor, name, _mover(name))
+        _put(name, _mover(name))
     for name in ("eig", "lstsq", "solve", "symeig"):
         setattr(Tensor, name, removed_names.FUNCTIONS[name])
     Tensor.is_same_size = _functions.is_same_size
@@ -615,14 +618,14 @@ def install() -> None:
     Tensor.to_mkldnn = to_mkldnn
     Tensor.type = type_
     for name in _OF_SPARSE_ALONE:
-        setattr(Tensor, name, _of_sparse_alone(name))
+        _put(name, _of_sparse_alone(name))
     for name in _OF_QUANTIZED_ALONE:
-        setattr(Tensor, name, _of_quantized_alone(name))
+        _put(name, _of_quantized_alone(name))
     Tensor.grad_dtype = property(
         lambda self: self.dtype, doc="The dtype that gradients have: the tensor's own."
     )
     for name in _SPARSE_WAYS:
-        setattr(Tensor, name, _sparse_way(name))
+        _put(name, _sparse_way(name))
     Tensor.volatile = property(_volatile, doc="False, with a warning: what it was for is `no_grad`.")
     Tensor.layout = property(lambda self: _info.strided, doc="How the elements are kept: ``taeda.strided``.")
     for name in (
@@ -639,7 +642,6 @@ def install() -> None:
         setattr(Tensor, name, property(lambda self: False, doc="False."))
     Tensor.name = property(lambda self: None, doc="None.")
     Tensor.__array_priority__ = 1000  # NumPy then leaves operators to the tensor
-    Tensor.__module__ = "taeda_tensor_core"
     # Reduction reads the object's own class and state, which no other class can answer for.
     _overridable.overridable(
         function for function in vars(Tensor).values() if function is not _copies.__reduce_ex__
