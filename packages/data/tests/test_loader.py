@@ -328,6 +328,44 @@ def test_a_stream_that_has_ended_is_not_asked_again(workers):
 
 
 @pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize(("size", "expected"), [(2, [[0, 1], [2, 3], [4]]), (None, [0, 1, 2, 3, 4])])
+def test_iterables_that_begin_anew_are_begun_once(workers, size, expected):
+    class Anew(data.IterableDataset):
+        def __iter__(self):
+            self.next, self.begun = 0, getattr(self, "begun", 0) + 1
+            return self
+
+        def __next__(self):
+            assert self.begun == 1
+            if self.next == 5:
+                raise StopIteration
+            self.next += 1
+            return self.next - 1
+
+    loader = data.DataLoader(Anew(), batch_size=size, num_workers=workers)
+    assert [batch if size is None else batch.tolist() for batch in loader] == expected
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_samplers_that_begin_anew_are_begun_once(workers):
+    class Anew(data.Sampler):
+        begun = 0
+
+        def __iter__(self):
+            self.left, self.begun = [[3, 1], [2]], self.begun + 1
+            return self
+
+        def __next__(self):
+            if not self.left:
+                raise StopIteration
+            return self.left.pop(0)
+
+    sampler = Anew()
+    loader = data.DataLoader(Numbers(), batch_sampler=sampler, num_workers=workers)
+    assert lists(loader) == [[3, 1], [2]] and sampler.begun == 1
+
+
+@pytest.mark.parametrize("workers", [0, 1])
 def test_a_loader_that_shows_another_data_set_between_passes(workers):
     class Shown(data.DataLoader):
         beginning = True  # while it is made and while a pass begins, as libraries for recommendations do

@@ -33,7 +33,7 @@ from taeda_data.randomness import (
     seed_all,
     sources,
 )
-from taeda_data.reading import Failed, Reader
+from taeda_data.reading import Failed, Reader, once_begun
 from taeda_data.sampler import BatchSampler, NoIndices, RandomSampler, Sampler, SequentialSampler
 from taeda_data.workers import EPOCH, Plan
 from taeda_registry.spans import waited_for
@@ -321,10 +321,10 @@ class DataLoader(Generic[T_co]):
     def _groups(self) -> Iterator[Any]:
         """Lists of indices, single indices, or (for iterable data sets) samples or lists of them."""
         if not isinstance(self.dataset, IterableDataset):
-            return iter(self._index_sampler)
+            return once_begun(self._index_sampler)
         if self.num_workers:
             return itertools.repeat(None)  # workers cut their own samples
-        samples = iter(self.dataset)
+        samples = once_begun(self.dataset)
         return self._sample_groups(samples) if self._batched else samples
 
     def _sample_groups(self, samples: Iterator[Any]) -> Iterator[list[Any]]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,11 @@ def worker_rng() -> Any:
         )
     digest = hashlib.blake2b(repr(tuple(place)).encode(), digest_size=8).digest()
     return tensor.Generator().manual_seed(int.from_bytes(digest, "little") >> 1)
+
+
+def once_begun(items: Iterable[Any]) -> Iterator[Any]:
+    """The items of what is begun here alone: an iterator's own `__iter__`, which `for` calls too, may begin it anew."""
+    return map(next, itertools.repeat(iter(items)))
 
 
 @dataclass(frozen=True)

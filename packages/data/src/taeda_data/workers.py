@@ -118,7 +118,7 @@ class Worker:
             if plan.init is not None:
                 self._initialise(plan.init)
         if isinstance(plan.dataset, IterableDataset):
-            self._batches = self._cut(iter(plan.dataset))
+            self._batches = self._cut(reading.once_begun(plan.dataset))
         else:
             self._read = reading.Reader(plan.dataset, plan.collate_fn, plan.batched, seed)
 
