@@ -78,7 +78,8 @@ def test_devices_keep_the_number_that_a_program_gives(kind):
 
 WITHOUT_ACCELERATOR = """
 import taeda_tensor_core as taeda
-for make in (lambda: taeda.device(3), lambda: taeda.ones(2).to(3), lambda: taeda.ones(2, device=3)):
+numbered = (lambda: taeda.device(3), lambda: taeda.ones(2).to(3), lambda: taeda.ones(2, device=3))
+for make in (*numbered, taeda.Stream, taeda.Event):
     try:
         make()
     except RuntimeError as error:
@@ -86,12 +87,14 @@ for make in (lambda: taeda.device(3), lambda: taeda.ones(2).to(3), lambda: taeda
 """
 
 
-def test_numbers_of_devices_need_an_accelerator():
+def test_numbers_of_devices_and_streams_need_an_accelerator():
     # In a process of its own: what other tests registered stays for the life of theirs.
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_ACCELERATOR], capture_output=True, text=True, check=True
     )
-    lines = done.stdout.splitlines()
+    *lines, stream, event = done.stdout.splitlines()
+    assert stream == "Stream: argument 'device' is None, and there is no accelerator"
+    assert event == "Event: argument 'device' is None, and there is no accelerator"
     wanted = "Cannot access accelerator device when none is available: device 3"
     assert len(lines) == 3 and all(line.endswith(wanted) for line in lines), done.stdout
 

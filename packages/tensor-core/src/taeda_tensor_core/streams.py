@@ -59,15 +59,25 @@ class _Entered(threading.local):
 _entered = _Entered()
 
 
+def _accelerator(function: str) -> Any:
+    """The device that is meant where none is given."""
+    from taeda_tensor_core import accelerator
+
+    found = accelerator.current_accelerator()
+    if found is None:
+        raise RuntimeError(f"{function}: argument 'device' is None, and there is no accelerator")
+    return found
+
+
 class Stream:
     """A queue of work on a device; as a context it is this thread's current stream of that device.
 
     Args:
-        device: Device or its name.
+        device: Device or its name; by default the accelerator.
         priority: A lower number may go first.
 
     Raises:
-        NotImplementedError: The device has no streams.
+        NotImplementedError: The device has no streams. RuntimeError: No device was given, and there is no accelerator.
 
     Example:
         >>> side = taeda.Stream("mydev")
@@ -76,8 +86,8 @@ class Stream:
         >>> taeda.current_stream("mydev").wait_stream(side)
     """
 
-    def __init__(self, device: Any, priority: int = 0) -> None:
-        self._handle = _C._stream_make(device, priority)
+    def __init__(self, device: Any = None, priority: int = 0) -> None:
+        self._handle = _C._stream_make(_accelerator("Stream") if device is None else device, priority)
 
     @classmethod
     def _of(cls, handle: Any) -> Stream:
@@ -161,7 +171,7 @@ class Event:
     """A mark in a stream.
 
     Args:
-        device: Device or its name.
+        device: Device or its name; by default the accelerator.
         enable_timing: Whether `elapsed_time` is wanted.
         blocking: Accepted for PyTorch's sake: how a thread waits in `synchronize` is its device's affair.
         interprocess: Whether other processes shall see the mark, which none can.
@@ -175,14 +185,18 @@ class Event:
     """
 
     def __init__(
-        self, device: Any, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+        self,
+        device: Any = None,
+        enable_timing: bool = False,
+        blocking: bool = False,
+        interprocess: bool = False,
     ) -> None:
         if interprocess:
             raise NotImplementedError(
                 "Event: argument 'interprocess' is True, but marks belong to one process"
             )
-        self.device = _C.device(device)
-        self._handle = _C._event_make(device, enable_timing)
+        self.device = _C.device(_accelerator("Event") if device is None else device)
+        self._handle = _C._event_make(self.device, enable_timing)
 
     def record(self, stream: Stream | None = None) -> None:
         """Put the mark behind the work that is in the stream, by default the current one."""
