@@ -69,7 +69,9 @@ def test_a_result_is_written_to_out_of_any_size_and_layout(record):
             assert given is None or all(a is b for a, b in zip(tensors(given), targets, strict=True))
             for target, t in zip(targets, expected, strict=True):
                 assert (target.dtype, target.shape) == (t.dtype, t.shape)
-                np.testing.assert_allclose(target.numpy(), t.numpy(), rtol=1e-5, atol=1e-6)
+                # Sums may be taken in another order: what they lose is a part of the largest.
+                off = 1e-6 * max(1.0, float(t.abs().max()) if t.numel() and t.is_floating_point() else 1.0)
+                np.testing.assert_allclose(target.numpy(), t.numpy(), rtol=1e-5, atol=off)
 
 
 def test_results_are_cast_where_the_kind_of_number_allows_it():
