@@ -258,3 +258,74 @@ def test_threads_import_modules_below_taeda_at_once(seed):
         [sys.executable, "-c", IMPORTS.format(names=names)], capture_output=True, text=True, timeout=120
     )
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr[-3000:]
+
+
+FIRST = """
+import faulthandler, sys, threading, traceback
+faulthandler.dump_traceback_later(60, exit=True)
+sys.setswitchinterval(1e-6)
+import taeda as t
+start = threading.Barrier(8)
+failed = []
+def autocast():
+    with t.autocast("cpu", dtype=t.bfloat16):
+        assert t.mm(t.ones(2, 2), t.ones(2, 2)).dtype == t.bfloat16
+def checkpoint():
+    x = t.ones(3, requires_grad=True)
+    t.utils.checkpoint.checkpoint(t.exp, x, use_reentrant=False).sum().backward()
+    assert x.grad.allclose(x.detach().exp())
+def dispatch():
+    seen = []
+    class Sees(t.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            seen.append(str(function))
+            return function(*args, **(kwargs or {{}}))
+    with Sees():
+        t.ones(2, 2) @ t.ones(2, 2)
+    assert seen
+def operator():
+    lib = t.library.Library(f"first{{threading.get_ident()}}", "DEF")
+    lib.define("f(Tensor x) -> Tensor")
+    lib.impl("f", lambda x: x + 1, "CPU")
+    assert getattr(t.ops, lib.ns).f(t.ones(2)).tolist() == [2, 2]
+def sparse():
+    assert (t.eye(3).to_sparse() @ t.ones(3, 1)).sum() == 3
+def batches():
+    assert t.func.vmap(t.func.grad(lambda x: (x * x).sum()))(t.ones(3, 4)).tolist() == [[2] * 4] * 3
+def graph():
+    traced = t.fx.symbolic_trace(t.nn.Sequential(t.nn.Linear(3, 2), t.nn.ReLU()))
+    assert traced(t.ones(1, 3)).shape == (1, 2)
+def fake():
+    from taeda._subclasses import FakeTensorMode
+    with FakeTensorMode():
+        assert (t.ones(3, 4) @ t.ones(4, 5)).shape == (3, 5)
+def quantized():
+    t.ao.quantization.quantize_dynamic(t.nn.Sequential(t.nn.Linear(3, 2)), dtype=t.qint8)(t.ones(1, 3))
+def names():
+    for name in dir(t):
+        getattr(t, name)
+def run(name):
+    start.wait()
+    try:
+        globals()[name]()
+    except BaseException:
+        failed.append(traceback.format_exc())
+threads = [threading.Thread(target=run, args=(name,)) for name in {names!r}]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(*failed, sep="\\n", end="")
+"""
+USES = [
+    "autocast", "checkpoint", "dispatch", "operator", "sparse", "batches", "graph", "fake", "quantized", "names",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_threads_use_parts_for_the_first_time_at_once(seed):
+    names = random.Random(seed).sample(USES, 8)
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST.format(names=names)], capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr[-3000:]

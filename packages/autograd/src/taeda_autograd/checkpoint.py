@@ -192,9 +192,10 @@ class _Surroundings:
 
 
 def _autocast_state(kinds: list[str]) -> list[dict[str, Any]]:
-    amp = sys.modules.get("taeda_tensor_core.amp")
-    if amp is None:  # nobody has ever switched it on
+    if "taeda_tensor_core.amp" not in sys.modules:  # nobody has ever switched it on
         return []
+    from taeda_tensor_core import amp
+
     return [
         {
             "device_type": kind,

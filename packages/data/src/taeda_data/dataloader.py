@@ -25,7 +25,8 @@ def _sharding_worker_init_fn(
     Raises:
         AssertionError: It is not called in a worker, or the data set is no pipe.
     """
-    from taeda_data.datapipes.datapipe import IterDataPipe, MapDataPipe, steps_of
+    from taeda_data.datapipes import IterDataPipe, MapDataPipe
+    from taeda_data.datapipes.datapipe import steps_of
 
     info = get_worker_info()
     assert info is not None, "_sharding_worker_init_fn: called outside of a worker"

@@ -266,7 +266,7 @@ def has_pytorchs_streams(generator: Any = None) -> bool:
 
 def seed_worker(seed: int, worker: int) -> None:
     """Seed the process-wide sources of a worker process as PyTorch does, from the first epoch's seed."""
-    from taeda_data._utils.worker import _generate_state
+    from taeda_data._utils import worker as with_names
 
     engines = getattr(tensor, "random", None)
     if (
@@ -275,7 +275,7 @@ def seed_worker(seed: int, worker: int) -> None:
         engines.set_engine("mt19937")
     random.seed(seed + worker)
     tensor.manual_seed(seed + worker)
-    np.random.seed(_generate_state(seed, worker))  # noqa: NPY002
+    np.random.seed(with_names._generate_state(seed, worker))  # noqa: NPY002
 
 
 class Touched:

@@ -79,7 +79,7 @@ def get_worker_info() -> WorkerInfo | None:
     """
     info = getattr(_current, "info", None)
     if info is None and (told := sys.modules.get("taeda_data._utils.worker")) is not None:
-        info = told._worker_info  # where a program's own loader tells its workers
+        info = getattr(told, "_worker_info", None)  # where a program's own loader tells its workers
     return info
 
 

@@ -155,7 +155,7 @@ def _keep_hidden(name: str, module: ModuleType) -> None:
     An import of one under this name would be the first, and would put the module in the function's place.
     """
     start = f"{module.__name__}."
-    for full, found in list(sys.modules.items()):
+    for full, found in sys.modules.copy().items():
         child = full.removeprefix(start)
         if full.startswith(start) and "." not in child and vars(module).get(child, found) is not found:
             sys.modules.setdefault(f"{name}.{child}", found)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from taeda._subclasses.fake_tensor import FakeTensor, FakeTensorMode, active_fake_mode
+from taeda._subclasses import FakeTensor, FakeTensorMode
+from taeda._subclasses.fake_tensor import active_fake_mode
 from taeda.utils._pytree import tree_iter
 
 __all__ = ["CompileContext", "TracingContext", "active_fake_mode", "detect_fake_mode"]

@@ -136,7 +136,7 @@ def reach(module: ModuleType, path: str) -> None:
         raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
 
     vars(module).update(__getattr__=find, __reaching__=True)
-    for child, value in list(vars(module).items()):
+    for child, value in vars(module).copy().items():
         _reached(value, f"{path}.{child}")
 
 

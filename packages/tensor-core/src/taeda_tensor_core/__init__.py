@@ -124,18 +124,18 @@ def _more_ops(name: str):
 
         return parse_to
     if name == "quantized":
-        from taeda_tensor_core.quantized._operators import package
+        from taeda_tensor_core.quantized import _operators
 
-        return vars(ops).setdefault(name, package())
+        return vars(ops).setdefault(name, _operators.package())
     if name == "profiler":
         from taeda_tensor_core import _profiler_operators
 
         return _profiler_operators
     if name.startswith("__"):
         raise AttributeError(f"module {ops.__name__!r} has no attribute {name!r}")
-    from taeda_tensor_core.library._operators import find_package
+    from taeda_tensor_core.library import _operators
 
-    return find_package(name)
+    return _operators.find_package(name)
 
 
 # Packages whose operators are defined by compiled plug-ins are found when they are asked for.

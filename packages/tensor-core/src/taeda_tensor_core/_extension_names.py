@@ -97,7 +97,7 @@ class ExcludeDispatchKeyGuard:
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> None:
-        from taeda_tensor_core.library._layers import below
+        from taeda_tensor_core.library import below
 
         for position in self._positions:
             self._stack.enter_context(below(position))

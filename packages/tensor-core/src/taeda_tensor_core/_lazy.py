@@ -72,11 +72,11 @@ def find(name: str, package: dict[str, Any]) -> Any:
         return import_module(f"{__package__}.{name}")
     if name in _HOMES:
         return package.setdefault(name, getattr(import_module(f"{__package__}.{_HOMES[name]}"), name))
-    if name.startswith("_") and not name.startswith("__"):
-        from taeda_tensor_core.library._aten_parts import PARTS
+    if name.startswith("_") and not name.startswith("__") and not _is_file(name):
+        from taeda_tensor_core.library import _aten_parts
 
-        if name in PARTS:
-            return package.setdefault(name, PARTS[name][1])
+        if name in _aten_parts.PARTS:
+            return package.setdefault(name, _aten_parts.PARTS[name][1])
     if name.startswith("_foreach_"):
         from taeda_tensor_core import foreach
 
@@ -96,6 +96,13 @@ def find(name: str, package: dict[str, Any]) -> Any:
     if (dtype := _C._find_dtype(name)) is not None:  # of a plug-in, which may take it away again
         return dtype
     raise AttributeError(f"module {__package__!r} has no attribute {name!r}")
+
+
+def _is_file(name: str) -> bool:
+    """Whether it is a module of the package, which Python asks for here before it imports it."""
+    from importlib.util import find_spec
+
+    return find_spec(f"{__package__}.{name}") is not None
 
 
 def names() -> list[str]:

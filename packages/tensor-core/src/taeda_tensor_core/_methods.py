@@ -441,9 +441,9 @@ def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
 
 def __array_namespace__(self: Tensor, /, *, api_version: str | None = None) -> Any:
     """`taeda.array_api`: functions of the Python array API standard that take and give arrays."""
-    from taeda_tensor_core.array_api._array import namespace
+    from taeda_tensor_core.array_api import _array
 
-    return namespace(api_version)
+    return _array.namespace(api_version)
 
 
 def _mover(name: str) -> Callable[..., Tensor]:

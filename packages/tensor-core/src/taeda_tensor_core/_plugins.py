@@ -85,12 +85,12 @@ def _registering(joins: bool) -> Iterator[None]:
     Args:
         joins: Leave both to the block around this one.
     """
-    from taeda_tensor_core.library._registration import collecting
+    from taeda_tensor_core.library import _registration
 
     # Within a block around this one, what is registered from Python is collected there already.
     _C._begin_loading()
     try:
-        with nullcontext() if joins else collecting() as made:
+        with nullcontext() if joins else _registration.collecting() as made:
             try:
                 yield
             except BaseException:
@@ -149,7 +149,7 @@ def _find(name: str) -> None:
     except (Exception, SystemExit) as error:  # a plug-in may not end the program
         remedy = "" if "try: " in str(error) else _remedy(offering[0])
         package = offering[0].module.partition(".")[0]
-        brought = (m for m in sys.modules if m not in before and m.partition(".")[0] == package)
+        brought = (m for m in list(sys.modules) if m not in before and m.partition(".")[0] == package)
         failure = _failures[name] = Failure(error, remedy, _installed(), tuple(brought))
         raise _unusable(name, failure) from error
 

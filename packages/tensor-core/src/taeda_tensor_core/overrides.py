@@ -157,7 +157,7 @@ def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
 @contextlib.contextmanager
 def enable_reentrant_dispatch() -> Iterator[None]:
     """Context inside a class's `__torch_dispatch__` in which calls are recorded and classes asked as outside of it."""
-    from taeda_tensor_core.library._layers import POSITIONS
+    from taeda_tensor_core.library import POSITIONS
 
     off = {"autograd": not _C.is_grad_enabled(), "dispatch": False, "below_autograd": False}
     before = [(POSITIONS[name], _C._exclude_layer(POSITIONS[name], value)) for name, value in off.items()]
@@ -200,14 +200,14 @@ def _package() -> types.ModuleType:
 def _operator_functions() -> Iterator[tuple[types.ModuleType, Callable]]:
     named = set(map(id, _overridable.known()))
     for module in (_package(), _C.ops):
-        for name, value in list(vars(module).items()):
+        for name, value in vars(module).copy().items():
             builtin = isinstance(value, types.BuiltinFunctionType) and getattr(_C.ops, name, None) is value
             if not name.startswith("_") and (builtin or id(value) in named):
                 yield module, value
 
 
 def _tensor_members() -> Iterator[Callable]:
-    for name, value in vars(Tensor).items():
+    for name, value in vars(Tensor).copy().items():
         if name in _OWN:
             continue
         if isinstance(value, types.GetSetDescriptorType):

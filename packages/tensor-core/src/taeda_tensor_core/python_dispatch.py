@@ -34,13 +34,13 @@ from typing import Any
 
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
+from taeda_tensor_core.library import POSITIONS, Layer, Operator, Overload, operators
+from taeda_tensor_core.library import op as find_op
 from taeda_tensor_core.library._aten_calls import convolution
 from taeda_tensor_core.library._aten_forms import as_aten, renamed
 from taeda_tensor_core.library._aten_names import define
 from taeda_tensor_core.library._class_forms import as_theirs, linear, taken_apart
-from taeda_tensor_core.library._layers import POSITIONS, Layer
-from taeda_tensor_core.library._table import Operator, Overload, operators, overload
-from taeda_tensor_core.library._table import op as find_op
+from taeda_tensor_core.library._table import overload
 
 __all__ = [
     "PreDispatchMode",

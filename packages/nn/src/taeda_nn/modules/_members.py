@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, MutableMapping
@@ -38,16 +39,20 @@ def _know_as_tree(made: type) -> None:
     optree = sys.modules.get("optree")
     if optree is None or made in _TREES or not hasattr(optree, "register_pytree_node"):
         return
-    _TREES.add(made)
-    optree.register_pytree_node(
-        made,
-        lambda members: (members.values(), tuple(members), tuple(members)),
-        lambda names, values: dict(zip(names, values, strict=True)),
-        namespace=optree.registry.__GLOBAL_NAMESPACE,
-    )
+    with _TREES_LOCK:
+        if made in _TREES:  # another thread was first
+            return
+        optree.register_pytree_node(
+            made,
+            lambda members: (members.values(), tuple(members), tuple(members)),
+            lambda names, values: dict(zip(names, values, strict=True)),
+            namespace=optree.registry.__GLOBAL_NAMESPACE,
+        )
+        _TREES.add(made)
 
 
 _TREES: set[type] = set()
+_TREES_LOCK = threading.Lock()
 
 
 class Members(MutableMapping):

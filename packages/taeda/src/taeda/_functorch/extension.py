@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
+from taeda.func import _vmap
 from taeda.func._levels import Batching, is_transforming, levels
-from taeda.func._vmap import _add_batch_dim, _remove_batch_dim
 
 __all__ = [
     "RandomnessType",
@@ -28,6 +28,8 @@ __all__ = [
     "maybe_get_level",
     "unwrap_if_dead",
 ]  # fmt: skip
+
+_add_batch_dim, _remove_batch_dim = _vmap._add_batch_dim, _vmap._remove_batch_dim
 
 
 class TransformType(Enum):

@@ -85,8 +85,8 @@ def compile(
         raise RuntimeError(f"compile: expected a function or a module, found {type(model).__name__}")
     if disable:
         return model
+    from taeda._dynamo import OptimizedModule
     from taeda._dynamo._compiled import compiled, known_backend
-    from taeda._dynamo.eval_frame import OptimizedModule
 
     chosen = known_backend(backend)
     if chosen is not None:

@@ -164,7 +164,7 @@ def _create_wrapped_method(cls: type, name: str) -> Any:
 
 
 def _patch_wrapped_functions(patcher: Patcher) -> None:
-    for (_, name), frame in list(_wrapped_fns_to_patch.items()):
+    for (_, name), frame in _wrapped_fns_to_patch.copy().items():
         function = frame.get(name, getattr(builtins, name, None))
         if function is None or getattr(function, "_wrapped_for_tracing", False):
             continue
@@ -177,7 +177,7 @@ def _patch_again(patcher: Patcher, root: Any, scope: dict[str, Any]) -> None:
     """Take functions as they are again that a graph module took so: it names them in a scope of its own."""
     if isinstance(root, GraphModule):
         kept = {id(node.target) for node in root.graph.nodes if node.meta.get("is_wrapped")}
-        for name, value in list(scope.items()):
+        for name, value in scope.copy().items():
             if id(value) in kept:
                 patcher.patch(scope, name, _recording(value))
 
@@ -185,7 +185,7 @@ def _patch_again(patcher: Patcher, root: Any, scope: dict[str, Any]) -> None:
 def _autowrap_check(patcher: Patcher, frame: dict[str, Any], ids: set[int]) -> None:
     if not patcher.visit_once(frame):
         return
-    for name, value in list(frame.items()):
+    for name, value in frame.copy().items():
         if not name.startswith("_") and callable(value) and id(value) in ids:
             patcher.patch(frame, name, _recording(value))
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from taeda.fx.graph import Graph, _node_list
+from taeda.fx import Graph
+from taeda.fx.graph import _node_list
 from taeda.jit import _graphs
 from taeda.utils._pytree import tree_map
 from taeda_registry.slots import tensor

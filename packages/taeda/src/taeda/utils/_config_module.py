@@ -35,7 +35,7 @@ def install_config_module(module: ModuleType) -> None:
     Args:
         module: A module whose public names are settings; classes in it are parts.
     """
-    for name, value in list(vars(module).items()):
+    for name, value in vars(module).copy().items():
         if isinstance(value, type) and not name.startswith("__") and value.__module__ == module.__name__:
             parts = {key: item for key, item in vars(value).items() if not key.startswith("__")}
             module.__dict__[name] = ConfigModule(f"{module.__name__}.{name}", **parts)

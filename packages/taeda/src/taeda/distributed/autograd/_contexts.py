@@ -195,9 +195,9 @@ def _leaves_behind(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def _serve_gradients(agent: Agent, source: int, number: int, body: bytes) -> None:
-    from taeda.distributed.rpc._messages import unpack
+    from taeda.distributed.rpc import _messages
 
-    (context_number, link, gradients), _ = unpack(agent, source, body)
+    (context_number, link, gradients), _ = _messages.unpack(agent, source, body)
     context = find(context_number)
     with context.lock:
         tensors = context.sent[link]
@@ -208,9 +208,9 @@ def _serve_gradients(agent: Agent, source: int, number: int, body: bytes) -> Non
 
 
 def _serve_forgetting(agent: Agent, source: int, number: int, body: bytes) -> None:
-    from taeda.distributed.rpc._messages import unpack
+    from taeda.distributed.rpc import _messages
 
-    forget(agent, unpack(agent, source, body)[0])
+    forget(agent, _messages.unpack(agent, source, body)[0])
 
 
 #: What the agent does with letters of contexts.

@@ -277,9 +277,9 @@ class DTensor(torch.Tensor):
 
     def __create_write_items__(self, fqn: str, object: Any) -> Any:
         """What a checkpoint writes of it in this process."""
-        from taeda.distributed.checkpoint.planner_helpers import items_of_dtensor
+        from taeda.distributed.checkpoint import planner_helpers
 
-        return items_of_dtensor(fqn, object)
+        return planner_helpers.items_of_dtensor(fqn, object)
 
 
 def _of_gradient(placements: Sequence[Placement]) -> tuple[Placement, ...]:

@@ -35,9 +35,9 @@ _SCALES = frozenset({"mul", "div", "mul_scalar", "div_scalar"})
 @functools.cache
 def elementwise() -> frozenset[str]:
     """Names of the operators each element of whose result is made of the same elements of the operands."""
-    from taeda.func._batching import elementwise as known
+    from taeda.func import _batching
 
-    return known() | _MORE
+    return _batching.elementwise() | _MORE
 
 
 def _ready(level: Spreading, args: tuple, kwargs: dict[str, Any], take: Any) -> tuple[tuple, dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from taeda._subclasses.fake_tensor import FakeTensorMode
+from taeda._subclasses import FakeTensorMode
 from taeda.fx.interpreter import Interpreter
 from taeda.fx.node import Node
 from taeda.fx.passes.shape_prop import _extract_tensor_metadata

@@ -9,7 +9,7 @@ from typing import Any
 
 import taeda as torch
 from taeda import nn
-from taeda.distributed.fsdp.wrap import _Policy, _recursive_wrap, lambda_auto_wrap_policy, wrap_parts
+from taeda.distributed.fsdp import wrap
 from taeda.utils.checkpoint import checkpoint
 
 __all__ = [
@@ -156,8 +156,8 @@ def apply_activation_checkpointing(
         check_fn: Chooses modules.
         auto_wrap_policy: Chooses them in its place: a rule of `fsdp.wrap`.
     """
-    if isinstance(auto_wrap_policy, _Policy) and not callable(auto_wrap_policy):
-        wrap_parts(model, auto_wrap_policy, checkpoint_wrapper_fn, {}, set())
+    if isinstance(auto_wrap_policy, wrap._Policy) and not callable(auto_wrap_policy):
+        wrap.wrap_parts(model, auto_wrap_policy, checkpoint_wrapper_fn, {}, set())
         return
-    policy = auto_wrap_policy or partial(lambda_auto_wrap_policy, lambda_fn=check_fn)
-    _recursive_wrap(model, policy, checkpoint_wrapper_fn, set(), set(), only_wrap_children=True)
+    policy = auto_wrap_policy or partial(wrap.lambda_auto_wrap_policy, lambda_fn=check_fn)
+    wrap._recursive_wrap(model, policy, checkpoint_wrapper_fn, set(), set(), only_wrap_children=True)
