@@ -106,7 +106,13 @@ def enter_dual_level() -> int:
     if _thread.duals is not None:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     _thread.duals = []
-    _C._push_function_mode(_thread.mode)
+    try:
+        _C._push_function_mode(_thread.mode)
+    except BaseException:  # Ctrl-C
+        _thread.duals = None
+        if _thread.mode in _C._function_mode_stack():
+            _C._pop_function_mode()
+        raise
     return 0
 
 
@@ -118,24 +124,43 @@ def exit_dual_level(*, level: int | None = None) -> None:
     """
     if _thread.duals is None or level not in (None, 0):
         raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created.")
+    try:
+        _leave()
+    except BaseException:  # Ctrl-C in the midst of it
+        _leave()
+        raise
+
+
+def _leave() -> None:
+    stack = _C._function_mode_stack()
+    if _thread.mode in stack:
+        above = stack[stack.index(_thread.mode) + 1 :]  # entered in the level and still in force
+        for _ in range(len(above) + 1):
+            _C._pop_function_mode()
+        for mode in above:
+            _C._push_function_mode(mode)
     _thread.duals = None
-    above = []  # modes that were entered in the level and are still in force
-    while (mode := _C._function_mode_stack()[-1]) is not _thread.mode:
-        _C._pop_function_mode()
-        above.append(mode)
-    _C._pop_function_mode()
-    for mode in reversed(above):
-        _C._push_function_mode(mode)
 
 
 class dual_level:
     """Context of a level."""
 
     def __enter__(self) -> int:
-        return enter_dual_level()
+        before = _thread.duals
+        try:
+            return enter_dual_level()
+        except BaseException:
+            if _thread.duals is not before:  # Ctrl-C when it had begun
+                exit_dual_level()
+            raise
 
     def __exit__(self, *exception: object) -> None:
-        exit_dual_level()
+        try:
+            exit_dual_level()
+        except BaseException:
+            if _thread.duals is not None:  # Ctrl-C before its first step
+                exit_dual_level()
+            raise
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:

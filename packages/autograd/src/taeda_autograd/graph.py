@@ -84,7 +84,13 @@ class saved_tensors_hooks:
         self.unpack_hook = unpack_hook
 
     def __enter__(self) -> None:
-        _C.push_saved_hooks(self.pack_hook, self.unpack_hook)
+        try:
+            _C.push_saved_hooks(self.pack_hook, self.unpack_hook)
+        except Exception:  # they were not taken
+            raise
+        except BaseException:  # Ctrl-C
+            _C.pop_saved_hooks()
+            raise
 
     def __exit__(self, *exception: object) -> None:
         _C.pop_saved_hooks()

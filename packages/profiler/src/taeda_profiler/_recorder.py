@@ -74,6 +74,8 @@ class Recording:
         self._options = (shapes, memory, stacks, devices, frozenset(whole), int(max_mb * 2**20))
         self._modules = modules
         self._undo: list[Callable[[], object]] = []
+        #: Whether it has begun and not ended.
+        self.running = False
 
     def start(self) -> None:
         """Begin.
@@ -82,20 +84,42 @@ class Recording:
             RuntimeError: Another one is recording, here or on the devices; or a device cannot start.
         """
         connect()
-        _C.start(*self._options)
-        self._invite_new_threads()
-        self._watch_waits()
-        self._watch_optimizers()
-        if self._modules:
-            self._watch_modules()
+        try:
+            _C.start(*self._options)
+        except Exception:  # it did not begin
+            raise
+        except BaseException:  # Ctrl-C
+            _C.stop()
+            raise
+        self.running = True
+        try:
+            self._invite_new_threads()
+            self._watch_waits()
+            self._watch_optimizers()
+            if self._modules:
+                self._watch_modules()
+        except BaseException:
+            self.stop()
+            raise
 
     def stop(self) -> Trace:
         """End, and give what was recorded."""
-        raw = _C.stop()
-        while self._undo:
-            self._undo.pop()()
+        self.running = False
+        try:
+            raw = _C.stop()
+        finally:
+            try:
+                self._take_back()
+            except BaseException:  # Ctrl-C in the midst of it
+                self._take_back()
+                raise
         names = {thread.native_id: thread.name for thread in threading.enumerate()}
         return Trace(raw, names)
+
+    def _take_back(self) -> None:
+        while self._undo:
+            self._undo[-1]()  # may be done twice
+            del self._undo[-1]
 
     def _invite_new_threads(self) -> None:
         before = threading.getprofile()

@@ -67,15 +67,29 @@ class Recorded:
         )
 
     def _begin(self) -> None:
-        recording = self._new_recording()
-        recording.start()
-        self._recording = recording
+        self._recording = recording = self._new_recording()
+        try:
+            recording.start()
+        except BaseException:
+            self._abandon()
+            raise
+
+    def _abandon(self) -> None:
+        """What was begun ends, and nobody is given it."""
+        recording, self._recording = self._recording, None
+        if recording is not None and recording.running:
+            recording.stop()
 
     def _end(self, keep: bool = True) -> None:
-        recording, self._recording = self._recording, None
+        recording = self._recording
         if recording is None:
             return
-        trace = recording.stop()
+        try:
+            trace = recording.stop()
+        except BaseException:
+            self._abandon()
+            raise
+        self._recording = None
         if not keep:
             return
         if trace.dropped:
@@ -292,11 +306,19 @@ class profile(Recorded):
         self._trace_id = custom_trace_id_callback
 
     def __enter__(self) -> profile:
-        self.start()
+        try:
+            self.start()
+        except BaseException:  # Ctrl-C may come when it has begun
+            self._abandon()
+            raise
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.stop()
+        try:
+            self.stop()
+        except BaseException:  # what it was to be told may have failed, or Ctrl-C come before its end
+            self._abandon()
+            raise
 
     def start(self) -> None:
         """Begins with step 0.
@@ -304,8 +326,13 @@ class profile(Recorded):
         Raises:
             RuntimeError: Another profile records already.
         """
-        self._go_to(ProfilerAction.NONE, self.current_action)
-        self._mark_step()
+        try:
+            self._go_to(ProfilerAction.NONE, self.current_action)
+            self._mark_step()
+        except BaseException:  # its block is not entered, so that nobody would stop it
+            self._end_mark()
+            self._abandon()
+            raise
 
     def stop(self) -> None:
         """Ends; what was recorded is handed to `on_trace_ready`."""

@@ -45,9 +45,10 @@ def _add_suffixes(tensor_str: str, suffixes: list[str], indent: int, force_newli
 @contextmanager
 def printoptions(**kwargs: Any) -> Iterator[None]:
     """Context with other settings; arguments as of `set_printoptions`."""
-    before = dict(vars(options))
+    kept = vars(options)
+    before = dict(kept)
     try:
         set_printoptions(**kwargs)
         yield
     finally:
-        vars(options).update(before)
+        kept.update(before)

@@ -121,11 +121,19 @@ def set_device(device: Any) -> Any:
 def enter(self: Any) -> Any:
     """`with device:`: the device of tensors that are made without saying where."""
     context = DeviceContext(self)
-    context.__enter__()
-    _thread.entered.append(context)
+    depth = len(_C._function_mode_stack())
+    try:
+        context.__enter__()
+        _thread.entered.append(context)
+    except BaseException:  # Ctrl-C
+        if len(_C._function_mode_stack()) > depth:
+            context.__exit__()
+        raise
     return self
 
 
 def leave(self: Any, *exception: object) -> None:
     """End of `with device:`."""
-    _thread.entered.pop().__exit__(*exception)
+    context = _thread.entered[-1]
+    del _thread.entered[-1]  # no call: Ctrl-C comes between calls
+    context.__exit__(*exception)

@@ -124,7 +124,13 @@ class TorchFunctionMode:
         raise NotImplementedError(f"{type(self).__name__} must define __torch_function__")
 
     def __enter__(self) -> TorchFunctionMode:
-        _C._push_function_mode(self)
+        try:
+            _C._push_function_mode(self)
+        except Exception:  # it does not stand there
+            raise
+        except BaseException:  # Ctrl-C when it does
+            _C._pop_function_mode()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

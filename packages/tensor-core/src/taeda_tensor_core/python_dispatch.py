@@ -221,8 +221,9 @@ class _Call:
         """The innermost mode, which is off meanwhile."""
         if not modes:
             return NotImplemented
-        mode = modes.pop()
+        mode = modes[-1]
         try:
+            modes.pop()
             return self.ask(mode, f"mode {type(mode).__name__}", bool(modes or self.types))
         finally:
             modes.append(mode)
@@ -288,14 +289,20 @@ class TorchDispatchMode:
         at = self._position
         start(at)
         place = POSITIONS[at]  # held off while a method runs, which may enter modes for what it calls
-        _thread.before.append((_C._include_layer(place, True), _C._exclude_layer(place, False)))
-        _thread.modes[at].append(self)
+        modes, before = _thread.modes[at], _thread.before
+        depths = len(modes), len(before)
+        try:
+            before.append((_C._include_layer(place, True), _C._exclude_layer(place, False)))
+            modes.append(self)
+        except BaseException:  # Ctrl-C
+            del modes[depths[0] :], before[depths[1] :]
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
         at = self._position
-        _thread.modes[at].pop()
-        included, excluded = _thread.before.pop()
+        included, excluded = _thread.before[-1]
+        del _thread.modes[at][-1], _thread.before[-1]  # no calls: Ctrl-C comes between calls
         _C._include_layer(POSITIONS[at], included)
         _C._exclude_layer(POSITIONS[at], excluded)
 

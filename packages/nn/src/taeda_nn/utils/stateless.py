@@ -140,13 +140,25 @@ def _reparametrize_module(
                 members[last] = value
         yield
     finally:
-        for owner, last, name, before in reversed(places):
-            members = owner.__dict__
-            now = members.get(last)
-            if now is not given[name] and name in parameters_and_buffers:
-                parameters_and_buffers[name] = now
-            if before is _NOTHING:
-                members.pop(last, None)
-                owner._parameter_names.pop(last, None)
-            else:
-                members[last] = before
+        try:
+            _put_back(places, given, parameters_and_buffers)
+        except BaseException:  # Ctrl-C in the midst of it
+            _put_back(places, given, parameters_and_buffers)
+            raise
+
+
+def _put_back(
+    places: list[tuple[Module, str, str, Any]], given: dict[str, Tensor], told: dict[str, Tensor]
+) -> None:
+    while places:
+        owner, last, name, before = places[-1]
+        members = owner.__dict__
+        now = members.get(last)
+        if now is not given[name] and name in told:
+            told[name] = now
+        if before is _NOTHING:
+            members.pop(last, None)
+            owner._parameter_names.pop(last, None)
+        else:
+            members[last] = before
+        del places[-1]

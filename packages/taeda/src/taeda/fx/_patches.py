@@ -50,10 +50,10 @@ class Patcher:
         before = cls.__dict__.get(name, _ABSENT)
 
         def undo() -> None:
-            if before is _ABSENT:
-                delattr(cls, name)
-            else:
+            if before is not _ABSENT:
                 setattr(cls, name, before)
+            elif name in cls.__dict__:
+                delattr(cls, name)
             if cls is nn.Module and name == "__getattribute__":
                 _read_quickly()
 
@@ -70,9 +70,17 @@ class Patcher:
         return self
 
     def __exit__(self, *_: object) -> None:
-        while self._undo:
-            self._undo.pop()()
+        try:
+            self._take_back()
+        except BaseException:  # Ctrl-C in the midst of it
+            self._take_back()
+            raise
         self.visited.clear()
+
+    def _take_back(self) -> None:
+        while self._undo:
+            self._undo[-1]()  # may be done twice
+            del self._undo[-1]
 
 
 def _read_quickly() -> None:

@@ -477,20 +477,20 @@ class Tracer(TracerBase):
             function = function.__call__ if not inspect.ismethod(function) else function
         scope = function.__globals__ if hasattr(function, "__globals__") else {}
         function, args = self.create_args_for_root(function, isinstance(root, nn.Module), concrete_args)
-        _tracing[0] += 1
-        try:
-            with _turns, self._patched(scope):
+        with _turns, Patcher() as patcher:
+            _tracing[0] += 1
+            try:
+                self._patch(patcher, scope)
                 result = self.create_arg(function(*args))
-        finally:
-            _tracing[0] -= 1
+            finally:
+                _tracing[0] -= 1
         kind = getattr(function, "__annotations__", {}).get("return")
         self.create_node("output", "output", (result,), {}, type_expr=None if isinstance(kind, str) else kind)
         self.submodule_paths = None
         return self.graph
 
-    def _patched(self, scope: dict[str, Any]) -> Patcher:
-        """Names and attributes as they are while a program is traced."""
-        patcher = Patcher()
+    def _patch(self, patcher: Patcher, scope: dict[str, Any]) -> None:
+        """Make names and attributes what they are while a program is traced."""
         cache: dict[str, Any] = {}
         read, call = nn.Module.__getattribute__, nn.Module.__call__
         tracer, members = self, (nn.Parameter, tensor.Tensor)
@@ -511,18 +511,13 @@ class Tracer(TracerBase):
             _autowrap_check(patcher, _globals_of(module), tracer._autowrap_function_ids)
             return tracer.call_module(module, forward, args, kwargs)
 
-        try:
-            patcher.patch_method(nn.Module, "__getattribute__", patched_read, deduplicate=False)
-            patcher.patch_method(nn.Module, "__call__", patched_call, deduplicate=False)
-            _patch_wrapped_functions(patcher)
-            _patch_again(patcher, self.root, scope)
-            _autowrap_check(patcher, scope, self._autowrap_function_ids)
-            for module in self._autowrap_search:
-                _autowrap_check(patcher, module.__dict__, self._autowrap_function_ids)
-        except BaseException:
-            patcher.__exit__()
-            raise
-        return patcher
+        patcher.patch_method(nn.Module, "__getattribute__", patched_read, deduplicate=False)
+        patcher.patch_method(nn.Module, "__call__", patched_call, deduplicate=False)
+        _patch_wrapped_functions(patcher)
+        _patch_again(patcher, self.root, scope)
+        _autowrap_check(patcher, scope, self._autowrap_function_ids)
+        for module in self._autowrap_search:
+            _autowrap_check(patcher, module.__dict__, self._autowrap_function_ids)
 
     def __deepcopy__(self, memo: Any) -> Tracer:
         import copy

@@ -95,6 +95,16 @@ def clear_autocast_cache() -> None:
     _thread.casts.clear()
 
 
+def nesting() -> int:
+    """In how many blocks this thread is."""
+    return _thread.nesting
+
+
+def set_nesting(depth: int) -> None:
+    """Say in how many blocks this thread is."""
+    _thread.nesting = depth
+
+
 def autocast_increment_nesting() -> int:
     """Say that a block begins; how deep it is."""
     _thread.nesting += 1

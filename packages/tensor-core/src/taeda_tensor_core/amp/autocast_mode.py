@@ -59,7 +59,7 @@ class autocast:
         self.fast_dtype = _state.get_autocast_dtype(device_type) if dtype is None else dtype
         self._cache_enabled = _state.is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
         self._enabled = bool(enabled) and self._usable()
-        self._before: list[tuple[bool, bool, Any]] = []
+        self._before: list[tuple[bool, bool, Any, int]] = []
 
     def _usable(self) -> bool:
         if self.device == "cpu":
@@ -88,17 +88,31 @@ class autocast:
                 _state.is_autocast_cache_enabled(),
                 _state.is_autocast_enabled(kind),
                 _state.get_autocast_dtype(kind),
+                _state.nesting(),
             )
         )
-        _state.set_autocast_dtype(kind, self.fast_dtype)
-        _state.set_autocast_enabled(kind, self._enabled)
-        _state.autocast_increment_nesting()
-        _state.set_autocast_cache_enabled(self._cache_enabled)
+        try:
+            _state.set_autocast_dtype(kind, self.fast_dtype)
+            _state.set_autocast_enabled(kind, self._enabled)
+            _state.autocast_increment_nesting()
+            _state.set_autocast_cache_enabled(self._cache_enabled)
+        except BaseException:  # Ctrl-C
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *exception: object) -> None:
-        caching, enabled, dtype = self._before.pop()
-        if _state.autocast_decrement_nesting() == 0:
+        try:
+            self._go_back(*self._before[-1])
+        except BaseException:  # Ctrl-C in the midst of it
+            self._go_back(*self._before[-1])
+            raise
+        finally:
+            del self._before[-1]
+
+    def _go_back(self, caching: bool, enabled: bool, dtype: Any, nesting: int) -> None:
+        _state.set_nesting(nesting)
+        if nesting == 0:
             _state.clear_autocast_cache()
         _state.set_autocast_enabled(self.device, enabled)
         _state.set_autocast_dtype(self.device, dtype)

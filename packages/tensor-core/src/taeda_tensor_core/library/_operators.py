@@ -42,7 +42,6 @@ class NewOperator(Registration):
 
     def __init__(self, schema: str, library: str, composite: Callable | None = None) -> None:
         self.name: str = _C._define_operator(schema, owner_text(composite, library) if composite else library)
-        super().__init__(f"operator {self.name}", self._remove)
         self.schema = schema
         self._library = library
         self._functions: dict[str, Callable | None] = {
@@ -53,13 +52,18 @@ class NewOperator(Registration):
         }
         self._kernels: list[Kernel] = []
         self._recorded = False  # the composite form is for calls that are recorded
-        read_anew(self.name)
-        self.op = op(self.name)
-        self._set("composite", composite)
-        publish(self.name, self.op)
-        _defined[self.name] = self
-        for act in awaited.pop(self.name, ()):
-            act(self)
+        try:
+            super().__init__(f"operator {self.name}", self._remove)
+            read_anew(self.name)
+            self.op = op(self.name)
+            self._set("composite", composite)
+            publish(self.name, self.op)
+            _defined[self.name] = self
+            for act in awaited.pop(self.name, ()):
+                act(self)
+        except BaseException:  # nobody else could take it away
+            self._remove()
+            raise
 
     def _set(self, part: str, function: Callable | None) -> Callable | None:
         self._functions[part] = function

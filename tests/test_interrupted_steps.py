@@ -1,0 +1,197 @@
+"""Ctrl-C between any two calls inside the library: no mode stays on, no level open, nothing half-changed.
+
+Python raises KeyboardInterrupt where a call begins or ends. A profile function raises it there in its place: after the
+n-th call of the library's Python in a program, for each n (or every so many), in one child process for each program.
+"""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+CHILD = '''
+import dis, faulthandler, sys
+faulthandler.dump_traceback_later(500, exit=True)
+import taeda as t
+from taeda import nn
+import taeda.autograd.forward_ad as forward_ad
+import taeda.nn.utils.parametrize as parametrize
+from taeda.overrides import TorchFunctionMode, _get_current_function_mode_stack
+from taeda.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
+
+model = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+weight = model[0].weight
+x = t.ones(1, 3)
+
+def free(block):
+    """Whether nobody is in a block of which there is one at a time."""
+    try:
+        with block():
+            return True
+    except RuntimeError:
+        return False
+
+def kept():
+    """Whether a result is kept for backward as it is."""
+    y = t.ones(2, requires_grad=True).exp()
+    return y.grad_fn._saved_result.data_ptr() == y.data_ptr()
+
+def state():
+    return {{
+        "gradients": (t.is_grad_enabled(), t.is_inference_mode_enabled(), t.is_anomaly_enabled()),
+        "autocast": (t.is_autocast_enabled("cpu"), t.get_autocast_dtype("cpu"), t.is_autocast_cache_enabled()),
+        "modes": (len(_get_current_function_mode_stack()), len(_get_current_dispatch_mode_stack())),
+        "defaults": (t.get_default_dtype(), str(t.ones(1).device), repr(t.ones(2) / 3)),
+        "transforms": t._C._functorch.maybe_current_level(),
+        "traced": (t.jit.is_tracing(), nn.Module.__call__, nn.Module.__dict__.get("__getattr__")),
+        "members": (model[0].weight is weight, [*model.state_dict()], [*model[0]._parameters]),
+        "saved": kept(),
+        "one at a time": (free(forward_ad.dual_level), free(t.profiler.profile)),
+    }}
+
+CALLS = {{dis.opmap["CALL"], dis.opmap["CALL_FUNCTION_EX"]}}
+ENDS = ("__exit__", "_leave_device", "leave")  # before their first step nothing can be done
+
+class Interrupt:
+    """Raises at the n-th place where Python would."""
+
+    def __init__(self, at):
+        self.at, self.count, self.where = at, 0, None
+
+    def __call__(self, frame, event, arg):
+        if event == "call":
+            if frame.f_code.co_name in ENDS or frame.f_code.co_flags & 0x20:
+                return
+        elif event == "return":
+            frame = frame.f_back
+            if frame is None or frame.f_code.co_code[frame.f_lasti] not in CALLS:
+                return
+        elif event != "c_return":
+            return
+        if "taeda" not in frame.f_globals.get("__name__", ""):
+            return
+        self.count += 1
+        if self.count == self.at:
+            self.where = f"{{frame.f_code.co_filename}}:{{frame.f_lineno}} {{event}}"
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+def run(interrupt):
+    sys.setprofile(interrupt)
+    try:
+        program()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.setprofile(None)
+
+def program():
+{program}
+
+program()
+program()
+before = state()
+whole = Interrupt(0)
+run(whole)
+for at in range(1, whole.count + 1, max(1, whole.count // {most})):
+    one = Interrupt(at)
+    run(one)
+    after = state()
+    assert after == before, (one.where, {{k: v for k, v in after.items() if v != before[k]}})
+program()
+print(whole.count)
+'''
+
+PROGRAMS = {
+    "no_grad": """
+        with t.no_grad():
+            model(x)
+        with t.inference_mode():
+            t.ones(2)
+    """,
+    "autocast": """
+        with t.autocast("cpu", dtype=t.bfloat16):
+            model(x)
+            with t.autocast("cpu", enabled=False):
+                model(x)
+    """,
+    "device": """
+        with t.device("meta"):
+            t.ones(2)
+    """,
+    "function mode": """
+        with parametrize.cached():
+            model(x)
+        class Passes(TorchFunctionMode):
+            def __torch_function__(self, function, types, args=(), kwargs=None):
+                return function(*args, **(kwargs or {}))
+        with Passes():
+            nn.functional.relu(x)
+    """,
+    "dispatch mode": """
+        class Passes(TorchDispatchMode):
+            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                return function(*args, **(kwargs or {}))
+        with Passes():
+            nn.functional.gelu(x) + 1
+    """,
+    "dual level": """
+        with forward_ad.dual_level():
+            dual = forward_ad.make_dual(t.ones(2), t.ones(2))
+            forward_ad.unpack_dual(dual * dual)
+    """,
+    "transforms": """
+        t.func.vmap(t.func.grad(lambda a: (a * a).sum()))(t.ones(3, 2))
+        t.func.jvp(lambda a: a * a, (t.ones(2),), (t.ones(2),))
+    """,
+    "functional_call": """
+        t.func.functional_call(model, {"0.weight": t.zeros(3, 3)}, x)
+    """,
+    "saved tensors": """
+        a = t.ones(2, requires_grad=True)
+        with t.autograd.graph.saved_tensors_hooks(lambda v: v.clone(), lambda v: v):
+            a.exp()
+        t.utils.checkpoint.checkpoint(lambda a: a.exp() * a, a, use_reentrant=False).sum().backward()
+    """,
+    "symbolic_trace": """
+        t.fx.symbolic_trace(model)
+    """,
+    "make_fx": """
+        from taeda.fx.experimental.proxy_tensor import make_fx
+        make_fx(lambda a: t.relu(a) * 2)(t.ones(2))
+    """,
+    "trace": """
+        t.jit.trace(model, (x,))
+    """,
+    "profile": """
+        with t.profiler.profile(record_shapes=True):
+            model(x)
+    """,
+    "printoptions": """
+        with t._tensor_str.printoptions(precision=2):
+            repr(t.ones(2))
+    """,
+    "training": """
+        optimizer = t.optim.Adam(model.parameters(), lr=0.0)
+        model(x).sum().backward()
+        optimizer.step(lambda: model(x).sum())
+        model.load_state_dict(model.state_dict())
+    """,
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_an_interrupt_leaves_nothing_behind(name):
+    if sys.version_info[:2] not in ((3, 11), (3, 12)):
+        pytest.skip("raising in a profile function is as an interrupt there in Python 3.11 and 3.12")
+    program = textwrap.indent(textwrap.dedent(PROGRAMS[name]), "    ")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", CHILD.format(program=program, most=1000)],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert int(done.stdout) > 1
