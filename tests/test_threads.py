@@ -222,6 +222,24 @@ def test_no_hook_is_lost_beside_calls_of_other_threads():
         thread.join()
 
 
+def test_a_module_that_learns_its_sizes_is_called_first_by_several_threads():
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(50):
+            layer, start = nn.LazyLinear(2), threading.Barrier(THREADS)
+
+            def call(_: int, layer=layer, start=start) -> list:
+                start.wait()
+                return layer(t.ones(1, 3)).tolist()
+
+            with ThreadPoolExecutor(THREADS) as pool:
+                results = list(pool.map(call, range(THREADS)))
+            assert results == [layer(t.ones(1, 3)).tolist()] * THREADS
+    finally:
+        sys.setswitchinterval(interval)
+
+
 IMPORTS = """
 import faulthandler, sys, threading
 faulthandler.dump_traceback_later(60, exit=True)

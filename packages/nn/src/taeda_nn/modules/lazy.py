@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from taeda_nn.parameter import is_lazy
 
 __all__ = ["LazyModuleMixin"]
+
+#: Held while a module initialises itself: several threads may call it for the first time at once.
+_first = threading.RLock()
 
 
 class LazyModuleMixin:
@@ -52,4 +56,6 @@ class LazyModuleMixin:
 
 def _infer(module: Any, args: tuple, kwargs: dict) -> None:
     # A function, not a method: the copy of a module must initialise itself, not the one that it was copied from.
-    module._infer_parameters(module, args, kwargs)
+    with _first:
+        if hasattr(module, "_initialize_hook"):  # otherwise another thread was first
+            module._infer_parameters(module, args, kwargs)
