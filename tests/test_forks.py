@@ -145,3 +145,50 @@ def test_two_hundred_forks_while_threads_work(work):
         check=False,
     )
     assert done.returncode == 0, f"seed {seed}: {done.stderr}"
+
+
+FIRST_STEPS = """
+import os, signal, sys, threading
+import taeda as t
+from taeda.utils._python_dispatch import TorchDispatchMode
+
+sys.setswitchinterval(1e-5)
+
+class Passes(TorchDispatchMode):
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        return function(*args, **(kwargs or {}))
+
+def step():
+    t.nn.LazyLinear(2)(t.ones(1, 3))
+    t.fx.symbolic_trace(t.nn.ReLU())
+    with Passes():
+        t.ones(2) + 1
+
+step()
+stop = threading.Event()
+
+def again():
+    while not stop.is_set():
+        step()
+
+threads = [threading.Thread(target=again) for _ in range(3)]
+for thread in threads:
+    thread.start()
+for _ in range(8):
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(60)
+        step()
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+stop.set()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_a_child_waits_for_no_lock_of_threads_that_it_has_not():
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_STEPS], capture_output=True, text=True, timeout=600, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -7,6 +7,7 @@ import collections
 import functools
 import inspect
 import math
+import os
 import sys
 import threading
 import types
@@ -51,6 +52,16 @@ _proxyable_classes: dict[type, None] = {}
 _tracing = [0]
 #: Tracings change what all threads see, and take it back in order: they take turns, and other threads run as ever.
 _turns = threading.RLock()
+
+
+def _renew_lock() -> None:
+    """In a forked child: no thread is there any more that could give the lock back."""
+    global _turns
+    _turns = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 _LEAVES = ("taeda_nn", "taeda.nn", "torch.nn", "torch.ao.nn", "taeda.ao.nn")
 _STARS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
