@@ -71,6 +71,13 @@ class Modules:
             self._closures[module] = frozenset(seen)
         return self._closures[module]
 
+    def before(self, module: str) -> frozenset[str]:
+        """What has been imported when a module begins; a package that imports it may have imported no more."""
+        parent = module.rpartition(".")[0]
+        while parent and module in self.closure(parent):
+            module, parent = parent, parent.rpartition(".")[0]
+        return self.closure(parent)
+
     def ring(self, package: str) -> frozenset[str]:
         """What a package imports that imports the package."""
         return frozenset(name for name in self.closure(package) if package in self.closure(name))
@@ -97,7 +104,7 @@ def _enters_badly(modules: Modules, one: Import, package: str, ring: frozenset[s
     """Whether an import is the first of a ring in its module, and not of the package."""
     if one.target not in ring or one.target == package or one.module in ring:
         return False
-    had = modules.closure(one.module if one.late else one.module.rpartition(".")[0])
+    had = modules.closure(one.module) if one.late else modules.before(one.module)
     others = [other for other in modules.imports[one.module] if other.late == one.late]
     nearest = one.line - 6 if one.late else 0  # in a function: on the lines just above
     for other in others:

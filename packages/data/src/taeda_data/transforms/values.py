@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from taeda_data.readers.folder import image_to_tensor
+from taeda_data.readers import folder
 from taeda_data.transforms.base import Transform, computed, image_of, limits, whole
 from taeda_registry.slots import tensor
 
@@ -16,7 +16,7 @@ class ToImage(Transform):
     """An image of Pillow or an array (H, W) or (H, W, C) as a tensor (C, H, W) of the same dtype; tensors stay."""
 
     def __call__(self, image: Any) -> Any:
-        return image if isinstance(image, tensor.Tensor) else image_to_tensor(image)
+        return image if isinstance(image, tensor.Tensor) else folder.image_to_tensor(image)
 
 
 class PILToTensor(ToImage):

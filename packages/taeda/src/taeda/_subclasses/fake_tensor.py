@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from taeda.func._levels import levels
+from taeda.func import _levels
 from taeda.utils._pytree import tree_iter, tree_map_only
 from taeda.utils.weak import WeakTensorKeyDictionary
 from taeda_registry.slots import nn, tensor
@@ -222,7 +222,7 @@ class FakeTensorMode(_overrides.TorchFunctionMode):
             place = args[1] if name == "cuda" and len(args) > 1 else kwargs.get("device")
             name, func, args, kwargs = "to", tensor.Tensor.to, (args[0], name if place is None else place), {}
         asked, args, kwargs = _asked_device(name, args, kwargs)
-        if any(level.payload(x) is not None for level in levels() for x in given):
+        if any(level.payload(x) is not None for level in _levels.levels() for x in given):
             return func(*args, **kwargs)  # one example of a vmap, whose batch is fake
         if any(not isinstance(x, FakeTensor) for x in given):
             args, kwargs = tree_map_only(tensor.Tensor, self._standing_in(func), (args, kwargs))

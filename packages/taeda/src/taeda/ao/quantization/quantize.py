@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import taeda
+from taeda.ao.nn import quantized
 from taeda.ao.nn.intrinsic._fused import _FusedModule
-from taeda.ao.nn.quantized import FloatFunctional, QFunctional
 from taeda.ao.quantization import qconfig as configs
 from taeda.ao.quantization.fake_quantize import FakeQuantizeBase, FixedQParamsFakeQuantize
 from taeda.ao.quantization.observer import default_fixed_qparams_range_0to1_observer as _unit
@@ -67,7 +67,7 @@ def _add_observers(module: Any, kinds: set[Any], leaves_only: set[Any]) -> None:
         configured = getattr(child, "qconfig", None) is not None
         if isinstance(child, (DeQuantStub, *_UNWATCHED)):
             continue
-        if isinstance(child, FloatFunctional):
+        if isinstance(child, quantized.FloatFunctional):
             if configured:
                 child.activation_post_process = child.qconfig.activation()
         elif configured and (
@@ -212,7 +212,7 @@ def convert(
 def _clean(module: Any) -> None:
     for child in module.modules():
         child.__dict__.pop("qconfig", None)
-        if not isinstance(child, (FloatFunctional, QFunctional)):
+        if not isinstance(child, (quantized.FloatFunctional, quantized.QFunctional)):
             child._modules.pop("activation_post_process", None)
         _unwatch(child)
 
