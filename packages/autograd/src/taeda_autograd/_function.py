@@ -118,7 +118,8 @@ class Function(metaclass=_FunctionMeta):
     a `ctx` argument of forward a method `setup_context(ctx, inputs, output)` may be given. Use the function by
     :meth:`apply`. A static method `vmap(info, in_dims, *args)` computes for the whole batch of a vmap: `in_dims` says
     where each argument has it (None: nowhere), and the method returns the output and where that has it. Without it
-    forward and backward are called inside of the vmap, as for one example.
+    forward and backward are called inside of the vmap, as for one example; backward also where derivatives are taken
+    inside of the vmap (needs `setup_context`, else forward is called so, too).
 
     Example:
         >>> class Square(Function):

@@ -1,4 +1,4 @@
-"""User-defined functions that say nothing of batches, under a vmap: one function of the whole batch."""
+"""User-defined functions under a vmap: one function of the whole batch."""
 
 from __future__ import annotations
 
@@ -7,28 +7,82 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from taeda.func._levels import Batching
-from taeda.utils._pytree import tree_map
+from taeda.utils._pytree import tree_flatten, tree_map, tree_unflatten
 from taeda_registry.slots import autograd, tensor
 
 
+class VmapInfo(NamedTuple):
+    """What the method `vmap` of a function is told of the vmap that it runs in."""
+
+    batch_size: int
+    randomness: str
+
+
+def has_own_rule(function: Any) -> bool:
+    """Whether the function computes for a whole batch itself."""
+    return getattr(function, "vmap", None) not in (None, getattr(autograd.Function, "vmap", None))
+
+
+def of_all(function: Any, level: Batching, places: Any, args: tuple) -> tuple:
+    """The outputs that the function's own `vmap` gives, and where these have the batch.
+
+    Raises:
+        RuntimeError: The method did not give a pair.
+    """
+    in_dims = tree_map(lambda batched: 0 if batched else None, places)
+    found = function.vmap(VmapInfo(level.size, level.randomness), in_dims, *args)
+    if not isinstance(found, tuple) or len(found) != 2:
+        raise RuntimeError(
+            f"{function.__name__}.vmap: expected a pair (output, out_dims), found a {type(found).__name__}"
+        )
+    return found
+
+
+def entered(function: Any, level: Batching, outputs: Any, out_dims: Any) -> Any:
+    """The outputs of the whole batch as one example sees them.
+
+    Raises:
+        RuntimeError: `out_dims` has another form than the outputs.
+    """
+    from taeda.func._vmap import _broadcast_to_and_flatten
+
+    leaves, spec = tree_flatten(outputs)
+    places = _broadcast_to_and_flatten(tuple(out_dims) if isinstance(out_dims, list) else out_dims, spec)
+    if places is None:
+        raise RuntimeError(
+            f"{function.__name__}.vmap: out_dims is {out_dims!r}, expected the structure of the output: {spec}"
+        )
+    inside = [
+        leaf if place is None or not isinstance(leaf, tensor.Tensor) else level.batch(_first(leaf, place))
+        for leaf, place in zip(leaves, places, strict=True)
+    ]
+    return tree_unflatten(inside, spec)
+
+
+def _first(whole: Any, place: int) -> Any:
+    """The tensor with its batch in front."""
+    return whole if place == 0 else whole.movedim(place, 0).contiguous()
+
+
 class Batched(NamedTuple):
-    """A function that is written for one example, and the batch that it is called for.
+    """A function whose backward is written for one example, and the batch that it is called for.
 
     Attributes:
-        function: The user's. size, randomness: Those of the vmap.
+        function: The user's. origin: The vmap.
         places: What `args` are a tree of: True for tensors that have the batch in front, else False.
         shapes: Of one example's arguments; None for those that are no tensors.
+        by_rule: Whether the outputs are those of the function's own `vmap`.
     """
 
     function: Any
-    size: int
-    randomness: str
+    origin: Batching
     places: tuple
     shapes: tuple
+    by_rule: bool
 
     def level(self) -> Batching:
-        """A vmap over the batch."""
-        return Batching(self.size, self.randomness)
+        """A vmap over the batch, in which backward is run as a part of the program of the first one."""
+        return Batching(self.origin.size, self.origin.randomness, self.origin)
 
 
 class _Whole(NamedTuple):
@@ -108,12 +162,20 @@ class OfBatch(autograd.Function):
     @staticmethod
     def forward(ctx: Any, batched: Batched, *args: Any) -> Any:
         """The outputs of all examples."""
-        ctx.batched, ctx.one = batched, ContextOfOne(ctx, batched.function)
+        function = batched.function
+        ctx.batched, ctx.one = batched, ContextOfOne(ctx, function)
+        if batched.by_rule:
+            found = of_all(function, batched.origin, batched.places, args)
         with batched.level() as level, ctx.one._inside(level):
             given = tree_map(
                 lambda value, place: level.batch(value) if place else value, args, batched.places
             )
-            made = batched.function._run_forward(ctx.one, *given)
+            if batched.by_rule:
+                made = entered(function, level, *found)
+                function.setup_context(ctx.one, given, made)
+            else:
+                made = function._run_forward(ctx.one, *given)
+            made = tuple(made) if isinstance(made, list) else made
             outputs = made if isinstance(made, tuple) else (made,)
             wholes = tuple(level.expanded(o) if isinstance(o, tensor.Tensor) else o for o in outputs)
             constant = ctx.one._constant

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
-from taeda.func._function_batches import Batched, OfBatch
-from taeda.func._levels import Batching, levels
-from taeda.utils._pytree import tree_flatten, tree_map, tree_unflatten
+from taeda.func._function_batches import Batched, OfBatch, entered, has_own_rule, of_all
+from taeda.func._levels import Batching, begun_inside, levels
+from taeda.utils._pytree import tree_flatten, tree_map
 from taeda_registry.slots import autograd, tensor
-
-
-class VmapInfo(NamedTuple):
-    """What the method is told of the vmap that it runs in."""
-
-    batch_size: int
-    randomness: str
 
 
 def _innermost(leaves: list[Any]) -> Batching | None:
@@ -41,7 +34,9 @@ def _outside(level: Batching) -> Iterator[None]:
 def call(function: Any, args: tuple) -> Any:
     """What the function gives, as tensors of the level; NotImplemented where no argument has a batch.
 
-    Its `vmap` computes for the whole batch; where it has none, forward and backward are called as for one example.
+    Its `vmap` computes for the whole batch; where it has none, forward and backward are called as for one example. A
+    transform inside of the vmap comes before it: the backward is that of one example, and only what it computes has
+    the batch.
 
     Raises:
         RuntimeError: The method did not give a pair, or gave `out_dims` of another form than its outputs.
@@ -56,42 +51,18 @@ def call(function: Any, args: tuple) -> Any:
         return isinstance(leaf, tensor.Tensor) and level.whole(leaf) is not None
 
     given = tree_map(lambda leaf: level.whole(leaf) if is_batched(leaf) else leaf, args)
-    if getattr(function, "vmap", None) in (None, getattr(autograd.Function, "vmap", None)):
+    places = tree_map(is_batched, args)
+    own = has_own_rule(function)
+    if not own or begun_inside(level):
         shapes = tuple(arg.shape if isinstance(arg, tensor.Tensor) else None for arg in args)
-        batched = Batched(function, level.size, level.randomness, tree_map(is_batched, args), shapes)
+        by_rule = own and function.setup_context is not None
+        batched = Batched(function, level.origin, places, shapes, by_rule)
         with _outside(level):
             found = OfBatch.apply(batched, *given)
-        return _entered(function, level, found, 0)
-    in_dims = tree_map(lambda leaf: 0 if is_batched(leaf) else None, args)
+        return entered(function, level, found, 0)
     with _outside(level):
-        found = function.vmap(VmapInfo(level.size, level.randomness), in_dims, *given)
-    if not isinstance(found, tuple) or len(found) != 2:
-        raise RuntimeError(
-            f"{function.__name__}.vmap: expected a pair (output, out_dims), found a {type(found).__name__}"
-        )
-    return _entered(function, level, *found)
-
-
-def _entered(function: Any, level: Batching, outputs: Any, out_dims: Any) -> Any:
-    """The outputs of the whole batch as one example sees them."""
-    from taeda.func._vmap import _broadcast_to_and_flatten
-
-    leaves, spec = tree_flatten(outputs)
-    places = _broadcast_to_and_flatten(tuple(out_dims) if isinstance(out_dims, list) else out_dims, spec)
-    if places is None:
-        raise RuntimeError(
-            f"{function.__name__}.vmap: out_dims is {out_dims!r}, expected the structure of the output: {spec}"
-        )
-    inside = [
-        leaf if place is None or not isinstance(leaf, tensor.Tensor) else level.batch(_first(leaf, place))
-        for leaf, place in zip(leaves, places, strict=True)
-    ]
-    return tree_unflatten(inside, spec)
-
-
-def _first(whole: Any, place: int) -> Any:
-    """The tensor with its batch in front."""
-    return whole if place == 0 else whole.movedim(place, 0).contiguous()
+        found = of_all(function, level, places, given)
+    return entered(function, level, *found)
 
 
 def install() -> None:

@@ -66,6 +66,11 @@ def is_transforming() -> bool:
     return bool(_thread.transforms)
 
 
+def begun_inside(level: Batching) -> bool:
+    """Whether a program runs whose derivatives are taken inside of that vmap."""
+    return any(level.origin is each.origin for over in _thread.transforms for each in over)
+
+
 class _Below:
     """A block in which `level` is the innermost one."""
 
@@ -87,9 +92,10 @@ class Batching(tensor.library.Level):
     Args:
         size: Of the batch.
         randomness: "error", "different" or "same": what random operators do.
+        origin: The vmap that this one stands for, where the backward of its program is run again in a level.
     """
 
-    def __init__(self, size: int, randomness: str = "error") -> None:
+    def __init__(self, size: int, randomness: str = "error", origin: Batching | None = None) -> None:
         own = (*_WHOLE, *tensor.library.batched_operators())
         # Random operators without a tensor of the batch are seen only if all calls are.
         from taeda.func._batching import call, without_rules
@@ -99,6 +105,7 @@ class Batching(tensor.library.Level):
         )
         self._call = call
         self.size, self.randomness = size, randomness
+        self.origin: Batching = origin or self
         #: Arguments, the copies that stand for them, and the versions of these before the function was called.
         self.copies: list[tuple[Any, Any, int]] = []
         self._outer: Batching | None = None
@@ -124,7 +131,9 @@ class Batching(tensor.library.Level):
     def requires_grad(self, tensor: Any) -> Any:
         """As in PyTorch, tensors show it to the program of a transform inside the vmap, not to that of the vmap."""
         over = levels()
-        shows = bool(_thread.transforms) and _thread.transforms[-1] == over
+        if not _thread.transforms:
+            return False
+        shows = [level.origin for level in _thread.transforms[-1]] == [level.origin for level in over]
         return shows and strip(tensor, over)
 
     def _below(self) -> _Below:

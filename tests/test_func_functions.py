@@ -1,0 +1,157 @@
+"""User-defined functions under transforms: which of their methods each transform calls."""
+
+import pytest
+
+import taeda
+from taeda.func import grad, jacrev, vjp, vmap
+
+MARK = 10  # backward says so many times the derivative, and shows by it that it was called
+
+
+def doubles(*shape):
+    return taeda.arange(1.0, taeda.Size(shape).numel() + 1, dtype=taeda.float64).reshape(shape)
+
+
+def same(found, expected):
+    taeda.testing.assert_close(found, expected)
+
+
+class Square(taeda.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return x * x
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, weight):
+        (x,) = ctx.saved_tensors
+        return weight * 2 * x * MARK
+
+    @staticmethod
+    def vmap(info, in_dims, x):
+        return x * x, in_dims[0]
+
+
+class Cube(Square):
+    """Its backward is that of x³ but for the square in it, which is a function of its own."""
+
+    @staticmethod
+    def forward(x):
+        return x**3
+
+    @staticmethod
+    def backward(ctx, weight):
+        (x,) = ctx.saved_tensors
+        return weight * 3 * Square.apply(x)
+
+    @staticmethod
+    def vmap(info, in_dims, x):
+        return x**3, in_dims[0]
+
+
+def square(x):
+    return Square.apply(x).sum()
+
+
+def cube(x):
+    return Cube.apply(x).sum()
+
+
+def test_a_derivative_inside_of_a_vmap_is_that_of_backward():
+    x = doubles(3, 2)
+    marked = MARK * 2 * x
+    same(vmap(grad(square))(x), marked)
+    same(vmap(grad(square), in_dims=1, out_dims=1)(x), marked)
+    same(vmap(vmap(grad(square)))(x), marked)
+    same(vmap(lambda a, w: vjp(Square.apply, a)[1](w)[0])(x, x), marked * x)
+    same(vmap(jacrev(Square.apply))(x), taeda.diag_embed(marked))
+    same(jacrev(Square.apply)(x[0]), taeda.diag(marked[0]))
+    value = vmap(taeda.func.grad_and_value(square))(x)[1]
+    same(value, (x * x).sum(1))
+
+
+def test_a_derivative_outside_of_a_vmap_is_that_of_its_rule():
+    x = doubles(3, 2)
+    same(grad(lambda a: vmap(square)(a).sum())(x), 2 * x)
+    same(vmap(grad(lambda a: vmap(square)(a).sum()))(doubles(2, 3, 2)), 2 * doubles(2, 3, 2))
+    leaf = x.clone().requires_grad_()
+    vmap(Square.apply)(leaf).sum().backward()
+    same(leaf.grad, 2 * x)
+
+
+def test_functions_called_in_backward_are_seen_by_the_transforms_that_still_run():
+    x = doubles(3, 2)
+    inner = grad(cube)
+    same(vmap(grad(lambda a: inner(a).sum()))(x), 3 * MARK * 2 * x)
+    same(grad(lambda a: vmap(inner)(a).sum())(x), 6 * x)
+    same(vmap(jacrev(jacrev(Cube.apply)))(x).sum((2, 3)), 3 * MARK * 2 * x)
+    twice = grad(lambda a: inner(a).sum())
+    same(vmap(grad(lambda a: twice(a).sum()))(x), taeda.full_like(x, 3 * MARK * 2 * 1))
+
+
+@pytest.mark.parametrize("in_dims", [(0, 0), (0, None), (None, 0), (1, None), (None, 1)])
+def test_several_arguments_and_outputs_inside_of_a_vmap(in_dims):
+    needs = []
+
+    class Products(taeda.autograd.Function):
+        @staticmethod
+        def forward(x, y, times=3):
+            return x * y, (x + y) * times
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs[:2])
+            ctx.times = inputs[2]
+
+        @staticmethod
+        def backward(ctx, products, sums):
+            x, y = ctx.saved_tensors
+            needs.append(ctx.needs_input_grad)
+            return products * y * 7 + sums * ctx.times, products * x * 5 + sums * ctx.times, None
+
+        @staticmethod
+        def vmap(info, in_dims, x, y, times):
+            x, y = (t if at is None else t.movedim(at, 0) for t, at in zip((x, y), in_dims, strict=False))
+            return (x * y, ((x + y) * times).movedim(0, 1)), (0, 1)
+
+    def total(x, y):
+        products, sums = Products.apply(x, y)
+        return products.sum() + 2 * sums.sum()
+
+    whole = doubles(3, 2), doubles(3, 2) + 1
+    given = [
+        t[0] if at is None else t.movedim(0, at).contiguous() for t, at in zip(whole, in_dims, strict=True)
+    ]
+    x, y = (t[:1].expand(3, 2) if at is None else t for t, at in zip(whole, in_dims, strict=True))
+    found = vmap(grad(total, argnums=(0, 1)), in_dims=in_dims)(*given)
+    same(found, (7 * y + 6, 5 * x + 6))
+    same(vmap(grad(total, argnums=1), in_dims=in_dims)(*given), 5 * x + 6)
+    assert needs == [(True, True, False), (False, True, False)]
+
+
+def test_outputs_that_are_the_same_for_all_of_a_batch():
+    class Doubled(taeda.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x * 2, taeda.ones(2)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.mark_non_differentiable(output[1])
+
+        @staticmethod
+        def backward(ctx, weight, _):
+            return weight * 6
+
+        @staticmethod
+        def vmap(info, in_dims, x):
+            return (x * 2, taeda.ones(2)), (in_dims[0], None)
+
+    def total(x):
+        doubled, ones = Doubled.apply(x)
+        return (doubled * ones).sum()
+
+    same(vmap(grad(total))(doubles(3, 2)), taeda.full((3, 2), 6.0, dtype=taeda.float64))
