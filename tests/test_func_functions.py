@@ -3,7 +3,7 @@
 import pytest
 
 import taeda
-from taeda.func import grad, jacrev, vjp, vmap
+from taeda.func import grad, jacfwd, jacrev, jvp, linearize, vjp, vmap
 
 MARK = 10  # backward says so many times the derivative, and shows by it that it was called
 
@@ -155,3 +155,56 @@ def test_outputs_that_are_the_same_for_all_of_a_batch():
         return (doubled * ones).sum()
 
     same(vmap(grad(total))(doubles(3, 2)), taeda.full((3, 2), 6.0, dtype=taeda.float64))
+
+
+class Moving(Square):
+    """Whose jvp says 100 times the derivative."""
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(inputs[0], output)
+
+    @staticmethod
+    def jvp(ctx, along):
+        x, result = ctx.saved_tensors
+        assert x.shape == result.shape == along.shape
+        return along * 200 * x
+
+    @staticmethod
+    def vmap(info, in_dims, x):
+        return Moving.apply(x), in_dims[0]
+
+
+class MovingOfOne(Moving):
+    generate_vmap_rule = True
+    vmap = taeda.autograd.Function.vmap
+
+
+@pytest.mark.parametrize("function", [Moving, MovingOfOne])
+def test_forward_mode_asks_functions_for_their_tangents(function):
+    x, along, apply = doubles(3, 2), doubles(3, 2) + 1, function.apply
+    moved = 200 * x * along
+    same(jvp(apply, (x,), (along,)), (x * x, moved))
+    same(linearize(apply, x)[1](along), moved)
+    same(jvp(lambda a: apply(apply(a) + a), (x,), (along,))[1], 200 * (x * x + x) * (moved + along))
+    same(jacfwd(apply)(x[0]), taeda.diag(200 * x[0]))
+    same(vmap(jacfwd(apply))(x), taeda.diag_embed(200 * x))
+    same(vmap(lambda a, b: jvp(apply, (a,), (b,))[1])(x, along), moved)
+    same(vmap(vmap(lambda a, b: jvp(apply, (a,), (b,))[1]))(x, along), moved)
+    same(vmap(lambda b: jvp(apply, (x[0],), (b,))[1])(along), 200 * x[0] * along)
+    same(jvp(vmap(apply), (x,), (along,))[1], moved)
+
+
+@pytest.mark.parametrize("function", [Moving, MovingOfOne])
+def test_each_mode_has_its_method_where_both_are_nested(function):
+    x, along, apply = doubles(3, 2), doubles(3, 2) + 1, function.apply
+
+    def total(a):
+        return apply(a).sum()
+
+    same(jvp(grad(total), (x,), (along,))[1], 2 * MARK * along)
+    same(grad(lambda a: jvp(apply, (a,), (along,))[1].sum())(x), 200 * along)
+    same(vmap(lambda a, b: jvp(grad(total), (a,), (b,))[1])(x, along), 2 * MARK * along)
+    same(jacfwd(jacrev(apply))(x[0]).sum((1, 2)), taeda.full((2,), 2.0 * MARK, dtype=taeda.float64))
+    same(jacrev(jacfwd(apply))(x[0]).sum((1, 2)), taeda.full((2,), 200.0, dtype=taeda.float64))

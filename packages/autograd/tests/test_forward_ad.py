@@ -83,6 +83,87 @@ def test_a_function_that_gives_its_tangents_alone():
     )
 
 
+class Marked(taeda.autograd.Function):
+    """x² and 3 x, whose backward gives 10 times the derivatives and whose jvp 100 times."""
+
+    @staticmethod
+    def forward(ctx, x, factor, y):
+        result = x * x
+        ctx.save_for_backward(x)
+        ctx.save_for_forward(x, None, result)
+        ctx.factor = factor
+        return result, x * factor
+
+    @staticmethod
+    def backward(ctx, squares, multiples):
+        (x,) = ctx.saved_tensors
+        return squares * 20 * x + multiples * 10 * ctx.factor, None, None
+
+    @staticmethod
+    def jvp(ctx, along, factor, y):
+        x, nothing, result = ctx.saved_tensors
+        assert nothing is None and factor is None and y.tolist() == [0.0, 0.0]
+        assert taeda.equal(result, x * x)
+        multiples = along.numpy() * 100 * ctx.factor  # no derivative of this one is asked for
+        del ctx.factor
+        return along * 200 * x, taeda.from_numpy(multiples)
+
+
+def test_a_function_is_asked_for_its_tangents():
+    x, y, along = taeda.tensor([1.0, -2.0]), taeda.tensor([5.0, 6.0]), taeda.tensor([0.5, 2.0])
+    for recorded in (True, False):
+        with taeda.set_grad_enabled(False), fwd.dual_level():
+            with taeda.set_grad_enabled(recorded):
+                dual = fwd.make_dual(x, along)
+                squares, multiples = Marked.apply(dual, 3.0, y)
+                again = Marked.apply(squares + dual, 3.0, y)[0]
+            for _ in range(2):
+                assert fwd.unpack_dual(squares).tangent.tolist() == [100.0, -800.0]
+                assert fwd.unpack_dual(multiples).tangent.tolist() == [150.0, 600.0]
+            inner = (x * x + x) * taeda.tensor([100.5, -798.0])
+            taeda.testing.assert_close(fwd.unpack_dual(again).tangent, 200 * inner)
+    leaf = x.clone().requires_grad_()
+    sum(t.sum() for t in Marked.apply(leaf, 3.0, y)).backward()
+    assert leaf.grad.tolist() == [50.0, -10.0]
+
+
+def test_tangents_of_functions_are_checked():
+    class Wrong(taeda.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, made):
+            ctx.made = made
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, weight):
+            return weight, None
+
+        @staticmethod
+        def jvp(ctx, along, _):
+            return ctx.made(along)
+
+    with fwd.dual_level():
+        x = fwd.make_dual(taeda.ones(2), taeda.ones(2))
+        assert fwd.unpack_dual(Wrong.apply(x, lambda t: None)).tangent is None
+        with pytest.raises(RuntimeError, match=r"Wrong\.jvp: it gave 2 tangents, expected 1"):
+            fwd.unpack_dual(Wrong.apply(x, lambda t: (t, t)))
+        with pytest.raises(
+            RuntimeError, match=r"Wrong\.jvp: the tangent of output 0 has shape \(\), expected \(2,\)"
+        ):
+            fwd.unpack_dual(Wrong.apply(x, lambda t: t[0]))
+
+
+def test_jacobians_in_forward_mode_ask_for_tangents():
+    x = taeda.tensor([1.0, -2.0])
+
+    def squares(a):
+        return Marked.apply(a, 3.0, taeda.ones(2))[0]
+
+    found = taeda.autograd.functional.jacobian(squares, x, strategy="forward-mode", vectorize=True)
+    assert found.tolist() == [[200.0, 0.0], [0.0, -400.0]]
+    assert taeda.autograd.functional.jacobian(squares, x).tolist() == [[20.0, 0.0], [0.0, -40.0]]
+
+
 def test_a_function_without_derivatives_says_so():
     class Nothing(taeda.autograd.Function):
         @staticmethod

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
+from contextlib import contextmanager
 from functools import wraps
 from types import MethodType
 
 from taeda_autograd import _C
 from taeda_autograd._engine import grad
-from taeda_tensor_core import Tensor, enable_grad, no_grad, zeros
+from taeda_tensor_core import Tensor, enable_grad, is_grad_enabled, no_grad, set_grad_enabled, zeros
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
 
@@ -23,8 +25,7 @@ class FunctionCtx(_C.Context):
     _dirty: tuple | None = None
     _constant: tuple | None = None
     _materialize: bool = True
-    _arguments: tuple = ()  # shape, dtype and device of tensors, for what has no backward
-    _linear: tuple | None = None  # tangents of the arguments and of the outputs, likewise
+    _arguments: tuple = ()  # shape, dtype and device of tensors, for what has a jvp
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep inputs or outputs for backward, which finds them in ``saved_tensors``.
@@ -35,7 +36,7 @@ class FunctionCtx(_C.Context):
         self._to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for `jvp`, where the function has no backward, else nothing: forward mode differentiates it.
+        """Keep tensors for `jvp`, which finds them in ``saved_tensors``; nothing where the function has none.
 
         Raises:
             TypeError: An item is neither a tensor nor None.
@@ -45,8 +46,6 @@ class FunctionCtx(_C.Context):
                 raise TypeError(
                     f"save_for_forward: item {i} is {type(tensor).__name__}, expected a Tensor or None"
                 )
-        if _is_forward_only(self._function):
-            self._to_save = tensors
 
     @property
     def saved_variables(self) -> tuple:
@@ -67,6 +66,33 @@ class FunctionCtx(_C.Context):
         self._materialize = bool(value)
 
 
+class _MovingCtx(FunctionCtx):
+    """What forward leaves for backward and for `jvp`, which may be called several times, and each finds it anew."""
+
+    _in_jvp: bool = False
+    _for_forward: int | None = None  # so many tensors, each an attribute: the node keeps what it has to
+
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        super().save_for_forward(*tensors)
+        self._for_forward = len(tensors)
+        for i, tensor in enumerate(tensors):
+            setattr(self, f"_for_forward_{i}", tensor)
+
+    @property
+    def saved_tensors(self) -> tuple:
+        """The tensors given to save_for_backward; in jvp those given to save_for_forward, if it was called."""
+        if not self._in_jvp or self._for_forward is None:
+            return super().saved_tensors
+        kept = tuple(getattr(self, f"_for_forward_{i}") for i in range(self._for_forward))
+        return kept if is_grad_enabled() else tuple(None if t is None else t.detach() for t in kept)
+
+    def __delattr__(self, name: str) -> None:
+        if self._in_jvp and name not in vars(self):
+            getattr(self, name)  # the node keeps it for the next call
+        else:
+            super().__delattr__(name)
+
+
 def _is_forward_only(function: type) -> bool:
     """Whether a Function gives `jvp` alone."""
     return (
@@ -77,20 +103,18 @@ def _is_forward_only(function: type) -> bool:
 
 
 def _transposed(ctx: Any, grads: tuple) -> tuple:
-    """What a backward would give, by the derivative of `jvp`, which is linear in its tangents.
-
-    `jvp` is called once, as in forward mode: it may delete what it has read from the context.
-    """
-    if ctx._linear is None:
-        tangents = tuple(
-            zeros(kind[0], dtype=kind[1], device=kind[2], requires_grad=True) if needed else None
-            for kind, needed in zip(ctx._arguments, ctx.needs_input_grad, strict=True)
-        )
-        with enable_grad():
-            outputs = ctx._function.jvp(ctx, *tangents)
-        ctx._linear = tangents, outputs if isinstance(outputs, tuple) else (outputs,)
-    tangents, outputs = ctx._linear
-    pairs = [(o, g) for o, g in zip(outputs, grads, strict=True) if o is not None and o.requires_grad]
+    """What a backward would give, by the derivative of `jvp`, which is linear in its tangents."""
+    tangents = tuple(
+        zeros(kind[0], dtype=kind[1], device=kind[2], requires_grad=True) if needed else None
+        for kind, needed in zip(ctx._arguments, ctx.needs_input_grad, strict=True)
+    )
+    with enable_grad():
+        outputs = ctx._function._move(ctx, tangents)
+    pairs = [
+        (o, g)
+        for o, g in zip(outputs, grads, strict=True)
+        if o is not None and g is not None and o.requires_grad
+    ]
     needed = [t for t in tangents if t is not None]
     found = iter(
         grad([o for o, _ in pairs], needed, [g for _, g in pairs], create_graph=True, allow_unused=True)
@@ -98,13 +122,40 @@ def _transposed(ctx: Any, grads: tuple) -> tuple:
     return tuple(None if t is None else next(found) for t in tangents)
 
 
+class _Thread(threading.local):
+    """Whether products are computed to be differentiated by their weights, which gives tangents; and whether operators
+    are at a level of dual tensors, those in a forward are not."""
+
+    for_tangents: bool = False
+    at_level: bool = False
+
+
+_thread = _Thread()
+
+
+@contextmanager
+def for_tangents() -> Iterator[None]:
+    """A block in which graphs are run for products whose derivatives by their weights are tangents.
+
+    The weights are zeros. A Function with a `jvp` is asked for that derivative instead of for its backward.
+    """
+    before, _thread.for_tangents = _thread.for_tangents, True
+    try:
+        yield
+    finally:
+        _thread.for_tangents = before
+
+
 class _FunctionMeta(type):
     """Gives every Function its own type of ctx, under whose name its nodes are shown."""
 
     def __init__(cls, name: str, bases: tuple, namespace: dict) -> None:
         super().__init__(name, bases, namespace)
-        cls._context_type = type(f"{name}Backward", (FunctionCtx,), {"_function": cls})
-        if "vmap" in namespace and cls.generate_vmap_rule:
+        root = [each for each in cls.__mro__ if isinstance(each, _FunctionMeta)][-1]
+        cls._moves = cls.jvp is not root.jvp
+        kind = _MovingCtx if cls._moves else FunctionCtx
+        cls._context_type = type(f"{name}Backward", (kind,), {"_function": cls})
+        if "vmap" in namespace and cls.vmap is not root.vmap and cls.generate_vmap_rule:
             raise RuntimeError(
                 f"{name}: it has a method 'vmap' and generate_vmap_rule=True, expected one of both"
             )
@@ -116,10 +167,14 @@ class Function(metaclass=_FunctionMeta):
     `forward(ctx, *args)` computes; nothing in it is recorded. `backward(ctx, *grads)` gets one gradient for each
     output and returns one for each argument of forward (None for those that are no tensors or need none). Instead of
     a `ctx` argument of forward a method `setup_context(ctx, inputs, output)` may be given. Use the function by
-    :meth:`apply`. A static method `vmap(info, in_dims, *args)` computes for the whole batch of a vmap: `in_dims` says
-    where each argument has it (None: nowhere), and the method returns the output and where that has it. Without it
-    forward and backward are called inside of the vmap, as for one example; backward also where derivatives are taken
-    inside of the vmap (needs `setup_context`, else forward is called so, too).
+    :meth:`apply`.
+
+    A static method `jvp(ctx, *tangents)` gives the tangents of the outputs to forward mode, and finds what
+    `ctx.save_for_forward` kept in ``ctx.saved_tensors``; without it the backward is differentiated. A static method
+    `vmap(info, in_dims, *args)` computes for the whole batch of a vmap: `in_dims` says where each argument has it
+    (None: nowhere), and the method returns the output and where that has it. Without it forward and backward are called
+    inside of the vmap, as for one example; backward also where derivatives are taken inside of the vmap (needs
+    `setup_context`, else forward is called so, too).
 
     Example:
         >>> class Square(Function):
@@ -165,7 +220,7 @@ class Function(metaclass=_FunctionMeta):
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
-        """Compute the tangents of the outputs from those of the arguments; needed only without a backward."""
+        """Compute the tangents of the outputs from those of the arguments; without it forward mode uses backward."""
         raise NotImplementedError("Function: the subclass must give a static method 'jvp'")
 
     @staticmethod
@@ -182,7 +237,16 @@ class Function(metaclass=_FunctionMeta):
         if cls.setup_context is not None:
             args += _left_out(cls.forward, len(args))
         found = NotImplemented if cls._rule_of_vmap is None else cls._rule_of_vmap(cls, args)
-        return _C.apply(cls, *args) if found is NotImplemented else found
+        if found is not NotImplemented:
+            return found
+        return cls._apply_at_level(args) if _thread.at_level else _C.apply(cls, *args)
+
+    @classmethod
+    def _apply_at_level(cls, args: tuple) -> Any:
+        """`apply` to what may be duals: they move through the Function as a whole, also where gradients are off."""
+        recorded = is_grad_enabled() or any(map(_has_history, args))
+        with outside_of_level(), set_grad_enabled(recorded):
+            return _C.apply(cls, *args)
 
     @classmethod
     def _run_forward(cls, ctx: Any, *args: Any) -> Any:
@@ -191,7 +255,7 @@ class Function(metaclass=_FunctionMeta):
                 f"{cls.__name__}: You must implement the forward function for custom autograd.Function, as a static "
                 "method"
             )
-        if cls.backward is Function.backward and _is_forward_only(cls):
+        if cls._moves:
             ctx._arguments = tuple(
                 (a.shape, a.dtype, a.device) if isinstance(a, Tensor) else None for a in args
             )
@@ -202,7 +266,25 @@ class Function(metaclass=_FunctionMeta):
         return output
 
     @classmethod
+    def _gives_tangents(cls, ctx: Any) -> bool:
+        return cls._moves
+
+    @classmethod
+    def _move(cls, ctx: Any, tangents: tuple) -> tuple:
+        """The tangents of the outputs by `jvp`, which may delete what it has read from the context."""
+        before = dict(vars(ctx))
+        ctx._in_jvp = True
+        try:
+            found = cls.jvp(ctx, *tangents)
+        finally:
+            vars(ctx).clear()
+            vars(ctx).update(before)
+        return tuple(found) if isinstance(found, (tuple, list)) else (found,)
+
+    @classmethod
     def _run_backward(cls, ctx: Any, *grads: Any) -> Any:
+        if _thread.for_tangents and cls._gives_tangents(ctx):
+            return _Tangents.apply(ctx, *grads)
         vjp = getattr(cls, "vjp", None)
         if vjp is None and cls.backward is Function.backward:
             if _is_forward_only(cls):
@@ -214,6 +296,56 @@ class Function(metaclass=_FunctionMeta):
         if vjp is not None and cls.backward is not Function.backward:
             raise RuntimeError(f"{cls.__name__}: Implementing both 'backward' and 'vjp' is not allowed")
         return cls.backward(ctx, *grads) if vjp is None else vjp(ctx, *grads)
+
+
+class _Tangents(Function):
+    """The product of weights, which are zeros, with the Jacobian of a Function: its backward is that one's `jvp`."""
+
+    @staticmethod
+    def forward(ctx: Any, of: Any, *weights: Any) -> tuple:
+        ctx.of, ctx.shapes = of, tuple(None if w is None else w.shape for w in weights)
+        ctx.set_materialize_grads(False)
+        return tuple(
+            zeros(kind[0], dtype=kind[1], device=kind[2]) if needed else None
+            for kind, needed in zip(of._arguments, of.needs_input_grad, strict=True)
+        )
+
+    @staticmethod
+    def backward(ctx: Any, *tangents: Any) -> tuple:
+        of = ctx.of
+        given = tuple(
+            zeros(kind[0], dtype=kind[1], device=kind[2])
+            if tangent is None and kind is not None and of._materialize
+            else tangent
+            for kind, tangent in zip(of._arguments, tangents, strict=True)
+        )
+        found = of._function._move(of, given)
+        if len(found) != len(ctx.shapes):
+            raise RuntimeError(
+                f"{of._function.__name__}.jvp: it gave {len(found)} tangents, expected {len(ctx.shapes)}, one for "
+                "each output"
+            )
+        for i, (tangent, shape) in enumerate(zip(found, ctx.shapes, strict=True)):
+            if tangent is not None and shape is not None and tangent.shape != shape:
+                raise RuntimeError(
+                    f"{of._function.__name__}.jvp: the tangent of output {i} has shape {tuple(tangent.shape)}, "
+                    f"expected {tuple(shape)}"
+                )
+        return None, *(None if shape is None else t for t, shape in zip(found, ctx.shapes, strict=True))
+
+
+def _has_history(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.requires_grad and not value.is_leaf
+
+
+@contextmanager
+def outside_of_level() -> Iterator[None]:
+    """A block in which dual tensors are ordinary ones."""
+    before, _thread.at_level = _thread.at_level, False
+    try:
+        yield
+    finally:
+        _thread.at_level = before
 
 
 def _left_out(forward: Callable, given: int) -> tuple[Any, ...]:

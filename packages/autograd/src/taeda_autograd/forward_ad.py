@@ -18,7 +18,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from taeda_autograd._engine import grad
-from taeda_autograd.function import Function
+from taeda_autograd._function import Function, for_tangents, outside_of_level
+from taeda_autograd._function import _thread as _calls
 from taeda_autograd.graph import GradientEdge, get_gradient_edge, reaches_beyond
 from taeda_tensor_core import _C, Tensor, enable_grad, is_grad_enabled, is_inference_mode_enabled, zeros_like
 from taeda_tensor_core.overrides import TorchFunctionMode
@@ -63,6 +64,8 @@ class _Recording(TorchFunctionMode):
         self, func: Callable, types: tuple, args: tuple = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        if not _calls.at_level:  # in the forward of a Function, which says itself what moves
+            return func(*args, **kwargs)
         if func is grad and _thread.duals:  # what it gives has a tangent, too, which the kept graph tells
             ways = args[3:5]
             args = (*args[:3], *(True for _ in ways), *args[5:])
@@ -106,10 +109,11 @@ def enter_dual_level() -> int:
     if _thread.duals is not None:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     _thread.duals = []
+    _calls.at_level = True
     try:
         _C._push_function_mode(_thread.mode)
     except BaseException:  # Ctrl-C
-        _thread.duals = None
+        _thread.duals, _calls.at_level = None, False
         if _thread.mode in _C._function_mode_stack():
             _C._pop_function_mode()
         raise
@@ -139,7 +143,7 @@ def _leave() -> None:
             _C._pop_function_mode()
         for mode in above:
             _C._push_function_mode(mode)
-    _thread.duals = None
+    _thread.duals, _calls.at_level = None, False
 
 
 class dual_level:
@@ -207,7 +211,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     with enable_grad():
         weight = zeros_like(tensor).requires_grad_()
         edges, starts, tangents = zip(*_thread.duals, strict=True)
-        products = grad(tensor, edges, weight, create_graph=True, retain_graph=True, allow_unused=True)
+        products = products_of_weights(tensor, edges, weight)
         moved = [
             (product, tangent)
             for product, tangent in zip(products, tangents, strict=True)
@@ -215,14 +219,23 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         ]
         if not moved:
             return UnpackedDualTensor(tensor, None)
-        (found,) = grad(
-            [p for p, _ in moved], [weight], [t for _, t in moved], create_graph=recorded, retain_graph=True,
-            allow_unused=True,
-        )  # fmt: skip
+        from_outside = [tensor, *(t for _, t in moved if t.requires_grad)]
+        with outside_of_level():
+            (found,) = grad(
+                [p for p, _ in moved], [weight], [t for _, t in moved], retain_graph=True, allow_unused=True,
+                create_graph=recorded and reaches_beyond(from_outside, starts),
+            )  # fmt: skip
     if found is not None and not (recorded and reaches_beyond([found], starts)):
         found = found.detach()
     kept = recorded and reaches_beyond([tensor], starts)
     return UnpackedDualTensor(tensor if kept else tensor.detach(), found)
+
+
+def products_of_weights(outputs: Any, inputs: Any, weights: Any) -> tuple:
+    """Gradients that are there to be differentiated by `weights`, which are zeros: along tangents of the inputs that
+    gives tangents of the outputs (J. Townsend, "A new trick for calculating Jacobian vector products", 2017)."""
+    with for_tangents():
+        return grad(outputs, inputs, weights, create_graph=True, retain_graph=True, allow_unused=True)
 
 
 def __getattr__(name: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from taeda_autograd._engine import grad
+from taeda_autograd._function import for_tangents
 from taeda_tensor_core import Tensor, enable_grad, stack, zeros_like
 
 TYPE_CHECKING = False
@@ -201,7 +202,7 @@ def jacobian(
         strategy: 'forward-mode', only with `vectorize`, or 'reverse-mode'.
 
     Of complex numbers 'reverse-mode' gives the gradients of each output, which are conjugate derivatives,
-    'forward-mode' the derivatives of the outputs by the real parts of the inputs.
+    'forward-mode' the derivatives of the outputs by the real parts of the inputs; it asks a Function's `jvp`.
 
     Returns:
         A tensor for one input and one output, else a tuple over outputs (of tuples over inputs).
@@ -209,7 +210,7 @@ def jacobian(
     _check_strategy("jacobian", strict, vectorize, strategy)
     with enable_grad():
         single_in, inputs, single_out, outputs = _call(func, inputs, create_graph, "jacobian")
-        if strategy == "forward-mode" and any(x.is_complex() for x in (*inputs, *outputs)):
+        if strategy == "forward-mode":
             parts = _forward_jacobian(inputs, outputs, create_graph)
             return _like(single_out, tuple(_like(single_in, part) for part in parts))
         rows = []
@@ -236,7 +237,8 @@ def jacobian(
 def _forward_jacobian(inputs: tuple, outputs: tuple, create_graph: bool) -> list[tuple]:
     """Per output the derivatives by each input: one direction after the other, each as `jvp` differentiates twice."""
     weights = tuple(zeros_like(o).requires_grad_() for o in outputs)
-    backward = _gradients(outputs, inputs, weights, True, False, "jacobian")
+    with for_tangents():
+        backward = _gradients(outputs, inputs, weights, True, False, "jacobian")
     sizes = tuple(x.numel() for x in inputs)
     units = _construct_standard_basis_for(inputs, sizes)
     columns = []

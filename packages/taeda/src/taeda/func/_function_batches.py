@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -95,8 +96,9 @@ class ContextOfOne:
     """The context that one example's function has: a view of that of the whole batch, with attributes of its own."""
 
     def __init__(self, whole: Any, function: Any) -> None:
-        self._of_all, self._function = whole, function
+        self._context, self._function = weakref.ref(whole), function  # that one keeps this one
         self._level: Batching | None = None
+        self._in_jvp, self._for_forward = False, None
         self._constant: tuple = ()
 
     def save_for_backward(self, *tensors: Any) -> None:
@@ -106,12 +108,17 @@ class ContextOfOne:
         self._of_all.save_for_backward(*(self._whole(t) if batched else t for t, batched in pairs))
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """Nothing: forward mode differentiates the backward."""
+        """`FunctionCtx.save_for_forward`."""
+        self._for_forward = [self._whole(t) is not None for t in tensors]
+        pairs = zip(tensors, self._for_forward, strict=True)
+        self._of_all.save_for_forward(*(self._whole(t) if batched else t for t, batched in pairs))
 
     @property
     def saved_tensors(self) -> tuple:
         """What was saved."""
-        pairs = zip(self._of_all.saved_tensors, self._batched, strict=True)
+        forward = self._in_jvp and self._for_forward is not None
+        batches = self._for_forward if forward else self._batched
+        pairs = zip(self._of_all.saved_tensors, batches, strict=True)
         return tuple(self._level.batch(t) if batched else t for t, batched in pairs)
 
     @property
@@ -136,6 +143,15 @@ class ContextOfOne:
         """`FunctionCtx.set_materialize_grads`."""
         self._of_all.set_materialize_grads(value)
 
+    @property
+    def _of_all(self) -> Any:
+        whole = self._context()
+        if whole is None:
+            raise RuntimeError(
+                f"{self._function.__name__}: the graph that this context belongs to has been freed"
+            )
+        return whole
+
     def _whole(self, value: Any) -> Any:
         return self._level.whole(value) if isinstance(value, tensor.Tensor) else None
 
@@ -151,7 +167,7 @@ class ContextOfOne:
             self._level, self._constant = None, ()
 
     def _exchange(self, change: Any) -> None:
-        own = {name: value for name, value in vars(self).items() if name not in ("_of_all", "_level")}
+        own = {name: value for name, value in vars(self).items() if name not in ("_context", "_level")}
         found = tree_map(change, own, is_leaf=lambda value: isinstance(value, _Whole))
         vars(self).update(found)
 
@@ -172,6 +188,9 @@ class OfBatch(autograd.Function):
             )
             if batched.by_rule:
                 made = entered(function, level, *found)
+                ctx.one._arguments = tuple(
+                    (a.shape, a.dtype, a.device) if isinstance(a, tensor.Tensor) else None for a in given
+                )
                 function.setup_context(ctx.one, given, made)
             else:
                 made = function._run_forward(ctx.one, *given)
@@ -199,6 +218,22 @@ class OfBatch(autograd.Function):
                 )
             rows = zip(found, batched.shapes, batched.places, strict=True)
             return (None, *(_gradient(level, *row) for row in rows))
+
+    @staticmethod
+    def jvp(ctx: Any, _: None, *tangents: Any) -> tuple:
+        """The tangents of the outputs, where the user's function gives them."""
+        batched = ctx.batched
+        with batched.level() as level, ctx.one._inside(level):
+            given = tuple(
+                level.batch(t) if t is not None and place is True else t
+                for t, place in zip(tangents, batched.places, strict=True)
+            )
+            found = batched.function._move(ctx.one, given)
+            return tuple(None if t is None else level.expanded(t) for t in found)
+
+    @classmethod
+    def _gives_tangents(cls, ctx: Any) -> bool:
+        return ctx.batched.function._gives_tangents(ctx.one)
 
 
 def _gradient(level: Batching, found: Any, shape: Any, place: Any) -> Any:

@@ -296,10 +296,9 @@ class _Forward:
             live = [i for i, weight in enumerate(self.weights) if weight is not None]
             self.products: Sequence[Any] = [None] * len(run.leaves)
             if live:
-                self.products = autograd.grad(
-                    [run.plain[i] for i in live], run.leaves, [self.weights[i] for i in live], create_graph=True,
-                    allow_unused=True,
-                )  # fmt: skip
+                self.products = autograd.forward_ad.products_of_weights(
+                    [run.plain[i] for i in live], run.leaves, [self.weights[i] for i in live]
+                )
 
     def along(self, tangents: Sequence[Any]) -> list[Any]:
         """For each output its derivative along `tangents`, one for each leaf."""
@@ -353,8 +352,8 @@ def jvp(
     Raises:
         RuntimeError: Primals or tangents of another kind.
 
-    The derivative of the transposed product by its weights (J. Townsend, "A new trick for calculating Jacobian vector
-    products", 2017): `func` is run once, and differentiated twice.
+    The derivative of the transposed product by its weights: `func` is run once, and differentiated twice. Functions of
+    the user that have a `jvp` are asked for their tangents.
 
     Example:
         >>> taeda.func.jvp(lambda x: x * x, (taeda.tensor(3.0),), (taeda.tensor(1.0),))
