@@ -129,3 +129,50 @@ def test_refused_inputs():
 def test_empty_results_agree_with_their_empty_differences(make):
     assert gradcheck(lambda x: (x[:0], x * 2), make(3))
     assert gradgradcheck(lambda x: (x[:0] * x[:0], x * x), make(3))
+
+
+class Square(Function):
+    """x², with derivatives that are right by so many times."""
+
+    @staticmethod
+    def forward(ctx, x, backward, forward):
+        ctx.save_for_backward(x)
+        ctx.save_for_forward(x)
+        ctx.backward, ctx.forward = backward, forward
+        return x * x
+
+    @staticmethod
+    def backward(ctx, weight):
+        (x,) = ctx.saved_tensors
+        return weight * 2 * x * ctx.backward, None, None
+
+    @staticmethod
+    def jvp(ctx, along, _, __):
+        (x,) = ctx.saved_tensors
+        return along * 2 * x * ctx.forward
+
+
+def test_forward_mode_is_checked_on_demand():
+    x = taeda.tensor([[1.0, -2.0], [0.5, 3.0]], dtype=taeda.float64, requires_grad=True)
+
+    def check(backward, forward, **options):
+        return gradcheck(lambda a: Square.apply(a, backward, forward), x, raise_exception=False, **options)
+
+    assert check(1, 2) and not check(1, 2, check_forward_ad=True)
+    assert check(1, 1, check_forward_ad=True) and not check(2, 1, check_forward_ad=True)
+    assert check(2, 1, check_forward_ad=True, check_backward_ad=False)
+    with pytest.raises(GradcheckError, match="the tangent of forward mode differs"):
+        gradcheck(lambda a: Square.apply(a, 1, 2), x, check_forward_ad=True)
+
+
+def test_forward_mode_of_several_arguments_and_of_gradients():
+    x = taeda.tensor([[1.0, -2.0], [0.5, 3.0]], dtype=taeda.float64, requires_grad=True)
+    z = taeda.tensor([1.0 + 2j, -0.5j], dtype=taeda.complex128, requires_grad=True)
+
+    def program(a, b):
+        return (a.sin() @ b).exp(), a.sum() * 2, (b * b).abs()
+
+    assert gradcheck(program, (x.to(taeda.complex128).detach().requires_grad_(), z), check_forward_ad=True)
+    assert gradcheck(lambda a: (a.exp(), a > 0), x, check_forward_ad=True)
+    assert gradgradcheck(lambda a: (a**3).sin() @ a, x, check_fwd_over_rev=True)
+    assert gradgradcheck(lambda a: (a**3).sin() @ a, x, check_fwd_over_rev=True, check_rev_over_rev=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from taeda_autograd._engine import grad
+from taeda_autograd.forward_ad import dual_level, make_dual, unpack_dual
 from taeda_tensor_core import Tensor, allclose, complex128, float64, no_grad, stack, zeros_like
 
 TYPE_CHECKING = False
@@ -18,14 +19,12 @@ class GradcheckError(RuntimeError):
 
 
 def _outputs(func: Callable, inputs: tuple) -> list[Tensor]:
-    result = func(*inputs)
-    items = (result,) if isinstance(result, Tensor) else tuple(result)
+    items = _items(func(*inputs))
     return [o for o in items if isinstance(o, Tensor) and o.requires_grad]
 
 
 def _plain(func: Callable, inputs: tuple, keep: list[bool]) -> list[Tensor]:
-    result = func(*inputs)
-    items = (result,) if isinstance(result, Tensor) else tuple(result)
+    items = _items(func(*inputs))
     return [o.detach().clone() for o, wanted in zip(items, keep, strict=True) if wanted]
 
 
@@ -89,9 +88,31 @@ def _real_rows(parts: list[Tensor], x: Tensor, output: Tensor) -> Tensor:
     return along[0] + 1j * along[1]
 
 
-def _check(func: Callable, inputs: tuple, eps: float, atol: float, rtol: float) -> None:
-    result = func(*inputs)
-    items = (result,) if isinstance(result, Tensor) else tuple(result)
+def _moved(func: Callable, inputs: tuple, x: Tensor, keep: list[bool]) -> list[Tensor]:
+    """For each output rows as in _numeric, from one run in forward mode for each of them."""
+    rows: list[list[Tensor]] = []
+    for j in range(x.numel()):
+        for weight in _directions(x):
+            unit = zeros_like(x.detach()).reshape(-1)
+            unit[j] = weight
+            with dual_level():
+                dual = make_dual(x, unit.reshape(x.shape))
+                outputs = _items(func(*(dual if value is x else value for value in inputs)))
+                kept = [o for o, wanted in zip(outputs, keep, strict=True) if wanted]
+                tangents = [unpack_dual(o).tangent for o in kept]
+            pairs = zip(tangents, kept, strict=True)
+            rows.append([(zeros_like(o) if t is None else t).detach().reshape(-1) for t, o in pairs])
+    return [stack([row[k] for row in rows]) for k in range(sum(keep))] if rows else []
+
+
+def _items(result: Any) -> tuple:
+    return (result,) if isinstance(result, Tensor) else tuple(result)
+
+
+def _check(
+    func: Callable, inputs: tuple, eps: float, atol: float, rtol: float, forward: bool, backward: bool
+) -> None:
+    items = _items(func(*inputs))
     keep = [isinstance(o, Tensor) and o.requires_grad for o in items]
     outputs = [o for o, wanted in zip(items, keep, strict=True) if wanted]
     if not outputs:
@@ -101,19 +122,19 @@ def _check(func: Callable, inputs: tuple, eps: float, atol: float, rtol: float) 
         if not isinstance(x, Tensor) or not x.requires_grad:
             continue
         numeric = _numeric(func, inputs, x, keep, eps)
-        for k, output in enumerate(outputs):
-            if not numeric:
-                continue
-            found = _recorded(output, x)
-            expected = numeric[k]
-            if found.dtype is not expected.dtype:
-                expected = expected.to(found.dtype)
-            if not allclose(found, expected, rtol=rtol, atol=atol):
-                raise GradcheckError(
-                    f"gradcheck: Jacobian mismatch for output {k} with respect to input {number}: the gradient "
-                    "differs from numeric differences\n"
-                    f"numeric:\n{expected}\nrecorded:\n{found}"
-                )
+        if not numeric:
+            continue
+        ways = [("gradient", [_recorded(output, x) for output in outputs])] if backward else []
+        if forward:
+            ways.append(("tangent of forward mode", _moved(func, inputs, x, keep)))
+        for what, jacobians in ways:
+            for k, (found, expected) in enumerate(zip(jacobians, numeric, strict=True)):
+                if not allclose(found, expected.to(found.dtype), rtol=rtol, atol=atol):
+                    raise GradcheckError(
+                        f"gradcheck: Jacobian mismatch for output {k} with respect to input {number}: the {what} "
+                        "differs from numeric differences\n"
+                        f"numeric:\n{expected}\nrecorded:\n{found}"
+                    )
 
 
 def _check_constant(func: Callable, inputs: tuple, eps: float, items: tuple) -> None:
@@ -138,6 +159,8 @@ def gradcheck(
     atol: float = 1e-5,
     rtol: float = 1e-3,
     raise_exception: bool = True,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
     **ignored: Any,
 ) -> bool:
     """Compare the gradients of `func` with central differences, element by element.
@@ -150,6 +173,8 @@ def gradcheck(
         atol: Absolute tolerance.
         rtol: Relative tolerance.
         raise_exception: Raise GradcheckError instead of returning False.
+        check_forward_ad: Compare the derivatives of forward mode, too.
+        check_backward_ad: Compare the gradients.
         **ignored: Options of other implementations without meaning here (check_undefined_grad, fast_mode, ...).
 
     Returns:
@@ -172,7 +197,7 @@ def gradcheck(
                 stacklevel=2,
             )
     try:
-        _check(func, inputs, eps, atol, rtol)
+        _check(func, inputs, eps, atol, rtol, check_forward_ad, check_backward_ad)
     except GradcheckError:
         if raise_exception:
             raise
@@ -189,12 +214,16 @@ def gradgradcheck(
     atol: float = 1e-5,
     rtol: float = 1e-3,
     raise_exception: bool = True,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
     **ignored: Any,
 ) -> bool:
     """Compare second derivatives with central differences of first ones; arguments as in :func:`gradcheck`.
 
     Args:
         grad_outputs: Weights of the outputs; by default fixed, uneven numbers.
+        check_fwd_over_rev: Compare the derivatives of the gradients by forward mode.
+        check_rev_over_rev: Compare the gradients of the gradients.
     """
     inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     outputs = _outputs(func, inputs)
@@ -211,7 +240,10 @@ def gradgradcheck(
 
     if not any(True for g in first(*inputs, *weights)):
         return True
-    return gradcheck(first, inputs + weights, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception)
+    return gradcheck(
+        first, inputs + weights, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
+        check_forward_ad=check_fwd_over_rev, check_backward_ad=check_rev_over_rev,
+    )  # fmt: skip
 
 
 def _uneven(output: Tensor) -> Tensor:
