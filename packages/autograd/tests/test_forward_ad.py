@@ -27,6 +27,14 @@ def test_what_has_a_history_keeps_it():
     taeda.testing.assert_close(x.grad, 6 * x.detach())
 
 
+def test_tangents_have_a_history_where_directions_have():
+    direction = taeda.tensor([1.0, 2.0], requires_grad=True)
+    with fwd.dual_level():
+        tangent = fwd.unpack_dual(fwd.make_dual(taeda.tensor([3.0, 4.0]), direction) ** 2).tangent
+    tangent.sum().backward()
+    assert direction.grad.tolist() == [6.0, 8.0]
+
+
 def test_duals_change_in_place():
     values, tangent = taeda.tensor([1.0, 2.0]), taeda.tensor([3.0, 4.0])
     with fwd.dual_level():

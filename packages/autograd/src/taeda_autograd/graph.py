@@ -285,6 +285,9 @@ def register_multi_grad_hook(
 def reaches_beyond(tensors: Iterable[Tensor], leaves: Iterable[Tensor]) -> bool:
     """Whether the graph of tensors ends at any other leaf than these."""
     own = {id(leaf) for leaf in leaves if leaf.is_leaf}
+    tensors = list(tensors)
+    if any(t.requires_grad and t.is_leaf and id(t) not in own for t in tensors):
+        return True
     waiting = [t.grad_fn for t in tensors if t.grad_fn is not None]
     seen = set(waiting)
     while waiting:
