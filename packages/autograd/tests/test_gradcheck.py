@@ -176,3 +176,22 @@ def test_forward_mode_of_several_arguments_and_of_gradients():
     assert gradcheck(lambda a: (a.exp(), a > 0), x, check_forward_ad=True)
     assert gradgradcheck(lambda a: (a**3).sin() @ a, x, check_fwd_over_rev=True)
     assert gradgradcheck(lambda a: (a**3).sin() @ a, x, check_fwd_over_rev=True, check_rev_over_rev=False)
+
+
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr", "sparse_csc"])
+def test_sparse_inputs_are_stepped_through_where_they_have_elements(layout):
+    dense = taeda.tensor([[0.5, 0.0, 2.0], [0.0, -1.0, 0.0]], dtype=taeda.float64)
+    x = dense.to_sparse(layout=getattr(taeda, layout)).requires_grad_()
+    weights = taeda.arange(6, dtype=taeda.float64).reshape(2, 3)
+    assert gradcheck(lambda s: s.to_dense() * weights, (x,), masked=True)
+    assert gradcheck(lambda s: s * 3.0, (x,))
+    assert gradcheck(lambda s, d: (s.to_dense() * d).sum(), (x, dense.clone().requires_grad_()))
+    wrong = function_with(WRONG["factor"])
+    with pytest.raises(GradcheckError, match="input 0"):
+        gradcheck(lambda s: wrong(s.to_dense()), (x,))
+
+
+def test_a_sparse_input_with_two_elements_at_one_place_is_refused():
+    twice = taeda.sparse_coo_tensor([[0, 0]], [1.0, 2.0], (3,), dtype=taeda.float64).requires_grad_()
+    with pytest.raises(ValueError, match="input 0 has several elements at one place"):
+        gradcheck(lambda s: s.to_dense(), (twice,))

@@ -6,7 +6,18 @@ import warnings
 
 from taeda_autograd._engine import grad
 from taeda_autograd.forward_ad import dual_level, make_dual, unpack_dual
-from taeda_tensor_core import Tensor, allclose, complex128, float64, no_grad, stack, zeros_like
+from taeda_tensor_core import (
+    Tensor,
+    allclose,
+    arange,
+    complex128,
+    float64,
+    no_grad,
+    sparse_coo,
+    stack,
+    strided,
+    zeros_like,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +36,36 @@ def _outputs(func: Callable, inputs: tuple) -> list[Tensor]:
 
 def _plain(func: Callable, inputs: tuple, keep: list[bool]) -> list[Tensor]:
     items = _items(func(*inputs))
-    return [o.detach().clone() for o, wanted in zip(items, keep, strict=True) if wanted]
+    return [_dense(o.detach()).clone() for o, wanted in zip(items, keep, strict=True) if wanted]
+
+
+def _dense(output: Tensor) -> Tensor:
+    return output if output.layout is strided else output.to_dense()
+
+
+def _memory(x: Tensor) -> Tensor:
+    """The elements that are stepped through, of a sparse tensor those that it has; saved values stay valid."""
+    if x.layout is strided:
+        return x.data
+    return x.data._values() if x.layout is sparse_coo else x.data.values()
+
+
+def _places(x: Tensor, number: int) -> Tensor:
+    """Where the elements that a sparse tensor has are in the dense one.
+
+    Raises:
+        ValueError: It has two at one place.
+    """
+    numbered = x.detach().clone()
+    memory = _memory(numbered)
+    memory.copy_(arange(1, memory.numel() + 1).reshape(memory.shape))
+    found = numbered.to_dense().abs().reshape(-1)
+    places = found.nonzero().reshape(-1)
+    if places.numel() != memory.numel():
+        raise ValueError(
+            f"gradcheck: input {number} has several elements at one place, expected one that is coalesced"
+        )
+    return places[found[places].argsort()]
 
 
 def _directions(x: Tensor) -> list[complex]:
@@ -35,13 +75,14 @@ def _directions(x: Tensor) -> list[complex]:
 def _numeric(func: Callable, inputs: tuple, x: Tensor, keep: list[bool], eps: float) -> list[Tensor]:
     """For each output the derivatives by every element (and for complex ones by both parts), as rows."""
     columns: list[list[Tensor]] = []
-    flat = x.data.view(-1) if x.is_contiguous() else None  # .data: saved values stay valid
-    for i in range(x.numel()):
+    memory = _memory(x)
+    flat = memory.view(-1) if memory.is_contiguous() else None
+    for i in range(memory.numel()):
         for step in _directions(x):
             ends = []
             for sign in (1, -1):
                 with no_grad():
-                    target, at = (flat, i) if flat is not None else _element(x, i)
+                    target, at = (flat, i) if flat is not None else _element(memory, i)
                     before = target[at].item()
                     target[at] = before + sign * eps * step
                 try:
@@ -53,17 +94,17 @@ def _numeric(func: Callable, inputs: tuple, x: Tensor, keep: list[bool], eps: fl
     return [stack([c[k].reshape(-1) for c in columns]) for k in range(sum(keep))] if columns else []
 
 
-def _element(x: Tensor, number: int) -> tuple[Tensor, tuple[int, ...]]:
+def _element(memory: Tensor, number: int) -> tuple[Tensor, tuple[int, ...]]:
     index = []
-    for size in reversed(x.shape):
+    for size in reversed(memory.shape):
         number, rest = divmod(number, size)
         index.append(rest)
-    return x.data, tuple(reversed(index))
+    return memory, tuple(reversed(index))
 
 
-def _recorded(output: Tensor, x: Tensor) -> Tensor:
+def _recorded(output: Tensor, x: Tensor, places: Tensor | None) -> Tensor:
     """Rows as in _numeric, from one backward run for each element of the output."""
-    flat = output.reshape(-1)
+    flat, memory = _dense(output).reshape(-1), _memory(x)
     columns = []
     for j in range(flat.numel()):
         parts = []
@@ -72,9 +113,10 @@ def _recorded(output: Tensor, x: Tensor) -> Tensor:
             with no_grad():
                 unit[j] = weight
             (g,) = grad(flat, x, unit, retain_graph=True, allow_unused=True)
-            parts.append(zeros_like(x) if g is None else g.detach())
+            g = zeros_like(_dense(x.detach())) if g is None else _dense(g.detach())
+            parts.append(g if places is None else g.reshape(-1)[places])
         columns.append(_real_rows(parts, x, output))
-    return stack(columns, 1) if columns else x.new_zeros((x.numel() * len(_directions(x)), 0))
+    return stack(columns, 1) if columns else memory.new_zeros((memory.numel() * len(_directions(x)), 0))
 
 
 def _real_rows(parts: list[Tensor], x: Tensor, output: Tensor) -> Tensor:
@@ -121,10 +163,11 @@ def _check(
     for number, x in enumerate(inputs):
         if not isinstance(x, Tensor) or not x.requires_grad:
             continue
+        places = None if x.layout is strided else _places(x, number)
         numeric = _numeric(func, inputs, x, keep, eps)
         if not numeric:
             continue
-        ways = [("gradient", [_recorded(output, x) for output in outputs])] if backward else []
+        ways = [("gradient", [_recorded(output, x, places) for output in outputs])] if backward else []
         if forward:
             ways.append(("tangent of forward mode", _moved(func, inputs, x, keep)))
         for what, jacobians in ways:
