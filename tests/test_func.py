@@ -1,5 +1,7 @@
 """Transforms of programs against loops and differences: what `taeda.func` says of vmap, gradients and Jacobians."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -178,20 +180,66 @@ def test_randomness():
         assert taeda.equal(*vmap(draw, randomness="same")(chances)[:2])
 
     def waits(row):
-        return taeda.distributions.Gamma(row, row, validate_args=False).rsample()
+        return taeda.distributions.Gamma(row, row).rsample()
 
     rates = (x + 2).requires_grad_()
     drawn = vmap(waits, randomness="different")(rates)
     assert abs(drawn.mean().item() - 1) < 0.2 and not taeda.equal(drawn[0], drawn[1])
     assert taeda.autograd.grad(drawn.sum(), rates)[0].shape == rates.shape
     shares = vmap(
-        lambda row: taeda.distributions.Dirichlet(row, validate_args=False).sample(),
+        lambda row: taeda.distributions.Dirichlet(row).sample(),
         in_dims=1,
         randomness="different",
     )(rates)
     assert shares.shape == (100, 4) and taeda.allclose(shares.sum(1), taeda.ones(100))
     with pytest.raises(RuntimeError, match=r"gamma samples .* randomness='different', found 'same'"):
         vmap(waits, randomness="same")(rates)
+
+
+def test_distributions_of_examples_check_what_they_are_given():
+    x, scale = doubles(4, 3), doubles(4, 3).abs() + 0.5
+    for kind in ("Normal", "Laplace", "Gumbel", "Cauchy"):
+        made = getattr(taeda.distributions, kind)
+        expected = made(x, scale).log_prob(x + 1)
+        assert taeda.equal(vmap(lambda row, s, made=made: made(row, s).log_prob(row + 1))(x, scale), expected)
+    shapes = vmap(lambda s: taeda.distributions.MultivariateNormal(taeda.zeros(2), s).log_prob(taeda.ones(2)))
+    assert taeda.allclose(shapes(taeda.eye(2).expand(3, 2, 2)), taeda.full((3,), -math.log(2 * math.pi) - 1))
+    scale[2, 1] = -1.0
+    with pytest.raises(ValueError, match="Expected parameter scale"):
+        vmap(lambda row, s: taeda.distributions.Normal(row, s).log_prob(row))(x, scale)
+    with pytest.raises(ValueError, match="within the support"):
+        vmap(lambda value: taeda.distributions.Exponential(1.0).log_prob(value))(taeda.tensor([1.0, -1.0]))
+
+
+def test_samples_by_rejection_are_of_each_example():
+    counts, chances = taeda.tensor([3.0, 40.0, 500.0]), taeda.tensor([0.2, 0.5, 0.9])
+    draw = vmap(lambda n, p: taeda.distributions.Binomial(n, p).sample((4000,)), randomness="different")
+    means = draw(counts, chances).mean(1)
+    tolerance = 6 * (counts * chances * (1 - chances) / 4000).sqrt()
+    assert ((means - counts * chances).abs() < tolerance).all()
+    shared = taeda.full((50,), 2.5)
+    for sample in (
+        lambda: taeda.binomial(shared * 4, shared / 5),
+        lambda: taeda._standard_gamma(shared),
+        lambda: taeda.distributions.VonMises(shared, shared).sample(),
+    ):
+        rows = vmap(lambda row, sample=sample: row + sample(), randomness="different")(taeda.zeros(3, 50))
+        assert not taeda.equal(rows[0], rows[1])
+        rows = vmap(lambda row, sample=sample: row + sample(), randomness="same")(taeda.zeros(3, 50))
+        assert taeda.equal(rows[0], rows[1])
+        with pytest.raises(RuntimeError, match="called random operation"):
+            vmap(lambda row, sample=sample: row + sample())(taeda.zeros(3, 50))
+    with pytest.raises(RuntimeError, match="argument 'count' has a negative number"):
+        vmap(taeda.binomial, randomness="different")(-counts, chances)
+
+
+def test_gamma_samples_of_a_shared_concentration_have_gradients():
+    shape = taeda.full((2000,), 1.5, requires_grad=True)
+    rows = vmap(
+        lambda row: row + taeda.distributions.Gamma(shape, taeda.ones(2000)).rsample(), randomness="different"
+    )(taeda.zeros(2, 2000))
+    (found,) = taeda.autograd.grad(rows.sum(), shape)
+    assert abs(found.mean().item() / 2 - 1) < 0.1  # the mean of a sample is its shape
 
 
 def test_what_cannot_be_mapped_says_so():

@@ -17,7 +17,7 @@ import functools
 import math
 from typing import Any
 
-from taeda_distributions.utils import tiny
+from taeda_distributions.utils import any_true, tiny
 from taeda_registry.slots import autograd, tensor
 
 _NODES = 48
@@ -118,7 +118,7 @@ def _marsaglia_tsang(a: Any, generator: Any) -> Any:
     c = (9 * d).rsqrt()
     result = tensor.zeros_like(a)
     missing = tensor.ones_like(a, dtype=tensor.bool)
-    while bool(missing.any()):
+    while any_true(missing):
         shape = tuple(a.shape)
         options = {"generator": generator, "dtype": a.dtype, "device": a.device}
         normal = tensor.randn(shape, **options)
@@ -163,4 +163,5 @@ def _function() -> Any:
 
 def standard_gamma(concentration: Any, generator: Any = None) -> Any:
     """Standard gamma samples that gradients flow through, drawn by a generator or the default one."""
-    return _function().apply(concentration, generator)
+    apart = getattr(getattr(tensor, "library", None), "for_each_example", None)
+    return _function().apply(concentration if apart is None else apart(concentration), generator)

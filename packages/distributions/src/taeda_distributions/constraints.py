@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from taeda_distributions.utils import all_true
 from taeda_registry.slots import tensor
 
 __all__ = [
@@ -280,7 +281,7 @@ class _Square(Constraint):
 class _Symmetric(_Square):
     def check(self, value: Any) -> Any:
         square_ = super().check(value)
-        if not bool(square_.all()):
+        if not all_true(square_):
             return square_
         return tensor.isclose(value, value.mT, atol=1e-6).flatten(-2).all(-1)
 
@@ -288,7 +289,7 @@ class _Symmetric(_Square):
 class _PositiveSemidefinite(_Symmetric):
     def check(self, value: Any) -> Any:
         symmetric_ = super().check(value)
-        if not bool(symmetric_.all()):
+        if not all_true(symmetric_):
             return symmetric_
         return (tensor.linalg.eigvalsh(value) >= 0).all(-1)
 
@@ -296,7 +297,7 @@ class _PositiveSemidefinite(_Symmetric):
 class _PositiveDefinite(_Symmetric):
     def check(self, value: Any) -> Any:
         symmetric_ = super().check(value)
-        if not bool(symmetric_.all()):
+        if not all_true(symmetric_):
             return symmetric_
         return tensor.linalg.cholesky_ex(value).info == 0
 

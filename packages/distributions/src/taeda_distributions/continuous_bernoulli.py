@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from taeda_distributions import constraints
 from taeda_distributions.distribution import either, two_ways
 from taeda_distributions.exp_family import ExponentialFamily
-from taeda_distributions.utils import broadcast_all, clamp_probs, softplus
+from taeda_distributions.utils import all_true, broadcast_all, clamp_probs, softplus
 from taeda_registry.slots import tensor
 
 __all__ = ["ContinuousBernoulli"]
@@ -44,7 +44,7 @@ class ContinuousBernoulli(ExponentialFamily):
         if probs is None:
             self.logits = self._param
         else:
-            if validate_args and not bool(self.arg_constraints["probs"].check(self._param).all()):
+            if validate_args and not all_true(self.arg_constraints["probs"].check(self._param)):
                 raise ValueError("The parameter probs has invalid values")
             self._param = self.probs = clamp_probs(self._param)
         self._lims = lims

@@ -6,7 +6,7 @@ import warnings
 from typing import Any, ClassVar
 
 from taeda_distributions import constraints
-from taeda_distributions.utils import LazyOfClass, batch_of, lazy_property
+from taeda_distributions.utils import LazyOfClass, all_true, batch_of, lazy_property
 from taeda_registry.slots import tensor
 
 __all__ = ["Distribution"]
@@ -65,7 +65,7 @@ class Distribution:
             if name not in self.__dict__ and isinstance(getattr(type(self), name, None), LazyOfClass):
                 continue
             value = getattr(self, name)
-            if not bool(constraint.check(value).all()):
+            if not all_true(constraint.check(value)):
                 raise ValueError(
                     f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
                     f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
@@ -176,7 +176,7 @@ class Distribution:
                 stacklevel=3,
             )
             return
-        if not bool(support.check(value).all()):
+        if not all_true(support.check(value)):
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the "
                 "support "

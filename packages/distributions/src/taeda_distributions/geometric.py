@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from taeda_distributions import constraints
 from taeda_distributions.distribution import Parameterized, either, two_ways
-from taeda_distributions.utils import broadcast_all, softplus, tiny
+from taeda_distributions.utils import all_true, broadcast_all, softplus, tiny
 from taeda_registry.slots import tensor
 
 __all__ = ["Geometric"]
@@ -33,7 +33,7 @@ class Geometric(Parameterized):
         (value,) = broadcast_all(given)
         setattr(self, "logits" if probs is None else "probs", value)
         super().__init__(() if isinstance(given, Number) else value.shape, validate_args=validate_args)
-        if self._validate_args and probs is not None and not bool((self.probs > 0).all()):
+        if self._validate_args and probs is not None and not all_true(self.probs > 0):
             raise ValueError(
                 f"Expected parameter probs of distribution {self!r} to be positive but found invalid "
                 f"values:\n{self.probs}"

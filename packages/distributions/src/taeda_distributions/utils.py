@@ -170,3 +170,14 @@ def tiny(dtype: Any) -> float:
 def log1mexp(x: Any) -> Any:
     """log(1 - exp(x)) for negative `x`."""
     return tensor.where(x > -math.log(2), (-x.expm1()).log(), (-x.exp()).log1p())
+
+
+def any_true(mask: Any) -> bool:
+    """Whether a mask is true at a place; of providers with vmaps, at one of any example."""
+    asked = getattr(getattr(tensor, "library", None), "any_example", None)
+    return bool(mask.any()) if asked is None else asked(mask)
+
+
+def all_true(mask: Any) -> bool:
+    """Whether a mask is true everywhere, of all examples."""
+    return not any_true(~mask)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from taeda_distributions import constraints
 from taeda_distributions.distribution import Parameterized
-from taeda_distributions.utils import broadcast_all, lazy_property
+from taeda_distributions.utils import all_true, any_true, broadcast_all, lazy_property
 from taeda_registry.slots import tensor
 
 __all__ = ["VonMises"]
@@ -67,7 +67,7 @@ class VonMises(Parameterized):
             drawn = (given >= 0) & (given < _NORMAL)
             r = tensor.where(drawn, self._proposal_r.expand(shape), 2.0)
             angle = _rejected(r, tensor.where(drawn, given.clamp(min=_UNIFORM), 1.0), shape)
-            if not bool(drawn.all()):
+            if not all_true(drawn):
                 normal = tensor.randn(shape, dtype=tensor.float64, device=given.device) * given.rsqrt()
                 angle = tensor.where(drawn, angle, normal)
             whole = angle + math.pi + self.loc.to(tensor.float64)
@@ -91,7 +91,7 @@ def _rejected(r: Any, kappa: Any, shape: tuple[int, ...]) -> Any:
     """Angles around 0: proposals of a wrapped Cauchy distribution, for all again until each has had one accepted."""
     result = tensor.zeros_like(kappa)
     missing = tensor.ones_like(kappa, dtype=tensor.bool)
-    while bool(missing.any()):
+    while any_true(missing):
         u1, u2, u3 = tensor.rand((3, *shape), dtype=tensor.float64, device=kappa.device).unbind()
         z = tensor.cos(math.pi * u1)
         f = (1 + r * z) / (r + z)

@@ -16,7 +16,13 @@ from taeda_distributions.multivariate_normal import (
     half_log_det,
     inverse_of,
 )
-from taeda_distributions.utils import batch_of, lazy_property, multivariate_digamma, multivariate_lgamma
+from taeda_distributions.utils import (
+    any_true,
+    batch_of,
+    lazy_property,
+    multivariate_digamma,
+    multivariate_lgamma,
+)
 from taeda_registry.slots import tensor
 
 __all__ = ["Wishart"]
@@ -72,7 +78,7 @@ class Wishart(ExponentialFamily):
         event = tuple(matrix.shape[-2:])
         self.df = df.expand(batch)
         setattr(self, name, matrix.expand((*batch, *event)))
-        if bool((self.df <= event[-1] - 1).any()):
+        if any_true(self.df <= event[-1] - 1):
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {event[-1] - 1}.")
         self._event_shape = batch_of(event)
         super().__init__(batch, event, validate_args=validate_args)

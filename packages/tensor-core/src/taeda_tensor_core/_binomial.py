@@ -8,6 +8,7 @@ from typing import Any
 from taeda_tensor_core import _C
 from taeda_tensor_core._info import finfo
 from taeda_tensor_core._overridable import overridable
+from taeda_tensor_core.library import any_example
 
 _FEW = 10.0  # expected successes up to which waiting times are summed
 
@@ -36,7 +37,7 @@ def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
             raise RuntimeError(
                 f"binomial: argument '{name}' has dtype {value.dtype}, expected a floating-point dtype"
             )
-    if bool((count < 0).any()):
+    if any_example(count < 0):
         raise RuntimeError("binomial: argument 'count' has a negative number, expected numbers of tries")
     dtype = _C.promote_types(count.dtype, prob.dtype)
     count, prob = _C.broadcast_tensors(count.detach(), prob.detach())
@@ -72,7 +73,7 @@ def _by_waiting(n: Any, p: Any, wanted: Any, generator: Any) -> Any:
     log_failure = (-p).log1p()
     found, tries = _C.zeros_like(n), _C.zeros_like(n)
     running = wanted & (p > 0) & (n > 0)
-    while bool(running.any()):
+    while any_example(running):
         waiting = (_uniform(n, generator).log() / log_failure).floor() + 1
         tries = _C.where(running, tries + waiting, tries)
         running = running & (tries <= n)
@@ -94,7 +95,7 @@ def _by_rejection(n: Any, p: Any, wanted: Any, generator: Any) -> Any:
     odds = (p / (1 - p)).log()
     base = (m + 1).lgamma() + (n - m + 1).lgamma()
     found, missing = _C.zeros_like(n), wanted
-    while bool(missing.any()):
+    while any_example(missing):
         u, v = _uniform(n, generator) - 0.5, _uniform(n, generator)
         us = 0.5 - u.abs()
         k = ((2 * a / us + b) * u + c).floor()

@@ -42,7 +42,8 @@ def __repr__(self: Tensor, *, tensor_contents: str | None = None) -> str:
 
 
 def __format__(self: Tensor, spec: str) -> str:
-    if self.dim() == 0 and self.device.type != "meta":
+    without_number = self.dim() > 0 or self.device.type == "meta" or (not spec and _C._carrier_of(self))
+    if not without_number:
         return format(self.item(), spec)
     if spec:
         raise TypeError(

@@ -176,6 +176,14 @@ def dress(plain: Any, over: Sequence[Batching]) -> Any:
     return plain
 
 
+def apart(value: Any) -> Any:
+    """A tensor that each example has for itself, where all vmaps in force draw for each example."""
+    over = levels()
+    if not over or any(level.randomness != "different" for level in over):
+        return value
+    return dress(strip(value, over), over)
+
+
 def swapped(plain: Any, first: int, second: int) -> Any:
     """`plain` with its first `first` dimensions behind the `second` dimensions that follow them."""
     if not first or not second:

@@ -13,12 +13,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from taeda.func import _own_results
-from taeda.func._levels import Batching, levels
+from taeda.func._levels import Batching, apart, levels, strip
 from taeda.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_map, tree_unflatten
 from taeda_registry.slots import tensor
 
 Tensor = tensor.Tensor
 tensor.library.use_batches(_own_results.call)
+tensor.library.use_examples(lambda value: strip(value, levels()), apart)
 _RANDOMNESS = ("error", "different", "same")
 
 

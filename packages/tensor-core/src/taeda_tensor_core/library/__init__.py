@@ -40,7 +40,7 @@ from taeda_tensor_core.library._custom import _scoped_library as _scoped_library
 from taeda_tensor_core.library._custom_results import Named, use_batches
 from taeda_tensor_core.library._dtypes import NumberFormat, define_dtype
 from taeda_tensor_core.library._layers import POSITIONS, Layer, below
-from taeda_tensor_core.library._levels import Level
+from taeda_tensor_core.library._levels import Level, any_example, for_each_example, use_examples
 from taeda_tensor_core.library._operators import Library, NewOperator, batched_operators, defined
 from taeda_tensor_core.library._registration import Kernel, Registration
 from taeda_tensor_core.library._schemas import infer_schema
@@ -66,6 +66,7 @@ __all__ = [
     "Overload",
     "Registration",
     "Result",
+    "any_example",
     "aten_call",
     "attach_state",
     "attached_state",
@@ -76,6 +77,7 @@ __all__ = [
     "define_dtype",
     "defined",
     "fallthrough_kernel",
+    "for_each_example",
     "get_ctx",
     "get_kernel",
     "impl",
@@ -95,6 +97,7 @@ __all__ = [
     "traces",
     "triton_op",
     "use_batches",
+    "use_examples",
     "use_tags",
     "wrap_triton",
 ]

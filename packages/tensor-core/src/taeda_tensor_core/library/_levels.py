@@ -12,7 +12,7 @@ from taeda_tensor_core.library._table import Operator, op
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from taeda_tensor_core._C import Tensor, device
     from taeda_tensor_core._C import dtype as DType
@@ -21,6 +21,33 @@ if TYPE_CHECKING:
 @cache
 def _op_set(names: frozenset[str]) -> Any:
     return _C._op_set(names) if names else None
+
+
+_examples: list[tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = []
+
+
+def use_examples(whole: Callable[[Tensor], Tensor], apart: Callable[[Tensor], Tensor]) -> None:
+    """Let `whole` and `apart` answer for levels whose tensors stand for many examples.
+
+    Args:
+        whole: Gives the tensor of all examples. apart: Gives one that each example has for itself, where random numbers
+            differ between them.
+    """
+    _examples.append((whole, apart))
+
+
+def any_example(mask: Tensor) -> bool:
+    """Whether a mask is true at a place, of any example: asked by what draws anew until all have been accepted."""
+    for whole, _ in _examples:
+        mask = whole(mask)
+    return bool(mask.any())
+
+
+def for_each_example(tensor: Tensor) -> Tensor:
+    """A tensor that each example has for itself where what is drawn by it shall differ; else the tensor."""
+    for _, apart in _examples:
+        tensor = apart(tensor)
+    return tensor
 
 
 class Level:
