@@ -266,6 +266,8 @@ def out_body(op: Operator) -> list[str]:
             lines += same_dtype(op, tag, name, f"{item}.dtype()")
         if op.out_dtype == "any":
             items = [f"ops::to_dtype({i}, {name}.dtype())" for name, i in zip(names, items, strict=True)]
+        if op.out_keeps_shape:
+            items = [f"in_shape_of({name}, {item})" for name, item in zip(names, items, strict=True)]
         stored = zip(names, items, strict=True)
         return [*lines, *(f"store_out(op::{tag}::entry, {name}, {item});" for name, item in stored)]
     call = infer(op)

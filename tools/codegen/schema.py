@@ -17,7 +17,8 @@ RESULT_TYPES = ("Tensor", "Tensor[]", "bool", "int", "float", "Scalar", "DType")
 FIELDS = {
     "op": str, "schema": str, "forms": list, "aliases": list, "kind": str, "core": bool, "infer": str, "module": str,
     "check": str, "operands": dict, "varargs": str, "impl_inplace": bool, "one_value": bool, "elementwise": bool,
-    "steps": bool, "steps_on": str, "out_dtype": str, "called_inside": dict, "named_alone": bool, "doc": str,
+    "steps": bool, "steps_on": str, "out_dtype": str, "out_keeps_shape": bool, "called_inside": dict,
+    "named_alone": bool, "doc": str,
 }  # fmt: skip
 REQUIRED = {"op", "schema", "forms", "kind", "doc"}
 # Python modules beside the top level that operators may stand in; each is there once an operator is in it.
@@ -109,6 +110,7 @@ class Operator:
     elementwise: bool = False
     named_alone: bool = False
     out_dtype: str = "cast"
+    out_keeps_shape: bool = False
     called_inside: tuple[tuple[str, str], ...] = ()
     where: str = field(default="", compare=False)
 
@@ -353,6 +355,10 @@ def _check_meaning(op: Operator) -> None:
         raise DeclarationError(
             f"{op.where}: 'out_dtype' is 'any', which a structured operator's kernel is not made for"
         )
+    if op.out_keeps_shape and (op.kind == "structured" or "out" not in op.forms):
+        raise DeclarationError(
+            f"{op.where}: 'out_keeps_shape' is for form out of composite and direct operators"
+        )
     for name, _ in op.operands:
         if name not in {a.name for a in op.arguments if a.type in ("Operand", "Tensor?")}:
             raise DeclarationError(
@@ -415,6 +421,7 @@ def parse_record(record: dict, family: str, path: Path) -> Operator:
         elementwise=bool(record.get("elementwise", False)),
         named_alone=bool(record.get("named_alone", False)),
         out_dtype=record.get("out_dtype", "cast"),
+        out_keeps_shape=bool(record.get("out_keeps_shape", False)),
         called_inside=tuple(record.get("called_inside", {}).items()),
         where=where,
     )

@@ -199,3 +199,23 @@ def test_running_sums_of_exponentials_of_complex_numbers():
     exact = taeda.log(taeda.cumsum(taeda.exp(z - 800), 0))[2:] + 800
     assert taeda.allclose(found[2:], exact)
     assert taeda.allclose(found[:2], taeda.log(taeda.cumsum(taeda.exp(z[:2]), 0)))
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda **out: taeda.arange(6, **out), np.arange(6.0)),
+        (lambda **out: taeda.linspace(0, 1, 6, **out), np.linspace(0, 1, 6)),
+        (lambda **out: taeda.logspace(0, 1, 6, **out), np.logspace(0, 1, 6)),
+        (lambda **out: taeda.range(0, 5, **out), np.arange(6.0)),
+    ],
+    ids=["arange", "linspace", "logspace", "range"],
+)
+@pytest.mark.filterwarnings("ignore:torch.range is deprecated", "ignore:An output with one or more elements")
+def test_targets_of_as_many_numbers_keep_their_shape(make, expected):
+    rows, turned = taeda.empty(2, 3, dtype=taeda.float64), taeda.empty(3, 2, dtype=taeda.float64).t()
+    for target in (rows, turned, taeda.empty(2, 4, dtype=taeda.float64)[:, :3]):
+        assert make(out=target) is target and target.shape == (2, 3)
+        np.testing.assert_allclose(target.numpy(), expected.reshape(2, 3), rtol=1e-6)
+    assert make(out=taeda.empty(0)).shape == (6,)
+    assert make(out=taeda.empty(2, 2)).shape == (6,)

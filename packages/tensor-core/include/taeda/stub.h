@@ -254,6 +254,8 @@ inline void settle(const std::tuple<T...>& results) {
   std::apply([](const T&... each) { (settle(each), ...); }, results);
 }
 
+/// A result in the shape of an out= tensor of as many elements, which keeps it; else as it is.
+TAEDA_API Tensor in_shape_of(const Tensor& out, const Tensor& result);
 /// Stores a computed result into an out= tensor.
 TAEDA_API void store_out(const OpEntry& op, const Tensor& out, const Tensor& result);
 

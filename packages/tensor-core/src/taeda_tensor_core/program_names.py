@@ -284,7 +284,8 @@ def range_(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, d
     made = start + _C.arange(count, dtype=dtype, device=device) * step
     made = made.to(dtype)
     if out is not None:
-        out.resize_(made.shape).copy_(made)
+        target = out if out.numel() == made.numel() else out.resize_(made.shape)
+        target.copy_(made.view(target.shape))
         return out
     return made.requires_grad_() if requires_grad else made
 
