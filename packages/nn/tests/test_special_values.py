@@ -65,3 +65,13 @@ def test_margins_of_single_samples_have_the_targets_shape():
     assert listed.shape == (1,) and listed.item() == F.multi_margin_loss(x, taeda.tensor(2)).item()
     probabilities = taeda.tensor([1.0])
     assert F.cross_entropy(taeda.tensor([0.3]), probabilities).item() == 0.0
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 0), (0, 3, 4), (2, 3, 0, 5)])
+def test_norms_of_nothing_leave_their_parameters_without_a_gradient(shape):
+    kinds = {3: taeda.nn.InstanceNorm1d, 4: taeda.nn.InstanceNorm2d}
+    for layer in (kinds[len(shape)](3, affine=True), taeda.nn.GroupNorm(3, 3), taeda.nn.GroupNorm(1, 3)):
+        x = taeda.ones(shape, requires_grad=True)
+        layer(x).sum().backward()
+        assert layer.weight.grad.tolist() == layer.bias.grad.tolist() == [0.0, 0.0, 0.0]
+        assert x.grad.shape == shape

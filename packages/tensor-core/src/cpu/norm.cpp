@@ -532,7 +532,8 @@ void group_norm_backward_typed(const Groups& s, const Tensor& g, const Tensor& x
     for (int64_t n = 0; n < s.rows / s.groups; ++n) {
       const double* const two = sums.data() + (n * all + channel) * 2;
       bias_sum += two[0];
-      weight_sum += two[1] * double(rstd.data<T>()[n * s.groups + channel / s.channels]);
+      if (s.inner > 0)  // rows without elements have no deviation
+        weight_sum += two[1] * double(rstd.data<T>()[n * s.groups + channel / s.channels]);
     }
     if (grad_weight.defined()) grad_weight.data<T>()[channel] = T(weight_sum);
     if (grad_bias.defined()) grad_bias.data<T>()[channel] = T(bias_sum);
