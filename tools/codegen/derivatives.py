@@ -11,7 +11,7 @@ from schema import Argument, DeclarationError, Operator, place, read_records
 # What moves or rounds once by itself, and what only wraps an operand: a formula of these and of one operator at most
 # rounds once anyway. Fused gradients compute in float32 inside.
 WRAPPERS = "adjoint conj_of contiguous inverse_permutation mask_bits negated reshape unsqueeze Tensor"
-MOVERS = "new_zeros zeros_of zeros_like to_device to_dtype choice_grad masked scaled sgn sum_grad"
+MOVERS = "new_zeros zeros_of zeros_like to_device to_dtype choice_grad clamp_grad masked scaled sgn sum_grad"
 ROUNDED_ONCE = "cumsum_grad mean_grad sigmoid_grad tanh_grad"
 ONE_STEP = frozenset(f"{WRAPPERS} {MOVERS} {ROUNDED_ONCE}".split())
 FUSED = ("activation", "conv", "embedding", "linalg", "loss", "norm", "pool", "rnn", "shape", "cast")

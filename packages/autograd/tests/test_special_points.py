@@ -251,3 +251,10 @@ def test_the_derivative_after_the_last_of_a_polynomial_is_zero_and_not_missing(f
         (y,) = grad(y, x, create_graph=True)
         found.append(y.item())
     assert found == slopes_at_2
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_bounds_of_clamp_are_those_that_elements_can_have(dtype):
+    x = taeda.tensor([0.3, -0.3, 0.29, 0.31], dtype=getattr(taeda, dtype), requires_grad=True)
+    for low, high, slope in ((None, 0.3, [1, 1, 1, 0]), (0.3, None, [1, 0, 0, 1]), (-0.3, 0.3, [1, 1, 1, 0])):
+        assert grad(taeda.clamp(x, low, high).sum(), x)[0].tolist() == slope
