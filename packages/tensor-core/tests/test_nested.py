@@ -183,3 +183,13 @@ def test_places_of_extremes():
     x = made()
     assert same(x.argmax(1), [p.argmax(0) for p in PARTS])
     assert x.argmin().item() == tc.cat(list(PARTS)).argmin().item()
+
+
+@pytest.mark.parametrize("layout", [None, tc.strided])
+def test_without_parts(layout):
+    x = tc.nested.nested_tensor([], layout=layout)
+    assert (x.dim(), x.ndim, x.numel(), x.size(0), x.size(-1)) == (1, 1, 0, 0, 0)
+    assert x.dtype is tc.float32 and x.device.type == "cpu" and not x.requires_grad
+    assert x.is_floating_point() and x.unbind() == () and (x + 1).unbind() == ()
+    with pytest.raises(IndexError, match="size: dimension 1"):
+        x.size(1)

@@ -179,7 +179,7 @@ _table["share_memory_"] = _share_memory_
 
 
 def _of_first(name: str) -> None:
-    _fact(name, lambda x: getattr(x._parts[0], name))
+    _fact(name, lambda x: getattr(x._first, name))
 
 
 # What parts say, all alike: what kind of device they are on, too.
@@ -193,13 +193,13 @@ _fact("requires_grad", lambda x: any(p.requires_grad for p in x._parts))
 _fact("is_nested", lambda x: True)
 _fact("is_shared", lambda x: all(p.is_shared() for p in x._parts))
 _fact("layout", lambda x: x._way)
-_fact("ndim", lambda x: x._parts[0].dim() + 1)
+_fact("ndim", lambda x: x._rank)
 for _name in ("dim", "ndimension"):
-    _fact(_name, lambda x: x._parts[0].dim() + 1)
+    _fact(_name, lambda x: x._rank)
 _fact("numel", lambda x: sum(p.numel() for p in x._parts))
-_fact("is_floating_point", lambda x: x._parts[0].is_floating_point())
-_fact("is_complex", lambda x: x._parts[0].is_complex())
-_fact("element_size", lambda x: x._parts[0].element_size())
+_fact("is_floating_point", lambda x: x._first.is_floating_point())
+_fact("is_complex", lambda x: x._first.is_complex())
+_fact("element_size", lambda x: x._first.element_size())
 
 
 @nested("size")
@@ -211,8 +211,10 @@ def _size(self: NestedTensor, dim: int | None = None) -> Any:
         raise RuntimeError(
             "size: the parts of a nested tensor have sizes of their own; ask for one dimension, or use unbind()"
         )
-    dims = self._parts[0].dim() + 1
+    dims = self._rank
     at = dim + dims if dim < 0 else dim
+    if not 0 <= at < dims:
+        raise IndexError(f"size: dimension {dim} is out of range for a nested tensor of {dims} dimensions")
     if at == 0:
         return len(self._parts)
     sizes = {p.shape[at - 1] for p in self._parts}
@@ -356,7 +358,7 @@ def _reduction(name: str) -> None:
     def reduced(self: NestedTensor, dim: Any = None, *args: Any, **kwargs: Any) -> Any:
         if dim is None:
             return function(_C.cat([p.reshape(-1) for p in self._parts]), *args, **kwargs)
-        dims = self._parts[0].dim() + 1
+        dims = self._rank
         given = (dim,) if isinstance(dim, int) else tuple(dim)
         whole = tuple(d + dims if d < 0 else d for d in given)
         if 0 in whole and 1 in whole and self._way is _info.jagged:  # all lines of all parts
@@ -401,7 +403,7 @@ def _extreme(name: str) -> None:
             return function(_C.cat([p.reshape(-1) for p in self._parts]))
         if isinstance(dim, Tensor):
             return by_parts(name, function, self, dim)
-        at = dim + self._parts[0].dim() if dim < 0 else dim - 1
+        at = dim + self._rank - 1 if dim < 0 else dim - 1
         if at < 0:
             raise RuntimeError(
                 f"{name}: argument 'dim' is {dim}, the parts of a nested tensor are not combined"
@@ -419,7 +421,7 @@ _extreme("min")
 
 @nested("transpose")
 def _transpose(self: NestedTensor, dim0: int, dim1: int) -> NestedTensor:
-    dims = self._parts[0].dim() + 1
+    dims = self._rank
     first, second = (d + dims if d < 0 else d for d in (dim0, dim1))
     if not first or not second:
         raise RuntimeError("transpose: the first dimension of a nested tensor stays where it is")

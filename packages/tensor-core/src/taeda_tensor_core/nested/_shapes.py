@@ -16,7 +16,7 @@ def _inside(name: str, self: NestedTensor, dim: int, extra: int = 0) -> int:
         RuntimeError: It is that of the parts themselves.
         IndexError: There is no such dimension.
     """
-    dims = self._parts[0].dim() + 1 + extra
+    dims = self._rank + extra
     at = dim + dims if dim < 0 else dim
     if not 0 <= at < dims:
         raise IndexError(f"{name}: argument 'dim' is {dim}, expected {-dims} to {dims - 1}")
@@ -31,7 +31,7 @@ def _like(self: NestedTensor, make: Callable[[Tensor], Tensor]) -> NestedTensor:
 
 def _divided(name: str, function: Callable[..., Any]) -> None:
     def divide(self: NestedTensor, size: Any, dim: int = 0) -> tuple[NestedTensor, ...]:
-        if dim in (0, -self._parts[0].dim() - 1):
+        if dim in (0, -self._rank):
             runs = function(_numbers(self), size, 0)
             return tuple(NestedTensor.around([self._parts[int(i)] for i in run], self._way) for run in runs)
         at = _inside(name, self, dim)
@@ -126,7 +126,7 @@ def _item(self: NestedTensor, index: Any) -> Any:
 
 @nested("select")
 def _select(self: NestedTensor, dim: int, index: int) -> Any:
-    if dim in (0, -self._parts[0].dim() - 1):
+    if dim in (0, -self._rank):
         return self._parts[index]
     at = _inside("select", self, dim)
     return _like(self, lambda p: p.select(at, index))
@@ -134,7 +134,7 @@ def _select(self: NestedTensor, dim: int, index: int) -> Any:
 
 @nested("narrow")
 def _narrow(self: NestedTensor, dim: int, start: int, length: int) -> NestedTensor:
-    if dim in (0, -self._parts[0].dim() - 1):
+    if dim in (0, -self._rank):
         return NestedTensor.around(self._parts[start : start + length], self._way)
     at = _inside("narrow", self, dim)
     return _like(self, lambda p: p.narrow(at, start, length))

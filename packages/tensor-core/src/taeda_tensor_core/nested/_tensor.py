@@ -32,6 +32,11 @@ def nested(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return put
 
 
+def _no_part() -> Tensor:
+    """What stands for the parts where there is none."""
+    return _C.empty((0,))
+
+
 class NestedTensor(Tensor):
     """Tensors of one dtype and number of dimensions as one. Made by `nested_tensor` and `as_nested_tensor`.
 
@@ -46,7 +51,7 @@ class NestedTensor(Tensor):
     def around(parts: Sequence[Tensor], way: Any) -> NestedTensor:
         """The nested tensor of parts that fit together."""
         sizes = [max(column) for column in zip(*(p.shape for p in parts), strict=True)] if parts else []
-        first = parts[0] if parts else _C.empty((0,))
+        first = parts[0] if parts else _no_part()
         made = Tensor._make_wrapper_subclass(
             NestedTensor, (len(parts), *sizes), dtype=first.dtype, device=first.device
         )
@@ -81,6 +86,16 @@ class NestedTensor(Tensor):
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Operators that are met by another way than a public function: none reads memory that is not there."""
         raise NotImplementedError(f"{func.operator.name}: not defined for nested tensors; use unbind() first")
+
+    @property
+    def _first(self) -> Tensor:
+        """The part that says what is alike in all."""
+        return self._parts[0] if self._parts else _no_part()
+
+    @property
+    def _rank(self) -> int:
+        """How many dimensions there are: those of a part and that of the parts, which is alone where there is none."""
+        return 1 + (self._parts[0].dim() if self._parts else 0)
 
     # As programs ask for them that look inside.
 
