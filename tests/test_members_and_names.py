@@ -120,3 +120,22 @@ def test_the_other_name():
         "assert taeda.Generator.__module__ == taeda.dtype.__module__ == 'taeda_tensor_core'\n"
     )
     subprocess.run([sys.executable, "-c", source], check=True)
+
+
+def test_swapped_tensors_exchange_layouts_and_classes():
+    class Named(taeda.Tensor):
+        pass
+
+    dense, sparse = taeda.ones(2, 2), taeda.eye(2).to_sparse()
+    taeda.utils.swap_tensors(dense, sparse)
+    assert dense.is_sparse and dense.to_dense().tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert type(sparse) is taeda.Tensor and sparse.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    weight, other = taeda.nn.Parameter(taeda.ones(3)), taeda.zeros(2).as_subclass(Named)
+    weight.grad, other.note = taeda.ones(3), "kept"
+    taeda.utils.swap_tensors(weight, other)
+    assert type(weight) is Named and weight.tolist() == [0.0, 0.0] and weight.note == "kept"
+    assert (
+        isinstance(other, taeda.nn.Parameter)
+        and other.grad.tolist() == [1.0, 1.0, 1.0]
+        and weight.grad is None
+    )

@@ -824,3 +824,16 @@ def test_members_are_converted_by_the_name_of_a_type_of_tensors():
     assert layer.type("torch.DoubleTensor") is layer
     assert {str(t.dtype).rpartition(".")[2] for t in layer.state_dict().values()} == {"float64"}
     assert str(layer.type(layer.weight.float().dtype).weight.dtype).endswith("float32")
+
+
+def test_parameters_that_become_sparse_are_replaced():
+    layer = nn.Linear(2, 2)
+    weight, dense = layer.weight, layer.weight.tolist()
+    weight.grad = tt.ones(2, 2)
+    layer._apply(lambda t: t.to_sparse() if t.dim() == 2 else t)
+    assert layer.weight is not weight and layer.weight.is_sparse and layer.weight.requires_grad
+    assert layer.weight.to_dense().tolist() == dense == weight.tolist() and layer.weight.grad.is_sparse
+    assert isinstance(layer.weight, nn.Parameter) and set(layer.state_dict()) == {"weight", "bias"}
+    kept = layer.weight
+    assert layer.double().weight is kept and kept.is_sparse and kept.dtype == tt.float64
+    assert kept.to_dense().dtype == kept.grad.dtype == tt.float64 and kept.requires_grad

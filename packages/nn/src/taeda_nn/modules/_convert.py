@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from taeda_nn._bind import Tensor, no_grad, tensor
 from taeda_nn.modules._state import attributes
+from taeda_nn.parameter import Parameter
 
 if TYPE_CHECKING:
     from taeda_nn.modules.module import Module
@@ -23,12 +24,14 @@ class Converting:
             for child in module.children():
                 child._apply(fn)
         with no_grad():
-            for param in module._parameters.values():
+            for name, param in module._parameters.items():
                 if param is None:
                     continue
                 grad = param.grad
                 converted = fn(param)
-                if converted is not param:
+                if converted.layout != param.layout:  # one tensor cannot turn from dense to sparse
+                    param = module._parameters[name] = Parameter(converted, requires_grad=param.requires_grad)
+                elif converted is not param:
                     param.data = converted
                 if grad is not None:
                     param.grad = fn(grad).requires_grad_(grad.requires_grad)

@@ -34,11 +34,13 @@ def swap_tensors(t1: Any, t2: Any) -> None:
     first, second = t1.detach(), t2.detach()
     with _tensor.no_grad():
         t1.grad = t2.grad = None
-        t1.requires_grad_(False).data, t2.requires_grad_(False).data = second, first
-    for t, cls, values, need, grad in zip(
-        (t1, t2), classes[::-1], attributes[::-1], needs[::-1], grads[::-1], strict=True
-    ):
-        t.__class__ = cls
+        for t in (t1, t2):
+            t.requires_grad_(False)
+        t1.__class__, t2.__class__ = classes[::-1]
+        with _tensor.DisableTorchFunctionSubclass():  # how a class sets its data is not asked
+            _tensor.Tensor.data.__set__(t1, second)
+            _tensor.Tensor.data.__set__(t2, first)
+    for t, values, need, grad in zip((t1, t2), attributes[::-1], needs[::-1], grads[::-1], strict=True):
         t.__dict__.clear()
         t.__dict__.update(values)
         t.requires_grad_(need)

@@ -145,6 +145,20 @@ def _set_grad(self: Any, grad: Any) -> None:
     self._elements.grad = grad if grad is None else grad._elements
 
 
+@sparse("data__set__")
+def _set_data(self: Any, other: Any) -> None:
+    if getattr(other, "_way", None) != self._way:
+        raise RuntimeError(
+            f"data: a tensor of layout {self.layout} and one of layout {other.layout} "
+            "have an incompatible tensor type; use a new tensor"
+        )
+    elements, values = self._elements, other._elements.detach()
+    with core._C.DisableTorchFunctionSubclass():
+        core.Tensor.data.__set__(self, other)  # sizes, dtype and device; the places stand in its attributes
+    elements.data = values
+    self._elements = elements  # gradients stay with what they belong to
+
+
 @sparse("register_hook")
 def _register_hook(self: Any, hook: Any) -> Any:
     """The hook gets the gradient with the places of this tensor, and may give another with these places."""
