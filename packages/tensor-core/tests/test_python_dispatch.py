@@ -1,5 +1,6 @@
 """`__torch_dispatch__`: modes and wrapping classes below the public functions."""
 
+import gc
 import threading
 
 import numpy as np
@@ -402,3 +403,30 @@ def test_attributes_of_a_class_may_be_named_like_methods():
     for args in ((x, weight, bias), (x, weight), (x[0], weight, bias), (x[0], weight[0])):
         made = taeda.ops.linear(*map(_Shadowing, args))
         taeda.testing.assert_close(made.t, taeda.ops.linear(*args))
+
+
+class Marked(Tensor):
+    """A subclass that answers for no operator."""
+
+
+def test_results_of_subclasses_that_a_mode_keeps_have_one_wrapper_each():
+    class Keeps(TorchDispatchMode):
+        def __init__(self):
+            self.kept, self.names, self.itself = [], [], self
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            result = func(*args, **(kwargs or {}))
+            self.kept += [*args, result]
+            self.names.append(func.name())
+            return result
+
+    x = taeda.ones(2).as_subclass(Marked)
+    with Keeps() as mode:
+        y = x + x
+        z = y.as_subclass(Tensor)
+        made = Marked(z)
+    assert type(y) is Marked and type(z) is Tensor and type(made) is Marked
+    assert mode.names == ["aten::add.Tensor"]  # becoming another class is no operator
+    assert mode.kept[2].tolist() == y.tolist() == z.tolist() == made.tolist() == [2.0, 2.0]
+    del mode, y, z, made
+    gc.collect()  # the ring dies with all that it keeps

@@ -3,10 +3,12 @@
 
 #include <array>
 #include <cstring>
+#include <optional>
 
 #include "python/arguments.h"
 #include "taeda/host_exit.h"
 #include "taeda/ops.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::py {
 
@@ -229,6 +231,8 @@ Object as_class(Object given, PyTypeObject* type) {
   } else {
     Shape order;
     for (int64_t d = 0; d < tensor.dim(); ++d) order.push_back(d);
+    std::optional<Below> classes, own_modes;  // modes see no operator: what they kept would have two wrappers
+    if (!is_wrapper(tensor)) classes.emplace(Layer::BelowAutograd), own_modes.emplace(Layer::PreDispatch);
     tensor = ops::permute(tensor, order);
   }
   return own(wrap_fresh(std::move(tensor), type));

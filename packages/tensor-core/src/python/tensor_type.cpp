@@ -263,6 +263,7 @@ PyObject* wrap_fresh(Tensor&& tensor, PyTypeObject* type) {
   if (type == TensorType) [[likely]] {
     wrapper = allocate();
   } else {
+    if (tensor.impl()->python) tensor = bare_alias(tensor);  // a mode or class that made it may keep its wrapper
     wrapper = allocate_subclass(type);
     if (dispatches(type)) tensor.impl()->keys = tensor.keys() | KeySet::of(dispatch_layer(type));
   }
