@@ -424,3 +424,36 @@ def test_meta_tensors_may_be_larger_than_any_memory():
         taeda.empty(2**50)
     with pytest.raises(MemoryError, match="more elements than can be counted"):
         taeda.empty(2**31, 2**31, 2**31, device="meta")
+
+
+def test_data_of_another_kind_is_refused():
+    dense, sparse = taeda.ones(2, 2), taeda.eye(2).to_sparse()
+    for to, other in (
+        (dense, sparse),
+        (sparse, dense),
+        (dense, taeda.eye(2).to_sparse_csr()),
+        (dense, taeda.nested.nested_tensor([taeda.ones(2)])),
+    ):
+        with pytest.raises(RuntimeError, match=r"data: a .* incompatible tensor type"):
+            to.data = other
+    assert dense.tolist() == [[1.0, 1.0], [1.0, 1.0]] and dense.device.type == "cpu"
+    sparse.data = 2 * sparse
+    assert sparse.to_dense().tolist() == [[2.0, 0.0], [0.0, 2.0]]
+
+
+def test_untyped_storage_becomes_elements_of_the_dtype_that_is_asked_for():
+    x = taeda.tensor([1.5, -2.0], dtype=taeda.float64)
+    bytes_of_x = x.untyped_storage()
+    for make in (taeda.tensor, taeda.as_tensor, taeda.asarray):
+        assert make(bytes_of_x, dtype=taeda.float64).tolist() == [1.5, -2.0]
+        assert len(make(bytes_of_x, dtype=taeda.int16)) == 8
+    shared = taeda.as_tensor(bytes_of_x, dtype=taeda.float64)
+    shared[0] = 3.0
+    assert x[0] == 3.0 and taeda.tensor(bytes_of_x, dtype=taeda.float64).data_ptr() != x.data_ptr()
+    with pytest.raises(RuntimeError, match="3 bytes of the storage are no whole number of elements"):
+        taeda.tensor(taeda.UntypedStorage(3), dtype=taeda.float32)
+
+
+def test_a_number_of_threads_below_one_is_refused():
+    with pytest.raises(RuntimeError, match="set_num_threads: argument 'count' must be 1 to"):
+        taeda.set_num_threads(0)

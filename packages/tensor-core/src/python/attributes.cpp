@@ -100,6 +100,16 @@ void take_wrapped(PyObject* self, PyObject* value) {
   if (!own_dict) own_dict = own(PyDict_New()).release();
   ensure(PyDict_Update(own_dict, held) == 0);
 }
+/// A wrapper's elements stand in its own attributes, which an instance of another class does not read.
+void check_same_kind(PyObject* self, PyObject* value) {
+  const bool to_wraps = is_wrapper(tensor_of(self)), from_wraps = is_wrapper(tensor_of(value));
+  if (!to_wraps && !from_wraps) [[likely]]
+    return;
+  PyTypeObject *to = Py_TYPE(self), *from = Py_TYPE(value);
+  const bool related = to_wraps && from_wraps && (PyType_IsSubtype(to, from) || PyType_IsSubtype(from, to));
+  check(to == from || related, ErrorKind::Runtime, "data: a ", type_name(self), " and a ", type_name(value),
+        " have an incompatible tensor type; use a new tensor");
+}
 int set_data(PyObject* self, PyObject* value, void*) {
   try {
     if (!value || !is_tensor(value))
@@ -107,6 +117,7 @@ int set_data(PyObject* self, PyObject* value, void*) {
     const Tensor &to = tensor_of(self), &from = tensor_of(value);
     check_has_memory(to, "data");
     check_has_memory(from, "data");
+    check_same_kind(self, value);
     const auto has_memory = [](const Tensor& t) {
       return t.device().backend == kMeta || backend(t.device().backend).has_memory();
     };

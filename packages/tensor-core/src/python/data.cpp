@@ -7,6 +7,7 @@
 #include "python/arguments.h"
 #include "python/errors.h"
 #include "python/internal.h"
+#include "python/numpy_bridge.h"
 #include "python/override.h"
 #include "taeda/elementwise.h"
 #include "taeda/levels.h"
@@ -368,6 +369,17 @@ bool gives_dlpack(PyObject* o) {
 }
 bool is_array(PyObject* o) { return is_tensor(o) || optional_attribute(o, "__array_interface__") || gives_dlpack(o); }
 
+/// Storage without a dtype: its bytes are elements of the dtype that is asked for.
+std::optional<Tensor> from_bytes(PyObject* o, std::optional<DType> dtype, const char* op) {
+  if (!dtype || is_ndarray(o) || !optional_attribute(reinterpret_cast<PyObject*>(Py_TYPE(o)), "_is_untyped_memory"))
+    return std::nullopt;
+  const std::optional<Tensor> bytes = from_array_interface(o, op);
+  if (!bytes) return std::nullopt;
+  check(bytes->numel() % item_size(*dtype) == 0, ErrorKind::Runtime, op, ": the ", bytes->numel(),
+        " bytes of the storage are no whole number of elements of ", name(*dtype));
+  return ops::view_dtype(*bytes, *dtype);
+}
+
 /// Memory without dtype and shape of its own: a DLPack capsule or a buffer, whose bytes are elements of the dtype.
 std::optional<Tensor> over_raw(PyObject* o, std::optional<DType> dtype, std::optional<Device> device) {
   if (PyCapsule_CheckExact(o)) return converted(import_dlpack(o), dtype, device);
@@ -428,6 +440,7 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype, std::optiona
     return out.same(source) ? ops::clone(source) : out;
   }
   if (!PySequence_Check(data) && as_number(data)) return on_device(from_number(data, dtype), device);
+  if (std::optional<Tensor> bytes = from_bytes(data, dtype, "tensor")) return on_device(ops::clone(*bytes), device);
   if (std::optional<Tensor> array = from_array_interface(data, "tensor")) {
     const Tensor out = converted(*array, dtype, device);
     return out.same(*array) ? ops::clone(out, "contiguous_format") : out;
@@ -440,6 +453,7 @@ Tensor tensor_sharing(PyObject* data, std::optional<DType> dtype, std::optional<
   if (is_tensor(data)) return converted(tensor_of(data), dtype, device);
   if (std::optional<Tensor> made = from_plain(data, dtype)) return on_device(std::move(*made), device);
   if (!PySequence_Check(data) && as_number(data)) return on_device(from_number(data, dtype), device);
+  if (std::optional<Tensor> bytes = from_bytes(data, dtype, op)) return on_device(std::move(*bytes), device);
   if (std::optional<Tensor> array = from_array_interface(data, op)) return converted(*array, dtype, device);
   if (gives_dlpack(data)) return converted(import_dlpack(data), dtype, device);
   return on_device(from_other(data, dtype), device);

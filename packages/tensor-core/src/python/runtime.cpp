@@ -34,7 +34,7 @@ PyObject* py_set_num_threads(PyObject*, PyObject* count) {
       fail(ErrorKind::Type, "set_num_threads: argument 'count' must be an int, found ", type_name(count));
     const long n = PyLong_AsLong(count);
     ensure(n != -1 || !PyErr_Occurred());
-    check(n >= 1 && n <= 4096, ErrorKind::Value, "set_num_threads: argument 'count' must be 1 to 4096, found ", n);
+    check(n >= 1 && n <= 4096, ErrorKind::Runtime, "set_num_threads: argument 'count' must be 1 to 4096, found ", n);
     set_num_threads(int(n));
     return nothing();
   });

@@ -144,6 +144,9 @@ class UntypedStorage(_StorageBase):
         8
     """
 
+    #: Functions that make tensors of it read elements of the dtype they are given, not bytes that they convert.
+    _is_untyped_memory = True
+
     def __init__(self, *args: Any, device: Any = None) -> None:
         if len(args) > 1:
             raise TypeError(f"UntypedStorage: expected one argument, a size or bytes, found {len(args)}")
