@@ -166,3 +166,8 @@ def test_cosine_embedding_loss_of_a_pair_and_of_one_label_for_all():
     assert F.cosine_embedding_loss(a, b, tt.tensor(1.0)).item() == pytest.approx(0.04)
     rows = F.cosine_embedding_loss(a.expand(2, 2), b.expand(2, 2), tt.tensor([-1.0]), reduction="none")
     assert rows.tolist() == pytest.approx([0.96, 0.96])
+
+
+def test_nll_loss_needs_a_dimension_of_classes():
+    with pytest.raises(ValueError, match="nll_loss: argument 'input' has no dimension"):
+        F.nll_loss(tt.tensor(0.0), tt.tensor(0))

@@ -65,7 +65,7 @@ namespace {
 
 void check_classes(const char* op, const Tensor& input, const Tensor& target, const Tensor& weight) {
   expect_floating(op, input);
-  check(input.dim() >= 1, ErrorKind::Runtime, op,
+  check(input.dim() >= 1, ErrorKind::Value, op,
         ": argument 'input' has no dimension, expected (C), (N, C) or (N, C, d1, ...)");
   const Shape expected = target_shape(input);
   check(std::ranges::equal(target.sizes(), IntSpan(expected)),
