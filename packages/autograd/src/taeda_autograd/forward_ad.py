@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from taeda_autograd._engine import grad
 from taeda_autograd._function import Function, for_tangents, outside_of_level
 from taeda_autograd._function import _thread as _calls
-from taeda_autograd.graph import GradientEdge, get_gradient_edge, reaches_beyond
+from taeda_autograd.graph import get_gradient_edge, reaches_beyond
 from taeda_tensor_core import _C, Tensor, enable_grad, is_grad_enabled, is_inference_mode_enabled, zeros_like
 from taeda_tensor_core.overrides import TorchFunctionMode
 
@@ -44,7 +44,7 @@ class UnpackedDualTensor(NamedTuple):
 class _Moving(NamedTuple):
     """Where a dual tensor stands in the graph, what is there before it, and its tangent."""
 
-    edge: GradientEdge
+    edge: Any  # a GradientEdge
     start: Tensor
     tangent: Tensor
 
