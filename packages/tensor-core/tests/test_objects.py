@@ -234,7 +234,7 @@ def test_threads():
     taeda.set_num_threads(1)
     assert taeda.get_num_threads() == 1
     taeda.set_num_threads(before)
-    with pytest.raises(ValueError, match="set_num_threads"):
+    with pytest.raises(RuntimeError, match="set_num_threads"):
         taeda.set_num_threads(0)
 
 

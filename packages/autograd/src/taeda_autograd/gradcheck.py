@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 
 from taeda_autograd._engine import grad
-from taeda_autograd.forward_ad import dual_level, make_dual, unpack_dual
 from taeda_tensor_core import (
     Tensor,
     allclose,
@@ -132,6 +131,8 @@ def _real_rows(parts: list[Tensor], x: Tensor, output: Tensor) -> Tensor:
 
 def _moved(func: Callable, inputs: tuple, x: Tensor, keep: list[bool]) -> list[Tensor]:
     """For each output rows as in _numeric, from one run in forward mode for each of them."""
+    from taeda_autograd.forward_ad import dual_level, make_dual, unpack_dual
+
     rows: list[list[Tensor]] = []
     for j in range(x.numel()):
         for weight in _directions(x):

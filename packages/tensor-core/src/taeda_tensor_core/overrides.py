@@ -297,13 +297,10 @@ def _accessor_name(func: Any) -> str | None:
 def misplaced(error: AttributeError, name: str, kind: type) -> Exception:
     """What stands for the error of a function of a class that was given a plain tensor where it reads its own.
 
-    It is the error itself unless a tensor lacks a part that `kind` declares.
+    It is the error itself unless a tensor lacks a part that `kind` declares, or has.
     """
-    return (
-        plain_beside(name, kind)
-        if isinstance(error.obj, Tensor) and error.name in kind.__annotations__
-        else error
-    )
+    declared = error.name in kind.__annotations__ or hasattr(kind, error.name)
+    return plain_beside(name, kind) if isinstance(error.obj, Tensor) and declared else error
 
 
 def plain_beside(name: str, kind: type) -> NotImplementedError:
