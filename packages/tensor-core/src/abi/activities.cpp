@@ -38,6 +38,7 @@ Noting& noting() {
   static auto* instance = new Noting;
   return *instance;
 }
+[[maybe_unused]] const auto* const made_at_load = &noting();
 
 std::vector<Source> begin_noting(uint64_t most) {
   Noting& all = noting();
@@ -126,13 +127,17 @@ int32_t activities_stop(Tell tell, void* to, uint64_t* dropped) {
   });
 }
 
+struct BackendNames {
+  ForkLock lock;
+  std::map<int32_t, std::string> by_number;
+};
+BackendNames& backend_names = *new BackendNames;  // given out for ever
+
 const char* backend_name(int32_t number) {
-  static ForkLock lock;
-  static auto* names = new std::map<int32_t, std::string>;
   if (number < 0 || number >= backend_count()) return nullptr;
   try {
-    const std::lock_guard guard(lock);
-    return names->try_emplace(number, backend(BackendId(number)).name()).first->second.c_str();
+    const std::lock_guard guard(backend_names.lock);
+    return backend_names.by_number.try_emplace(number, backend(BackendId(number)).name()).first->second.c_str();
   } catch (...) {
     return nullptr;
   }

@@ -98,10 +98,14 @@ class Start {
 std::string name_of(const taeda_plugin& plugin) { return plugin.name ? plugin.name : "a plug-in"; }
 
 /// Plug-ins start one at a time.
+struct Starting {
+  std::recursive_mutex lock;
+  HeldAtFork held{lock};
+};
+Starting& starting = *new Starting;
+
 std::unique_lock<std::recursive_mutex> start_turn() {
-  static std::recursive_mutex lock;
-  static const HeldAtFork held(lock);
-  std::unique_lock guard(lock, std::try_to_lock);
+  std::unique_lock guard(starting.lock, std::try_to_lock);
   if (guard.owns_lock()) return guard;
   void* token = abi::host_release();  // a start that is running may need it to go on
   guard.lock();

@@ -32,6 +32,7 @@ detail::BlockCache& large_cache() {
   static auto* cache = new detail::BlockCache;  // never destroyed: tensors may outlive static destruction
   return *cache;
 }
+[[maybe_unused]] const auto* const made_at_load = &large_cache();
 
 [[noreturn]] void no_memory(size_t nbytes) {
   // The first words are those by which programs tell this error from others.

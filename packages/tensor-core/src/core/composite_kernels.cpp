@@ -23,6 +23,7 @@ Known& known() {
   static auto* instance = new Known;
   return *instance;
 }
+[[maybe_unused]] const auto* const made_at_load = &known();
 
 bool recorded(const Values& arguments) {
   if (!thread_state.grad_enabled || (thread_state.excluded & KeySet::of(Layer::Autograd).bits())) return false;

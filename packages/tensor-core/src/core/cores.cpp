@@ -2,6 +2,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -77,7 +78,9 @@ double quota_cores(const char* groups, const char* root) {
 }
 
 int process_cores() {
-  static const double quota = quota_cores(text_of("/proc/self/cgroup").c_str(), "/sys/fs/cgroup");
+  static constinit std::atomic<double> known{-1};  // no guarded object: Note [Locks and fork]
+  double quota = known.load(std::memory_order_relaxed);
+  if (quota < 0) known = quota = quota_cores(text_of("/proc/self/cgroup").c_str(), "/sys/fs/cgroup");
   const int cores = cores_by_affinity();
   return quota > 0 ? std::min(cores, int(std::ceil(quota))) : cores;
 }

@@ -28,6 +28,7 @@ Formats& formats() {
   static auto* instance = new Formats;
   return *instance;
 }
+[[maybe_unused]] const auto* const made_at_load = &formats();
 size_t place_of(DType dtype) { return size_t(dtype) - kBuiltInDTypes; }
 
 void check_format(const CustomDType& format) {

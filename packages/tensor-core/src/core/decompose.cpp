@@ -20,6 +20,7 @@ Table& table() {
   static auto* instance = new Table;
   return *instance;
 }
+[[maybe_unused]] const auto* const made_at_load = &table();
 
 /// Halves are computed with in float32, so that several steps round as one does.
 Value widened(Value value) {

@@ -21,6 +21,7 @@ Kept& kept() {
   static auto* all = new Kept;  // never destroyed: tensors may outlive static destruction
   return *all;
 }
+[[maybe_unused]] const auto* const made_at_load = &kept();
 
 /// Takes the oldest out until `room` bytes are free below the limit.
 std::vector<std::shared_ptr<const Derived>> make_room(size_t room) {

@@ -91,6 +91,7 @@ Table& table() {
   static auto* instance = new Table;
   return *instance;
 }
+[[maybe_unused]] const auto* const made_at_load = &table();
 
 bool is_withdrawn(const Backend& b) { return dynamic_cast<const Withdrawn*>(&b) != nullptr; }
 

@@ -29,6 +29,7 @@ Table& table() {
   static auto* instance = new Table;
   return *instance;
 }
+[[maybe_unused]] const auto* const made_at_load = &table();
 
 bool& by_hand(OpEntry* op, BackendId backend) {
   static auto* known = new std::map<std::pair<OpEntry*, BackendId>, bool>;

@@ -17,6 +17,8 @@ ForkLock& record_lock() {
   static auto* lock = new ForkLock;
   return *lock;
 }
+[[maybe_unused]] static const auto* const made_at_load = &record_lock();
+
 // A record is made with the lock held and looked for without: its place is written before what says that it is there.
 StorageRecord* record_of(const Storage& storage) noexcept {
   auto& there = const_cast<Storage&>(storage);

@@ -24,6 +24,7 @@ Fallbacks& fallbacks() {
   static auto* instance = new Fallbacks;
   return *instance;
 }
+[[maybe_unused]] const auto* const made_at_load = &fallbacks();
 
 void count(BackendId id, const char* op) {
   std::lock_guard guard(fallbacks().lock);

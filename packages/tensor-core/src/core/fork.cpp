@@ -10,8 +10,22 @@
 namespace taeda {
 
 struct ForkLocks {
-  std::mutex lock;
+  std::mutex lock;  // of the list; fork holds it from its beginning to its end
   HeldAtFork* first = nullptr;
+  // Those that nobody has put into the list yet: who makes a lock does not wait for a fork, which may be waiting for it
+  // or leave it, and what it is about to make, behind in the child.
+  std::atomic<HeldAtFork*> arrived{nullptr};
+  bool held = false;
+
+  void list_arrived() {
+    for (HeldAtFork* item = arrived.exchange(nullptr, std::memory_order_acquire); item;) {
+      HeldAtFork* const earlier = item->next_;
+      item->next_ = first;
+      if (first) first->previous_ = item;
+      first = item;
+      item = earlier;
+    }
+  }
 
   /// The first lock that another thread has, with those before it taken; null when all are.
   HeldAtFork* take() {
@@ -25,6 +39,7 @@ struct ForkLocks {
   void before() {
     using namespace std::chrono;
     lock.lock();
+    list_arrived();
     const auto limit = steady_clock::now() + seconds(1);
     for (HeldAtFork* busy = take(); busy; busy = take()) {
       give_back(busy);
@@ -39,36 +54,33 @@ struct ForkLocks {
     lock.unlock();
   }
   void in_child() {
+    list_arrived();
     for (HeldAtFork* item = first; item; item = item->next_) item->renew_(item->lock_);
     new (&lock) std::mutex;
   }
-  bool held = false;
 };
 
 namespace {
 
-ForkLocks& locks() {
-  static auto* instance = new ForkLocks;  // locks of static objects come and go at any time
-  return *instance;
-}
+constinit ForkLocks locks;  // used by static objects that come and go at any time
 
 const bool fork_handler = [] {
-  pthread_atfork([] { locks().before(); }, [] { locks().in_parent(); }, [] { locks().in_child(); });
+  pthread_atfork([] { locks.before(); }, [] { locks.in_parent(); }, [] { locks.in_child(); });
   return true;
 }();
 
 }  // namespace
 
 void HeldAtFork::enlist() {
-  std::lock_guard guard(locks().lock);
-  next_ = locks().first;
-  if (next_) next_->previous_ = this;
-  locks().first = this;
+  next_ = locks.arrived.load(std::memory_order_relaxed);
+  while (!locks.arrived.compare_exchange_weak(next_, this, std::memory_order_release, std::memory_order_relaxed)) {
+  }
 }
 
 HeldAtFork::~HeldAtFork() {
-  std::lock_guard guard(locks().lock);
-  (previous_ ? previous_->next_ : locks().first) = next_;
+  std::lock_guard guard(locks.lock);
+  locks.list_arrived();
+  (previous_ ? previous_->next_ : locks.first) = next_;
   if (next_) next_->previous_ = previous_;
 }
 

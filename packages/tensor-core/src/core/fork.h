@@ -1,5 +1,7 @@
 // Locks that no fork finds held by another thread.
 #pragma once
+#include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <new>
 
@@ -11,6 +13,9 @@ namespace taeda {
 /// free afterwards. It waits for the holders, but not for long: one of them may wait for something that the forking
 /// thread has. Work that goes on inside a vendor library which locks for itself (oneDNN builds primitives) has a lock
 /// of ours around it.
+/// The guard of a function's static object is a lock as well, and one that cannot be enlisted. So what has locks is
+/// made while the library is loaded (`made_at_load`), and what takes long to find out stands in no static object
+/// (`found_out`).
 class HeldAtFork {
  public:
   template <class Mutex>
@@ -31,8 +36,8 @@ class HeldAtFork {
   void* lock_;
   bool (*try_lock_)(void*);
   void (*unlock_)(void*);
-  void (*renew_)(void*);  // in the child: free, whoever held it
-  HeldAtFork *next_ = nullptr, *previous_ = nullptr;
+  void (*renew_)(void*);                              // in the child: free, whoever held it
+  HeldAtFork *next_ = nullptr, *previous_ = nullptr;  // once it has been seen; until then, the one that came before
 };
 
 /// A mutex that is enlisted for as long as it lives.
@@ -46,5 +51,14 @@ class ForkLock {
   std::mutex mutex_;
   HeldAtFork held_{mutex_};
 };
+
+/// What `find` says, which takes long to find out and is always the same; threads that ask at once may all find it out.
+template <class Find>
+bool found_out(const Find& find) {
+  static constinit std::atomic<int8_t> known{-1};
+  int8_t fact = known.load(std::memory_order_acquire);
+  if (fact < 0) known.store(fact = int8_t(bool(find())), std::memory_order_release);
+  return fact != 0;
+}
 
 }  // namespace taeda

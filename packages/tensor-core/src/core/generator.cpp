@@ -22,18 +22,17 @@ Defaults& defaults() {
   static auto* instance = new Defaults;
   return *instance;
 }
+[[maybe_unused]] const auto* const made_at_load = &defaults();
 
 /// Of new generators of the cpu.
-std::atomic<Engine>& engine_for_new() {
-  static std::atomic<Engine> engine{Engine::Philox};
-  return engine;
-}
+constinit std::atomic<Engine> engine_for_new{Engine::Philox};
 
 /// Of the seed, offset and twister of every generator: held for a few instructions, and free after a fork.
 ForkLock& positions() {
   static auto* lock = new ForkLock;
   return *lock;
 }
+[[maybe_unused]] const auto* const positions_made_at_load = &positions();
 
 }  // namespace
 
@@ -189,9 +188,9 @@ std::optional<double> exchange_spare(const Generator& generator, std::optional<d
   return source->twister ? std::exchange(source->twister->spare, left) : std::nullopt;
 }
 
-Engine default_engine() noexcept { return engine_for_new().load(std::memory_order_relaxed); }
+Engine default_engine() noexcept { return engine_for_new.load(std::memory_order_relaxed); }
 void set_default_engine(Engine engine) {
-  engine_for_new().store(engine, std::memory_order_relaxed);
+  engine_for_new.store(engine, std::memory_order_relaxed);
   set_engine(default_generator(), engine);
 }
 Engine engine_of(const Generator& generator) { return is_twister(generator) ? Engine::Twister : Engine::Philox; }

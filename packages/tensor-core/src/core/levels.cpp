@@ -112,15 +112,19 @@ Values enter(const OpEntry& op, KeySet keys, Values arguments) {
   return level->call(op, std::move(arguments));
 }
 
+/// The operators whose tables have the entry.
+struct Covered {
+  ForkLock lock;
+  size_t count = 1;
+  BoxedFn entry = enter;
+};
+Covered& covered = *new Covered;
+
 /// Puts the entry before every operator that there is by now.
 void cover_operators() {
-  static std::mutex lock;
-  static HeldAtFork held{lock};
-  static size_t covered = 1;
-  static auto* entry = new BoxedFn(enter);
-  const std::lock_guard guard(lock);
-  for (; covered < all_ops().size(); ++covered)
-    add_sole_layer(all_ops()[covered], Layer::Transform, entry, "the levels of taeda-tensor-core");
+  const std::lock_guard guard(covered.lock);
+  for (; covered.count < all_ops().size(); ++covered.count)
+    add_sole_layer(all_ops()[covered.count], Layer::Transform, &covered.entry, "the levels of taeda-tensor-core");
 }
 
 PayloadLink** place_of(TensorImpl* impl, const Level& level) noexcept {

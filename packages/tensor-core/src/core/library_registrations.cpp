@@ -38,6 +38,7 @@ Registrations& registrations() {
   static auto* instance = new Registrations;
   return *instance;
 }
+[[maybe_unused]] const auto* const made_at_load = &registrations();
 
 uint64_t enter(Registration registration) {
   const uint64_t id = registrations().next++;

@@ -256,13 +256,26 @@ Schema boxed_schema(const OpEntry& op) {
   return schema;
 }
 
+namespace {
+
+struct BoxedSchemas {
+  ForkLock lock;
+  std::map<const OpEntry*, Schema> by_op;
+};
+BoxedSchemas& boxed_schemas() {
+  static auto* instance = new BoxedSchemas;
+  return *instance;
+}
+[[maybe_unused]] const auto* const made_at_load = &boxed_schemas();
+
+}  // namespace
+
 const Schema& schema_of(const OpEntry& op) {
   if (const RuntimeOp* own = as_runtime(&op)) return own->parsed;
-  static auto* lock = new ForkLock;
-  static auto* known = new std::map<const OpEntry*, Schema>;
-  std::lock_guard guard(*lock);
-  auto found = known->find(&op);
-  if (found == known->end()) found = known->emplace(&op, boxed_schema(op)).first;
+  auto& [lock, known] = boxed_schemas();
+  std::lock_guard guard(lock);
+  auto found = known.find(&op);
+  if (found == known.end()) found = known.emplace(&op, boxed_schema(op)).first;
   return found->second;
 }
 

@@ -344,6 +344,7 @@ Pool& pool() {
 }
 
 const bool fork_handler = [] {
+  pool();  // Note [Locks and fork]
   pthread_atfork(nullptr, nullptr, [] {
     pool().begin_anew();
     here = {};

@@ -161,6 +161,7 @@ Waiting& waiting() {
   static auto* instance = new Waiting;
   return *instance;
 }
+[[maybe_unused]] const auto* const made_at_load = &waiting();
 void wait_with(PinnedBlock* block) {
   std::lock_guard guard(waiting().lock);
   waiting().blocks.push_back(block);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "core/fork.h"
 #include "cpu/amx/loops.h"
 #include "taeda/interrupt.h"
 #include "taeda/parallel.h"
@@ -152,8 +153,7 @@ void multiply_part(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand
 bool has_tiles() {
 #ifdef TAEDA_WITH_ONEDNN
   // oneDNN asks the system for them, and ONEDNN_MAX_CPU_ISA may say that they are not wanted.
-  static const bool found = built() && onednn::has_isa(dnnl::cpu_isa::avx512_core_amx);
-  return found;
+  return found_out([] { return built() && onednn::has_isa(dnnl::cpu_isa::avx512_core_amx); });
 #else
   return false;
 #endif

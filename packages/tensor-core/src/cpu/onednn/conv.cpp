@@ -125,10 +125,9 @@ std::shared_ptr<const Plan> make_plan(const Key& key) {
   return plan;
 }
 
-std::shared_ptr<const Plan> plan_of(const Key& key) {
-  static auto* cache = new PlanCache<Key, KeyHash, Plan>;
-  return cache->at(key, make_plan);
-}
+auto& plans = *new PlanCache<Key, KeyHash, Plan>;
+
+std::shared_ptr<const Plan> plan_of(const Key& key) { return plans.at(key, make_plan); }
 
 template <class T>
 constexpr memory::data_type type_of = std::is_same_v<T, BFloat16> ? memory::data_type::bf16 : memory::data_type::f32;

@@ -2,29 +2,30 @@
 #include "cpu/onednn/engine.h"
 
 #ifdef TAEDA_WITH_ONEDNN
+#include <atomic>
 #include <memory>
 #include <vector>
 
 #include "core/fork.h"
 #include "core/pool.h"
-#include "cpu/onednn/threads.h"
 #include "taeda/parallel.h"
 #include "taeda/storage.h"
 
 namespace taeda::onednn {
 
 const dnnl::engine& engine() {
-  join_threads();
-  static auto* only = new dnnl::engine(dnnl::engine::kind::cpu, 0);  // outlives static destruction
-  return *only;
+  static constinit std::atomic<dnnl::engine*> only{nullptr};  // outlives static destruction
+  dnnl::engine* engine = only.load(std::memory_order_acquire);
+  if (engine) return *engine;
+  auto made = std::make_unique<dnnl::engine>(dnnl::engine::kind::cpu, 0);
+  return only.compare_exchange_strong(engine, made.get()) ? *made.release() : *engine;
 }
 
-std::unique_lock<std::mutex> building() {
-  static auto* lock = new std::mutex;
-  static auto* held = new HeldAtFork(*lock);
-  static_cast<void>(held);
-  join_threads();
-  return std::unique_lock(*lock);
+static ForkLock& builder = *new ForkLock;
+
+std::unique_lock<ForkLock> building() {
+  load();  // under a lock of its own, which is free again before this one is taken
+  return std::unique_lock(builder);
 }
 
 dnnl::stream& stream() {

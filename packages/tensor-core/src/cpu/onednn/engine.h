@@ -1,10 +1,11 @@
 // oneDNN's engine, a stream per thread, and memory for its scratch space.
 #pragma once
 #ifdef TAEDA_WITH_ONEDNN
-#include <dnnl.hpp>
 #include <mutex>
 #include <string_view>
 
+#include "core/fork.h"
+#include "cpu/onednn/library.h"
 #include "taeda/error.h"
 
 namespace taeda::onednn {
@@ -19,7 +20,7 @@ dnnl::stream& stream();
 
 /// Held while oneDNN builds primitives or its kernels for the first time, which it does under locks of its own; see
 /// Note [Locks and fork].
-std::unique_lock<std::mutex> building();
+std::unique_lock<ForkLock> building();
 
 /// User-managed scratch space, so that one primitive may run in several threads at once.
 dnnl::primitive_attr attributes();

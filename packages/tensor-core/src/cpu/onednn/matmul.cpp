@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "core/fork.h"
 #include "core/quiet.h"
 #include "cpu/dense_rows.h"
 #include "cpu/one_thread.h"
@@ -286,13 +287,12 @@ Turned::~Turned() = default;
 const float* Turned::data() const { return block_ ? static_cast<const float*>(block_->data()) : nullptr; }
 
 bool has_bfloat16() {
-  static const bool found = [] {
-    // Measured: products of bfloat16 on tiles (AMX) are several times as fast as of float32 copies, on vectors faster
-    // on AMD's processors and slower on Intel's.
+  // Measured: products of bfloat16 on tiles (AMX) are several times as fast as of float32 copies, on vectors faster on
+  // AMD's processors and slower on Intel's.
+  return found_out([] {
     return has_isa(dnnl::cpu_isa::avx512_core_amx) ||
            (has_isa(dnnl::cpu_isa::avx512_core_bf16) && __builtin_cpu_is("amd"));
-  }();
-  return found;
+  });
 }
 
 }  // namespace taeda::onednn

@@ -22,7 +22,7 @@ inline uint64_t mixed(uint64_t hash, const infer::ConvPlan& shape) {
   return hash;
 }
 
-/// A network has some dozens. Emptied when programs with ever new shapes overfill it. Never destroyed.
+/// A network has some dozens. Emptied when programs with ever new shapes overfill it. Made at load, never destroyed.
 template <class Key, class Hash, class Plan>
 class PlanCache {
  public:
@@ -46,8 +46,7 @@ class PlanCache {
     return at == plans_.end() ? nullptr : at->second;
   }
 
-  std::mutex lock_;
-  HeldAtFork held_{lock_};
+  ForkLock lock_;
   std::unordered_map<Key, std::shared_ptr<const Plan>, Hash> plans_;
 };
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "core/fork.h"
 #include "cpu/onednn/engine.h"
 #include "cpu/onednn/geometry.h"
 #include "cpu/onednn/plan_cache.h"
@@ -158,16 +159,17 @@ const char* moved(const void* data, int64_t elements, DType dtype) {
   return static_cast<const char*>(data) + elements * int64_t(item_size(dtype));
 }
 
+auto& conv_plans = *new PlanCache<ConvKey, ConvHash, Plan>;
+auto& matmul_plans = *new PlanCache<MatmulKey, MatmulHash, Plan>;
+
 }  // namespace
 
 bool has_int8() {
-  static const bool found = has_isa(dnnl::cpu_isa::avx512_core_vnni) || has_isa(dnnl::cpu_isa::avx2_vnni);
-  return found;
+  return found_out([] { return has_isa(dnnl::cpu_isa::avx512_core_vnni) || has_isa(dnnl::cpu_isa::avx2_vnni); });
 }
 
 bool conv_int8(const ConvPlan& shape, DType from, const void* x, Weights& weight, const Scaling& scaling, DType to,
                void* y) {
-  static auto* plans = new PlanCache<ConvKey, ConvHash, Plan>;
   return guarded("quantized_conv", [&] {
     const Kind kind = kind_of(from, to, scaling);
     const int64_t step = at_once(shape.n, shape.work());
@@ -175,7 +177,7 @@ bool conv_int8(const ConvPlan& shape, DType from, const void* x, Weights& weight
       if (n) poll_signals();
       ConvKey key{shape, kind};
       key.shape.n = std::min(step, shape.n - n);
-      const auto plan = plans->at(key, make_conv);
+      const auto plan = conv_plans.at(key, make_conv);
       if (!plan->fast) return false;  // the first: others have the same routines
       std::unique_ptr<Scratch> space;
       const memory weights = weight.in_layout(plan->weights, plan->user_weights, space);
@@ -188,13 +190,12 @@ bool conv_int8(const ConvPlan& shape, DType from, const void* x, Weights& weight
 
 bool matmul_int8(int64_t m, int64_t n, int64_t k, DType from, const void* x, Weights& weight, bool turned,
                  const Scaling& scaling, DType to, void* y) {
-  static auto* plans = new PlanCache<MatmulKey, MatmulHash, Plan>;
   return guarded("quantized_linear", [&] {
     const Kind kind = kind_of(from, to, scaling);
     const int64_t step = at_once(m, m * n * k);
     for (int64_t row = 0; row < m; row += step) {
       if (row) poll_signals();
-      const auto plan = plans->at({std::min(step, m - row), n, k, turned, !weight.keeps(), kind}, make_matmul);
+      const auto plan = matmul_plans.at({std::min(step, m - row), n, k, turned, !weight.keeps(), kind}, make_matmul);
       if (!plan->fast) return false;
       std::unique_ptr<Scratch> space;
       const memory weights = weight.in_layout(plan->weights, plan->user_weights, space);

@@ -2,9 +2,6 @@
 #include "cpu/onednn/threads.h"
 
 #ifdef TAEDA_WITH_ONEDNN
-#include <dlfcn.h>
-#include <dnnl.h>
-#include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -206,36 +203,25 @@ class Imports {
   Table tables_[2];
 };
 
-bool redirect() {
-  Dl_info info;
-  link_map* library = nullptr;
-  check(
-      dladdr1(reinterpret_cast<void*>(&dnnl_version), &info, reinterpret_cast<void**>(&library), RTLD_DL_LINKMAP) != 0,
-      ErrorKind::Runtime, "oneDNN's library is not found in the process");
-  const Imports imports(*library);
+}  // namespace
+
+void join_threads(const link_map& library) {
+  const Imports imports(library);
   const auto own = [](std::string_view name) {
     return std::find_if(std::begin(kFunctions), std::end(kFunctions), [&](const auto& f) { return f.name == name; });
   };
   int found = 0;
   imports.each([&](std::string_view name, void**) {
     if (!name.starts_with("GOMP_") && !name.starts_with("omp_") && !name.starts_with("__kmpc_")) return;
-    check(own(name) != std::end(kFunctions), ErrorKind::Runtime, "oneDNN at ", info.dli_fname,
+    check(own(name) != std::end(kFunctions), ErrorKind::Runtime, "oneDNN at ", library.l_name,
           " calls OpenMP's function ", name, ", which taeda does not have: use onednn-devel-cpu-gomp 2023.2.0");
     ++found;
   });
-  check(found > 0, ErrorKind::Runtime, "oneDNN at ", info.dli_fname,
+  check(found > 0, ErrorKind::Runtime, "oneDNN at ", library.l_name,
         " is not built for GCC's OpenMP: use onednn-devel-cpu-gomp 2023.2.0");
   imports.each([&](std::string_view name, void** entry) {
     if (const auto* f = own(name); f != std::end(kFunctions)) imports.set(entry, f->own);
   });
-  return true;
-}
-
-}  // namespace
-
-void join_threads() {
-  static const bool done = redirect();
-  static_cast<void>(done);
 }
 
 }  // namespace taeda::onednn

@@ -2,10 +2,12 @@
 #pragma once
 #ifdef TAEDA_WITH_ONEDNN
 
+#include <link.h>
+
 namespace taeda::onednn {
 
-/// Makes oneDNN call this library where it would call OpenMP's; before its first use, any number of times.
-void join_threads();
+/// Makes oneDNN, just loaded, call this library where it would call OpenMP's.
+void join_threads(const link_map& library);
 
 }  // namespace taeda::onednn
 #endif
