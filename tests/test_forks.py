@@ -192,3 +192,40 @@ def test_a_child_waits_for_no_lock_of_threads_that_it_has_not():
         [sys.executable, "-c", FIRST_STEPS], capture_output=True, text=True, timeout=600, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+FIRST_USES = """
+import os, signal, sys, threading, time
+import taeda as t
+
+begun = threading.Event()
+
+def slowly(frame, event, argument):
+    "Waits in the middle of the module."
+    if frame.f_code.co_filename.endswith("quasirandom.py") and not begun.is_set():
+        begun.set()
+        time.sleep(0.3)
+
+def first_use():
+    sys.setprofile(slowly)
+    t.quasirandom
+
+t.ones(1)
+thread = threading.Thread(target=first_use)
+thread.start()
+assert begun.wait(60)
+pid = os.fork()
+if pid == 0:
+    signal.alarm(60)
+    assert t.quasirandom.SobolEngine(2).draw(1).shape == (1, 2)
+    os._exit(0)
+assert os.waitpid(pid, 0)[1] == 0
+thread.join()
+"""
+
+
+def test_a_fork_waits_for_parts_that_other_threads_import():
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_USES], capture_output=True, text=True, timeout=600, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
