@@ -102,6 +102,24 @@ def test_state_of_another_algorithm_is_refused(make):
         build("Adam", make)[1].load_state_dict(optimizer.state_dict())
 
 
+@pytest.mark.parametrize("name", ["Adam", "RMSprop", "Adagrad", "Rprop", "Adadelta", "ASGD", "NAdam"])
+@pytest.mark.parametrize("count", [None, "three", [3]])
+def test_a_count_that_is_none_is_refused_before_anything_changes(name, count, make):
+    params, optimizer = build(name, make)
+    run(params, optimizer, make, 0, 1)
+    saved = optimizer.state_dict()
+    if count is None:
+        del saved["state"][0]["step"]
+    else:
+        saved["state"][0]["step"] = count
+    words = "missing state ['step']" if count is None else f"state 'step' is {count!r}, expected a number"
+    with pytest.raises(ValueError, match="load_state_dict") as caught:
+        optimizer.load_state_dict(saved)
+    assert words in str(caught.value)
+    run(params, optimizer, make, 1, 2)
+    assert optimizer.state[params["weight"]]["step"] == 2
+
+
 def test_state_takes_the_parameters_dtype(make):
     params, optimizer = build("Adam", make)
     run(params, optimizer, make, 0, 1)

@@ -29,6 +29,11 @@ def count_of(number: Any) -> Any:
     return tensor.tensor(float(number), dtype=count_dtype())
 
 
+def is_number(count: Any) -> bool:
+    """Whether it can be counted with: a number, or a tensor of one."""
+    return isinstance(count, (int, float)) or (isinstance(count, tensor.Tensor) and count.numel() == 1)
+
+
 def next_counts(states: States) -> list[int]:
     """The counts including the step that is about to be made; `raise_counts` follows when it has been."""
     counts = _next_counts(states) if _next_counts else None

@@ -55,6 +55,8 @@ def restore(optimizer: Optimizer, state_dict: Mapping[str, Any], strict: bool) -
         saved = state_dict["state"].get(number, state_dict["state"].get(str(number)))
         if saved:
             names = optimizer._state_names(merged[group]) if group < len(merged) else None
+            if names and optimizer._counts:
+                names = names | {"step"}
             state[param] = _checked(param, label, saved, names, problems)
     if problems:
         raise ValueError(f"{kind}.load_state_dict: " + "; ".join(problems))
@@ -124,6 +126,8 @@ def _checked(
         problems.append(f"parameter {label}: missing state {sorted(names - present)}")
     out: dict[str, Any] = {}
     for name, value in saved.items():
+        if name == "step" and names is not None and name in names and not counting.is_number(value):
+            problems.append(f"parameter {label}: state 'step' is {value!r}, expected a number")
         if not isinstance(value, tensor.Tensor):
             out[name] = deepcopy(value)
         elif name == "step":
