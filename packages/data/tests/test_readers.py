@@ -2,6 +2,7 @@
 
 import gzip
 import pickle
+import random
 import struct
 
 import numpy as np
@@ -249,6 +250,50 @@ def test_arrays(tmp_path):
             readers.ArrayDataset(*(tmp_path / name for name in wrong))
     with pytest.raises(ValueError, match="has no array q; it has x, y"):
         readers.ArrayDataset(tmp_path / "both.npz", keys=["q"])
+
+
+def idx_file(path):
+    header = bytes([0, 0, 8, 2]) + (5).to_bytes(4, "big") + (6).to_bytes(4, "big")
+    path.write_bytes(gzip.compress(header + bytes(range(30)), mtime=0))
+
+
+def csv_file(path):
+    path.write_text("a,b\n1,2\n3,4\n")
+
+
+def image_file(path):
+    Image.fromarray(np.arange(48, dtype=np.uint8).reshape(4, 4, 3)).save(path)
+
+
+DAMAGED = {
+    "a.gz": (idx_file, readers.read_idx),
+    "a.npy": (lambda path: np.save(path, numbers(4, 3)), lambda path: list(readers.ArrayDataset(path))),
+    "a.npz": (lambda path: np.savez(path, x=numbers(4)), lambda path: list(readers.ArrayDataset(path))),
+    "a.csv": (csv_file, readers.CSVDataset),
+    "a.png": (image_file, readers.read_image),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+@pytest.mark.filterwarnings("ignore")
+def test_damaged_files_are_named(tmp_path, name):
+    """Bytes that are changed, cut off and put in: the file is read, or a ValueError says which it was."""
+    path = tmp_path / name
+    write, read = DAMAGED[name]
+    write(path)
+    good, chosen = path.read_bytes(), random.Random(7)
+    for _ in range(300):
+        at = chosen.randrange(len(good))
+        byte = bytes([chosen.randrange(256)])
+        path.write_bytes(
+            chosen.choice([good[:at] + byte + good[at + 1 :], good[:at], good[:at] + byte + good[at:]])
+        )
+        try:
+            read(path)
+        except ValueError as error:
+            assert name in str(error) or "first dimension" in str(error)
+        except MemoryError:  # as many numbers as the file says
+            pass
 
 
 @pytest.mark.parametrize("end", ["", "\n"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import math
 import os
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,10 @@ def read_idx(path: str | os.PathLike[str]) -> np.ndarray:
     """
     content = Path(path).read_bytes()
     if content[:2] == b"\x1f\x8b":
-        content = gzip.decompress(content)
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ValueError(f"read_idx: {str(path)!r} cannot be decompressed: {error}") from error
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in _DTYPES:
         raise ValueError(
             f"read_idx: {str(path)!r} begins with {content[:4].hex(' ')}, which is no IDX header"

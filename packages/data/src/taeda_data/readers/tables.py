@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def _rows(path: str | os.PathLike[str], header: bool, delimiter: str) -> tuple[l
     rows: list[list[float]] = []
     with open(path, newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(file, delimiter=delimiter)
-        for fields in reader:
+        for fields in _fields(reader, path):
             if not fields:
                 continue
             if names is None:
@@ -92,6 +93,15 @@ def _rows(path: str | os.PathLike[str], header: bool, delimiter: str) -> tuple[l
     if names is None:
         raise ValueError(f"CSVDataset: {str(path)!r} is empty")
     return names, np.array(rows, np.float64).reshape(-1, len(names))
+
+
+def _fields(reader: Any, path: str | os.PathLike[str]) -> Iterator[list[str]]:
+    try:
+        yield from reader
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise ValueError(
+            f"CSVDataset: line {reader.line_num + 1} of {str(path)!r} is no text: {error}"
+        ) from error
 
 
 def _numbers(fields: list[str], names: list[str], line: int, path: str | os.PathLike[str]) -> list[float]:
@@ -130,25 +140,27 @@ class ArrayDataset(Dataset[Any]):
     def __init__(self, *paths: str | os.PathLike[str], keys: Sequence[str] | None = None) -> None:
         if not paths:
             raise ValueError("ArrayDataset: expected at least one file, found none")
-        archive = Path(paths[0]).suffix == ".npz"
-        self.arrays = self._archive(paths[0], keys) if archive else [_mapped(path) for path in paths]
-        if len(paths) > 1 and any(Path(path).suffix == ".npz" for path in paths):
+        archived = any(Path(path).suffix == ".npz" for path in paths)
+        if archived and len(paths) > 1:
             raise ValueError(
                 "ArrayDataset: expected .npy files or one .npz, found several with an .npz among them"
             )
+        self.arrays = self._archive(paths[0], keys) if archived else [_mapped(path) for path in paths]
         shapes = [array.shape for array in self.arrays]
         if any(not shape for shape in shapes) or len({shape[0] for shape in shapes}) != 1:
             raise ValueError(f"ArrayDataset: arrays must share their first dimension, found shapes {shapes}")
 
     @staticmethod
     def _archive(path: str | os.PathLike[str], keys: Sequence[str] | None) -> list[np.ndarray]:
-        with np.load(path, allow_pickle=False) as archive:
-            missing = [key for key in keys or () if key not in archive]
-            if missing or not archive.files:
-                raise ValueError(
-                    f"ArrayDataset: {str(path)!r} has no array {', '.join(missing)}; it has {', '.join(archive.files)}"
-                )
-            return [archive[key] for key in keys or archive.files]
+        with _naming(path, "read"), np.load(path, allow_pickle=False) as archive:
+            held = list(archive.files)
+            missing = [key for key in keys or () if key not in held]
+            arrays = [] if missing else [archive[key] for key in keys or held]
+        if missing or not held:
+            raise ValueError(
+                f"ArrayDataset: {str(path)!r} has no array {', '.join(missing) or 'at all'}; it has {', '.join(held)}"
+            )
+        return [_numeric(array, path) for array in arrays]
 
     def __len__(self) -> int:
         return self.arrays[0].shape[0]
@@ -163,7 +175,24 @@ class ArrayDataset(Dataset[Any]):
 
 
 def _mapped(path: str | os.PathLike[str]) -> np.ndarray:
+    with _naming(path, "mapped"):
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
+    return _numeric(found, path)
+
+
+def _numeric(found: Any, path: str | os.PathLike[str]) -> np.ndarray:
+    if not isinstance(found, np.ndarray) or found.dtype.kind not in "biufc":
+        kind = found.dtype if isinstance(found, np.ndarray) else type(found).__name__
+        raise ValueError(f"ArrayDataset: {str(path)!r} holds {kind}, expected an array of numbers")
+    return found
+
+
+@contextmanager
+def _naming(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+    """Errors of many classes say that a file is damaged; those about the file as such name it themselves."""
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
-    except ValueError as error:
-        raise ValueError(f"ArrayDataset: {str(path)!r} cannot be mapped: {error}") from error
+        yield
+    except Exception as error:
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.filename is not None):
+            raise
+        raise ValueError(f"ArrayDataset: {str(path)!r} cannot be {what}: {error}") from error
