@@ -1,7 +1,9 @@
 """Packages: code and data in one file, loaded without the code."""
 
+import contextlib
 import io
 import pickle
+import random
 import sys
 import zipfile
 
@@ -171,6 +173,35 @@ def test_files_of_others_are_refused(tmp_path):
         archive.writestr("a.py", "")
     with pytest.raises(RuntimeError, match="no package"):
         PackageImporter(tmp_path / "a.zip")
+
+
+def test_damaged_files_are_named(tmp_path):
+    """Bytes that are changed, cut off and put in: the package is read, or an error says which it was."""
+    path = tmp_path / "damaged.pkg"
+    with PackageExporter(path) as exporter:
+        exporter.save_pickle("data", "numbers.pkl", [1, {"a": 2.5}])
+    good, chosen = path.read_bytes(), random.Random(7)
+    for _ in range(400):
+        at, byte = chosen.randrange(len(good)), bytes([chosen.randrange(256)])
+        path.write_bytes(
+            chosen.choice([good[:at] + byte + good[at + 1 :], good[:at], good[:at] + byte + good[at:]])
+        )
+        try:
+            importer = PackageImporter(path)
+        except RuntimeError as error:
+            assert path.name in str(error)
+            continue
+        with contextlib.suppress(FileNotFoundError):  # the name in the archive is another
+            assert importer.load_pickle("data", "numbers.pkl") == [1, {"a": 2.5}]
+
+
+def test_pickles_that_cannot_be_read_are_named(tmp_path):
+    path = tmp_path / "damaged.pkg"
+    with PackageExporter(path) as exporter:
+        exporter.save_binary("data", "numbers.pkl", b"no pickle")
+    with pytest.raises(pickle.UnpicklingError) as caught:
+        PackageImporter(path).load_pickle("data", "numbers.pkl")
+    assert "numbers.pkl" in caught.value.__notes__[0] and str(path) in caught.value.__notes__[0]
 
 
 def test_patterns_of_names():

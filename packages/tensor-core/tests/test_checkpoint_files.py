@@ -13,7 +13,7 @@ import pytest
 
 import taeda_tensor_core as tc
 from taeda_tensor_core.checkpoint import files
-from taeda_tensor_core.serialization import load, save
+from taeda_tensor_core.serialization import CheckpointError, load, save
 from taeda_testing.settling import descriptors
 
 LARGE = tc.arange(300_000)
@@ -315,3 +315,13 @@ def test_many_small_tensors_are_written_in_linear_time_and_read(tmp_path):
     assert [t.item() for t in found[:-2:997]] == [float(i) for i in range(0, 30_000, 997)]
     found[-2][10] = -1.0
     assert found[-1][0] == -1.0  # they share memory again
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_errors_of_a_file_carry_its_name(tmp_path, weights_only):
+    path = tmp_path / "weights.pt"
+    save({"a": tc.ones(3), "b": [1, 2]}, path)
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(CheckpointError) as caught:
+        load(path, weights_only=weights_only)
+    assert str(path) in caught.value.__notes__[0]

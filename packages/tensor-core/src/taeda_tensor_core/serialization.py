@@ -212,7 +212,11 @@ def _from_path(
     if path.endswith(shards.SUFFIX):
         return shards.read(path, lambda shard: _from_path(shard, place, False, mapped))
     with open(path, "rb") as file:
-        return _read(Source(file, mapped), place, whole, encoding)
+        try:
+            return _read(Source(file, mapped), place, whole, encoding)
+        except Exception as error:  # also those of classes that read their own state
+            error.add_note(f"load: this was found in {path!r}")
+            raise
 
 
 def _read(source: Source, place: Callable[[Any, str], Any], whole: bool, encoding: str | None) -> Any:

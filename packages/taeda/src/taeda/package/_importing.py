@@ -8,6 +8,7 @@ import os
 import pickle
 import sys
 import zipfile
+import zlib
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -137,7 +138,17 @@ def _files_of(source: Any, name: str) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(source) as archive:
             files = {path: archive.read(path) for path in archive.namelist()}
-    except zipfile.BadZipFile as error:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        OSError,
+        RuntimeError,
+        ValueError,
+        OverflowError,
+    ) as error:
+        if isinstance(error, OSError) and error.filename is not None:
+            raise  # about the file as such
         raise RuntimeError(f"PackageImporter: {name} is no package: {error}") from error
     around = next((path.partition(_EXTERN)[0] for path in files if path.endswith(f"/{_EXTERN}")), "")
     return {path.removeprefix(around): data for path, data in files.items() if path.startswith(around)}
@@ -352,7 +363,12 @@ class PackageImporter(Importer):
             resource: The file.
             map_location: A device for the tensors; where they were by default.
         """
-        made = _Unpickler(self, io.BytesIO(self.load_binary(package, resource))).load()
+        content = io.BytesIO(self.load_binary(package, resource))
+        try:
+            made = _Unpickler(self, content).load()
+        except Exception as error:  # also those of classes that read their own state
+            error.add_note(f"PackageImporter: this was found in {resource} of {self.filename}")
+            raise
         return made if map_location is None else made.to(map_location) if hasattr(made, "to") else made
 
     def _script(self, path: str) -> Any:
