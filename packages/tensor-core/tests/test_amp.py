@@ -284,3 +284,14 @@ def test_layers_that_mix_a_state_have_its_dtype(state, expected):
         found, last = tc.ops.gru(x, h.to(state), weights, True, 1, 0.0, False, False, False)
     assert found.dtype is last.dtype is expected
     assert (found.float() - plain).abs().max().item() < 0.1
+
+
+def test_leaving_what_was_not_entered_is_an_error():
+    mode = amp.autocast("cpu")
+    with pytest.raises(RuntimeError, match="autocast: left without having been entered"):
+        mode.__exit__(None, None, None)
+    with mode:
+        assert tc.is_autocast_enabled("cpu")
+    with pytest.raises(RuntimeError, match="autocast: left without having been entered"):
+        mode.__exit__(None, None, None)
+    assert not tc.is_autocast_enabled("cpu")

@@ -102,6 +102,8 @@ class autocast:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        if not self._before:
+            raise RuntimeError("autocast: left without having been entered")
         try:
             self._go_back(*self._before[-1])
         except BaseException:  # Ctrl-C in the midst of it
