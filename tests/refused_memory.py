@@ -195,12 +195,26 @@ def views_in_place() -> tuple[Callable[[], Any], ...]:
     return lambda: X.clone().requires_grad_(), run, lambda given: given.tolist()
 
 
+def parametrizing(how: Callable[[Any], Any]) -> tuple[Callable[[], Any], ...]:
+    def begin() -> Any:
+        taeda.manual_seed(0)
+        return nn.Linear(5, 3)
+
+    def run(layer: Any) -> Any:
+        taeda.manual_seed(0)
+        how(layer)
+
+    return begin, run, state
+
+
 PROGRAMS: dict[str, tuple[Callable[[], Any], ...]] = {
     **{
         name: training(lambda p, name=name: getattr(taeda.optim, name)(p, lr=0.1))
         for name in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "NAdam", "Rprop", "Adamax")
     },
     "load_state_dict": loading(),
+    "weight_norm": parametrizing(nn.utils.parametrizations.weight_norm),
+    "orthogonal": parametrizing(nn.utils.parametrizations.orthogonal),
     "transforms": transforms(),
     "second order": second_order(),
     "views in place": views_in_place(),

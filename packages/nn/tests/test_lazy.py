@@ -48,6 +48,27 @@ def test_copies_pickles_and_states_work_before_the_first_call(name):
     assert bool((filled(x) == layer(x)).all())
 
 
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_first_call_that_fails_leaves_the_module_as_it_was(name, monkeypatch):
+    make, shape, kind = LAYERS[name]
+    layer = make()
+    before = {key: value for key, value in layer.__dict__.items() if isinstance(value, int)}
+
+    def fail(self):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kind, "reset_parameters", fail)
+        with pytest.raises(KeyboardInterrupt):
+            layer(tt.randn(shape))
+    assert all(is_lazy(value) for value in layer.parameters())
+    assert {key: value for key, value in layer.__dict__.items() if isinstance(value, int)} == before
+    tt.manual_seed(1)
+    found = layer(tt.ones(shape))
+    tt.manual_seed(1)
+    assert tt.equal(found, make()(tt.ones(shape))) and type(layer) is kind
+
+
 def test_what_has_no_shape_says_so():
     for lazy in (UninitializedParameter(dtype=tt.float64), UninitializedBuffer(dtype=tt.float64)):
         assert lazy.dtype == tt.float64 and repr(lazy).startswith("<Uninitialized")

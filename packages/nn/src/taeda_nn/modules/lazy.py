@@ -56,7 +56,19 @@ class LazyModuleMixin:
 
     def _infer_parameters(self, module: Any, args: Any, kwargs: Any = None) -> None:
         """Initialises the module before its first forward, and makes it an ordinary one."""
-        module.initialize_parameters(*args, **(kwargs or {}))
+        members = (*module._parameters.values(), *module._buffers.values())
+        before = [(value, type(value), value.data) for value in members if is_lazy(value)]
+        sizes = {name: value for name, value in module.__dict__.items() if isinstance(value, int)}
+        try:
+            module.initialize_parameters(*args, **(kwargs or {}))
+        except BaseException:
+            # As it was: a member with memory counts as initialised, whatever stands there.
+            for value, kind, data in before:
+                value.data = data
+                value.__class__ = kind
+            for name, size in sizes.items():
+                setattr(module, name, size)
+            raise
         if module.has_uninitialized_params():
             raise RuntimeError(f"module {module._get_name()} has not been fully initialized")
         module._initialize_hook.remove()

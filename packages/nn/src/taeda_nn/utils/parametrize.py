@@ -227,6 +227,30 @@ def _inject_property(module: Module, tensor_name: str) -> None:
     setattr(type(module), tensor_name, property(computed, assign))
 
 
+@contextmanager
+def _whole(module: Module, tensor_name: str, original: Tensor) -> Iterator[None]:
+    """Gives the module its parameter or buffer back, in its place, when the block does not come to its end."""
+    members = module._buffers if tensor_name in module._buffers else module._parameters
+    before, hidden = dict(members), tensor_name in module._non_persistent_buffers_set
+    cls, is_first, data = type(module), not is_parametrized(module), original.data
+    try:
+        yield
+    except BaseException:
+        if is_first:
+            module._modules.pop("parametrizations", None)
+            module.__class__ = cls
+        else:
+            module.parametrizations._modules.pop(tensor_name, None)  # type: ignore[union-attr]
+            if tensor_name in vars(cls):
+                delattr(cls, tensor_name)
+        original.data = data  # that of the inverse may be there by now
+        members.clear()
+        members.update(before)  # type: ignore[arg-type]
+        if hidden:
+            module._non_persistent_buffers_set.add(tensor_name)
+        raise
+
+
 def register_parametrization(
     module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
 ) -> Module:
@@ -260,13 +284,14 @@ def register_parametrization(
         held.unsafe |= unsafe
     elif tensor_name in module._buffers or tensor_name in module._parameters:
         original = getattr(module, tensor_name)
-        made = ParametrizationList([parametrization], original, unsafe=unsafe)
-        delattr(module, tensor_name)
-        if not is_parametrized(module):
-            _inject_new_class(module)
-            module.parametrizations = ModuleDict()
-        _inject_property(module, tensor_name)
-        module.parametrizations[tensor_name] = made  # type: ignore[operator]
+        with _whole(module, tensor_name, original):
+            made = ParametrizationList([parametrization], original, unsafe=unsafe)
+            delattr(module, tensor_name)
+            if not is_parametrized(module):
+                _inject_new_class(module)
+                module.parametrizations = ModuleDict()
+            _inject_property(module, tensor_name)
+            module.parametrizations[tensor_name] = made  # type: ignore[operator]
     else:
         raise ValueError(
             f"register_parametrization: {type(module).__name__} has no parameter, buffer or parametrized tensor "
