@@ -229,3 +229,66 @@ def test_a_fork_waits_for_parts_that_other_threads_import():
         [sys.executable, "-c", FIRST_USES], capture_output=True, text=True, timeout=600, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+ALL_HELD = """
+import os, signal, threading
+import taeda as t
+import taeda.amp, taeda.distributed.optim, taeda.distributed.rpc, taeda.fx, taeda.monitor
+from taeda.utils._python_dispatch import TorchDispatchMode
+from taeda_registry import forks
+
+class Passes(TorchDispatchMode):
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        return function(*args, **(kwargs or {}))
+
+class Answers(t.Tensor):
+    pass
+
+def child():
+    t.nn.LazyLinear(2)(t.ones(1, 3))
+    t.fx.symbolic_trace(t.nn.ReLU())
+    with Passes():
+        t.ones(2) + 1
+    t.monitor.unregister_event_handler(t.monitor.register_event_handler(print))
+    with t.autocast("cpu", t.bfloat16):
+        assert (t.ones(2, 2) @ t.ones(2, 2)).dtype == t.bfloat16
+    t.nn.functional.relu(t.ones(2).as_subclass(Answers))
+    with t.distributed.autograd._contexts._lock, t.distributed.rpc.api._meeting:
+        pass
+    for each in list(forks._locks):
+        with each():
+            pass
+
+locks = [each() for each in list(forks._locks)]
+assert len(locks) >= 9, locks
+held, end = threading.Event(), threading.Event()
+
+def hold():
+    for lock in locks:
+        lock.acquire()
+    held.set()
+    end.wait()
+    for lock in locks:
+        lock.release()
+
+thread = threading.Thread(target=hold)
+thread.start()
+held.wait()
+pid = os.fork()
+if pid == 0:
+    signal.alarm(60)
+    child()
+    os._exit(0)
+assert os.waitpid(pid, 0)[1] == 0
+end.set()
+thread.join()
+child()
+"""
+
+
+def test_a_child_has_every_lock_free_that_another_thread_holds():
+    done = subprocess.run(
+        [sys.executable, "-c", ALL_HELD], capture_output=True, text=True, timeout=600, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

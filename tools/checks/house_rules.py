@@ -1,5 +1,6 @@
 """Check of small rules: purpose lines, equal licence copies, no machine's own paths, no accelerator's name in the core,
-no backend beneath inference, no file that is too long to be one room, no text file read by the locale's encoding.
+no backend beneath inference, no file that is too long to be one room, no text file read by the locale's encoding, no
+lock of a module that a forked child may find held.
 
 Run as `python tools/checks/house_rules.py`; prints one line per violation and fails when there is any.
 """
@@ -39,6 +40,8 @@ OF_A_BACKEND = re.compile(r'#include "cpu/[^"]*"|TAEDA_WITH_\w+')
 # A machine's locale says nothing of the files that taeda reads and writes.
 LOCALES = ("packages/", "tools/", "benchmarks/", "noxfile.py")
 
+LOCK = re.compile(r"(threading\.)?(Lock|RLock|Condition|Semaphore|BoundedSemaphore)\(")
+
 
 def by_locale(text: str) -> list[int]:
     """Lines on which a text file is opened without an encoding."""
@@ -53,6 +56,18 @@ def by_locale(text: str) -> list[int]:
 
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call) and opens(node)]
     return [call.lineno for call in calls if not any(each.arg == "encoding" for each in call.keywords)]
+
+
+def kept_locks(text: str) -> list[int]:
+    """Lines on which a module or class gets a lock for itself that fork does not know of."""
+    tree = ast.parse(text)
+    if any(isinstance(node, ast.Attribute) and node.attr == "register_at_fork" for node in ast.walk(tree)):
+        return []  # the module has an answer of its own
+    rooms = [node for node in ast.walk(tree) if isinstance(node, (ast.Module, ast.ClassDef))]
+    values = [
+        line.value for room in rooms for line in room.body if isinstance(line, (ast.Assign, ast.AnnAssign))
+    ]
+    return [v.lineno for v in values if v is not None and LOCK.match(ast.unparse(v))]
 
 
 def tracked() -> list[Path]:
@@ -84,6 +99,7 @@ def check_file(path: Path) -> list[str]:
         complaints.append(f"inference takes something of one backend: {found.group()}")
     if path.suffix == ".py" and name.startswith(LOCALES) and "tests" not in path.parts:
         complaints += [f"line {line} opens a text file without an encoding" for line in by_locale(text)]
+        complaints += [f"line {line} makes a lock without held_at_fork" for line in kept_locks(text)]
     return complaints
 
 

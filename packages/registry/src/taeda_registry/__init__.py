@@ -4,7 +4,7 @@ A *slot* names a part of the library (``tensor``, ``nn``, ``optim`` ...), an *in
 and a *provider* is a module that offers it. Packages ask for a part with ``from taeda_registry.slots import tensor``.
 """
 
-from taeda_registry import forks as _forks  # noqa: F401 (imports of other threads end before a fork)
+from taeda_registry import forks as _forks  # noqa: F401 (forks wait for imports)
 from taeda_registry.errors import (
     InterfaceMismatchError,
     ProviderFailedError,

@@ -12,6 +12,7 @@ import functools
 import threading
 import types
 
+from taeda_registry.forks import held_at_fork
 from taeda_tensor_core import _C
 
 TYPE_CHECKING = False
@@ -26,7 +27,7 @@ _composed: set[types.FunctionType] = set()
 _spelled: set[types.FunctionType] = set()
 _asking = False
 #: Held while functions are entered or exchanged: one thread may import a file of functions while another starts to ask.
-_lock = threading.RLock()
+_lock = held_at_fork(threading.RLock())
 
 
 class _Ask:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from taeda_registry.forks import held_at_fork
+
 __all__ = [
     "COUNT",
     "MAX",
@@ -74,7 +76,7 @@ class EventHandlerHandle:
 
 
 _handlers: list[EventHandlerHandle] = []
-_lock = threading.Lock()
+_lock = held_at_fork(threading.Lock())
 
 
 def register_event_handler(callback: Callable[[Event], None]) -> EventHandlerHandle:

@@ -28,11 +28,11 @@ Example:
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 from collections.abc import Iterator
 from typing import Any
 
+from taeda_registry.forks import held_at_fork
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
 from taeda_tensor_core.library import POSITIONS, Layer, Operator, Overload, operators
@@ -249,17 +249,7 @@ _layers: list[_Dispatch] = []
 _seen: dict[str, set[str]] = {_ABOVE: set(), _BELOW: set()}
 #: How many operators had been in the core's table when a position's layer was put before them.
 _covered = {_ABOVE: 0, _BELOW: 0}
-_lock = threading.Lock()
-
-
-def _renew_lock() -> None:
-    """In a forked child: no thread is there any more that could give the lock back."""
-    global _lock
-    _lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
+_lock = held_at_fork(threading.Lock())
 
 
 def start_for(cls: type) -> None:

@@ -14,6 +14,7 @@ from taeda_nn._bind import Tensor
 from taeda_nn._hooks import take_foreign_hooks
 from taeda_nn.modules._state import Stateful, attributes, attributes_with, replace_attributes
 from taeda_nn.parameter import Buffer, Parameter, UninitializedBuffer
+from taeda_registry.forks import held_at_fork
 
 if TYPE_CHECKING:
     from taeda_nn.modules.module import Module
@@ -52,7 +53,7 @@ def _know_as_tree(made: type) -> None:
 
 
 _TREES: set[type] = set()
-_TREES_LOCK = threading.Lock()
+_TREES_LOCK = held_at_fork(threading.Lock())
 
 
 class Members(MutableMapping):

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from typing import Any
 
 from taeda_nn.parameter import is_lazy
+from taeda_registry.forks import held_at_fork
 
 __all__ = ["LazyModuleMixin"]
 
 #: Held while a module initialises itself: several threads may call it for the first time at once.
-_first = threading.RLock()
-
-
-def _renew_lock() -> None:
-    """In a forked child: no thread is there any more that could give the lock back."""
-    global _first
-    _first = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
+_first = held_at_fork(threading.RLock())
 
 
 class LazyModuleMixin:

@@ -7,7 +7,6 @@ import collections
 import functools
 import inspect
 import math
-import os
 import sys
 import threading
 import types
@@ -23,6 +22,7 @@ from taeda.fx.graph_module import GraphModule
 from taeda.fx.node import base_types
 from taeda.fx.proxy import ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase, proxies_of
 from taeda.utils import _pytree
+from taeda_registry.forks import held_at_fork
 from taeda_registry.slots import nn, tensor
 
 if TYPE_CHECKING:
@@ -51,17 +51,7 @@ _wrapped_methods_to_patch: list[tuple[type, str]] = []
 _proxyable_classes: dict[type, None] = {}
 _tracing = [0]
 #: Tracings change what all threads see, and take it back in order: they take turns, and other threads run as ever.
-_turns = threading.RLock()
-
-
-def _renew_lock() -> None:
-    """In a forked child: no thread is there any more that could give the lock back."""
-    global _turns
-    _turns = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
+_turns = held_at_fork(threading.RLock())
 _LEAVES = ("taeda_nn", "taeda.nn", "torch.nn", "torch.ao.nn", "taeda.ao.nn")
 _STARS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 

@@ -6,6 +6,7 @@ import threading
 from functools import partial
 from typing import Any
 
+from taeda_registry.forks import held_at_fork
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
 from taeda_tensor_core.amp import policies
@@ -230,7 +231,7 @@ def _writes(name: str) -> bool:
 
 
 _layer: _Casting | None = None
-_lock = threading.Lock()
+_lock = held_at_fork(threading.Lock())
 
 
 def _install() -> None:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from taeda_registry.forks import held_at_fork
 from taeda_tensor_core import _C
 from taeda_tensor_core.library._registration import note, remove_all
 from taeda_tensor_core.library._table import Operator, op, operators
@@ -91,7 +92,7 @@ class Layer:
         self.position = _place(position)
         self._operators = None if operators is None else tuple(operators)
         self._numbers: list[int] = []
-        self._lock = threading.Lock()
+        self._lock = held_at_fork(threading.Lock())
         self._threads = 0  # how often it is entered, on all threads
         self._before = _Before()
         self._register()

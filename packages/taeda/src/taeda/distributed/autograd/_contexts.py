@@ -19,13 +19,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import taeda as torch
+from taeda_registry.forks import held_at_fork
 
 if TYPE_CHECKING:
     from taeda.distributed.rpc._agent import Agent
     from taeda.futures import Future
 
 _thread = threading.local()
-_lock = threading.Lock()
+_lock = held_at_fork(threading.Lock())
 _counter = itertools.count(1)
 # The numbers of contexts hold the process that made them.
 _PLACE = 48

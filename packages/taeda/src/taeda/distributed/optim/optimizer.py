@@ -9,11 +9,12 @@ from typing import Any
 
 import taeda as torch
 from taeda.distributed import autograd, rpc
+from taeda_registry.forks import held_at_fork
 
 __all__ = ["DistributedOptimizer"]
 
 # Gradients of several trainers come at once: those of one are in ``.grad`` during its step.
-_stepping = threading.Lock()
+_stepping = held_at_fork(threading.Lock())
 
 
 class _LocalOptimizer:

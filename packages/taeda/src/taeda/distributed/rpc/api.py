@@ -18,6 +18,7 @@ from taeda.distributed.rpc.backend_registry import BackendType
 from taeda.distributed.rpc.constants import DEFAULT_SHUTDOWN_TIMEOUT, UNSET_RPC_TIMEOUT
 from taeda.distributed.rpc.options import RpcBackendOptions, TensorPipeRpcBackendOptions, WorkerInfo
 from taeda.futures import Future, wait_all
+from taeda_registry.forks import held_at_fork
 
 __all__ = [
     "RRef", "get_rpc_timeout", "get_worker_info", "init_rpc", "new_method", "remote", "rpc_async", "rpc_sync",
@@ -298,7 +299,7 @@ _agent.at_once.update(_references.AT_ONCE)
 
 # What all processes do together.
 
-_meeting = threading.Condition()
+_meeting = held_at_fork(threading.Condition())
 _rooms: dict[tuple[str, int], dict[str, Any]] = {}
 _visits: dict[str, int] = {}
 
