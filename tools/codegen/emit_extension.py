@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from schema import Argument, Operator
-from text import literal
+from text import KEYWORDS, literal
 from types_ import SPECIAL, can_default
 
 PARAMETER = {
@@ -40,11 +40,6 @@ RESULT = {
     "int": "int64_t",
     "float": "double",
     "Scalar": "Scalar",
-}
-# Words of C++; an operator of such a name is reached by `call_op`. `std` may be a function's name.
-KEYWORDS = {
-    *("and", "or", "not", "xor", "float", "double", "int", "bool", "short", "long", "char", "new", "default"),
-    *("const", "auto", "switch", "case", "delete", "register", "union", "signed", "unsigned", "typeid"),
 }
 # What taeda/extension/tensor.h says of tensors, and what operators.h makes, by hand.
 BY_HAND = {
@@ -164,6 +159,7 @@ class Writer:
 
     def _fresh(self, place: str, name: str, types: tuple[str, ...]) -> bool:
         key = (place, name, types)
+        # An operator of a keyword's name is reached by `call_op`.
         fresh = key not in self._known and name not in KEYWORDS
         self._known.add(key)
         return fresh

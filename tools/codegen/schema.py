@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import yaml
+from text import KEYWORDS
 
 TYPES = (
     "Tensor", "Operand", "Tensor?", "Tensor[]", "Tensor?[]", "Scalar", "Scalar?", "int", "int?", "int[]", "int[]?",
@@ -31,24 +32,6 @@ KINDS = {"structured", "direct", "view", "composite"}
 OUT_DTYPES = {"cast", "same", "asked", "any"}
 # The arguments of a reduction that may be `named_alone`.
 REDUCED = [("self", "Tensor"), ("dim", "int[]?"), ("keepdim", "bool")]
-
-
-RESERVED = {
-    "std",
-    "and",
-    "or",
-    "not",
-    "xor",
-    "float",
-    "double",
-    "int",
-    "bool",
-    "short",
-    "long",
-    "char",
-    "new",
-    "default",
-}
 
 
 class DeclarationError(Exception):
@@ -118,7 +101,7 @@ class Operator:
     def cxx(self) -> str:
         """The C++ name; words that C++ keeps for itself get a suffix."""
         name = self.name.replace(".", "_")
-        return name + "_op" if name in RESERVED else name
+        return name + "_op" if name in KEYWORDS or name == "std" else name
 
     @property
     def python_name(self) -> str:
@@ -306,21 +289,24 @@ def _check_effects(op: Operator) -> None:
         raise DeclarationError(f"{op.where}: 'one_value' is for operators that exist only in place")
 
 
-def _check_meaning(op: Operator) -> None:
-    """What can be said of an operator only after its schema is known."""
-    _check_effects(op)
+def _check_forms(op: Operator) -> None:
+    """The forms need certain arguments and results."""
     first = op.arguments[0].type if op.arguments else None
     for form in ("method", "inplace"):
         if form in op.forms and first not in ("Tensor", "Operand"):
             raise DeclarationError(
                 f"{op.where}: form {form!r} needs a Tensor as first argument, found {first}"
             )
-    if op.varargs and op.varargs not in {
-        a.name for a in op.arguments if a.type.startswith(("int[]", "Tensor[]"))
-    }:
+    if "inplace" in op.forms and (len(op.results) != 1 or op.results[0].type != "Tensor"):
+        raise DeclarationError(f"{op.where}: form 'inplace' needs exactly one Tensor result")
+    if op.in_place_only and {"inplace", "out"} & set(op.forms):
         raise DeclarationError(
-            f"{op.where}: varargs names {op.varargs!r}, which is no int[] or Tensor[] argument"
+            f"{op.where}: an operator that exists only in place has the forms function and method only"
         )
+
+
+def _check_kind(op: Operator) -> None:
+    """Fields that only operators of some kind have."""
     if op.kind == "structured" and not op.tensor_results:
         raise DeclarationError(f"{op.where}: a structured operator returns tensors")
     if op.kind != "structured" and op.infer:
@@ -345,6 +331,10 @@ def _check_meaning(op: Operator) -> None:
                 f"{op.where}: 'called_inside' of a composite maps an inner argument's name to one of its own, "
                 f"found {own!r}"
             )
+
+
+def _check_out(op: Operator) -> None:
+    """What is said of form out."""
     if op.out_dtype not in OUT_DTYPES or (op.out_dtype != "cast" and "out" not in op.forms):
         raise DeclarationError(
             f"{op.where}: 'out_dtype' is for form out and of {sorted(OUT_DTYPES)}, found {op.out_dtype!r}"
@@ -359,6 +349,16 @@ def _check_meaning(op: Operator) -> None:
         raise DeclarationError(
             f"{op.where}: 'out_keeps_shape' is for form out of composite and direct operators"
         )
+
+
+def _check_arguments(op: Operator) -> None:
+    """Fields that speak of arguments speak of ones that there are."""
+    if op.varargs and op.varargs not in {
+        a.name for a in op.arguments if a.type.startswith(("int[]", "Tensor[]"))
+    }:
+        raise DeclarationError(
+            f"{op.where}: varargs names {op.varargs!r}, which is no int[] or Tensor[] argument"
+        )
     for name, _ in op.operands:
         if name not in {a.name for a in op.arguments if a.type in ("Operand", "Tensor?")}:
             raise DeclarationError(
@@ -366,12 +366,16 @@ def _check_meaning(op: Operator) -> None:
             )
     if op.named_alone and [(a.name, a.type) for a in op.arguments] != REDUCED:
         raise DeclarationError(f"{op.where}: 'named_alone' is for the arguments self, dim and keepdim")
-    if "inplace" in op.forms and (len(op.results) != 1 or op.results[0].type != "Tensor"):
-        raise DeclarationError(f"{op.where}: form 'inplace' needs exactly one Tensor result")
-    if op.in_place_only and {"inplace", "out"} & set(op.forms):
-        raise DeclarationError(
-            f"{op.where}: an operator that exists only in place has the forms function and method only"
-        )
+    positional = [a for a in op.arguments if not a.keyword_only]
+    for before, after in pairwise(positional):
+        if before.default is not None and after.default is None:
+            raise DeclarationError(
+                f"{op.where}: argument {after.name!r} without default follows one with a default"
+            )
+
+
+def _check_names(op: Operator) -> None:
+    """Where the operator stands."""
     if op.module not in MODULES:
         raise DeclarationError(f"{op.where}: module must be of {sorted(MODULES)}, found {op.module!r}")
     for alias in op.aliases:
@@ -380,12 +384,12 @@ def _check_meaning(op: Operator) -> None:
             raise DeclarationError(
                 f"{op.where}: alias {alias!r} names no namespace of {', '.join(NAMESPACES)}"
             )
-    positional = [a for a in op.arguments if not a.keyword_only]
-    for before, after in pairwise(positional):
-        if before.default is not None and after.default is None:
-            raise DeclarationError(
-                f"{op.where}: argument {after.name!r} without default follows one with a default"
-            )
+
+
+def _check_meaning(op: Operator) -> None:
+    """What can be said of an operator only after its schema is known."""
+    for check in (_check_effects, _check_forms, _check_kind, _check_out, _check_arguments, _check_names):
+        check(op)
 
 
 def parse_record(record: dict, family: str, path: Path) -> Operator:

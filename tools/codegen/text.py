@@ -1,8 +1,14 @@
-"""Small help for writing source text: templates with `$name`, indented blocks, C++ string literals."""
+"""Small help for writing source text: templates with `$name`, indented blocks, words and string literals of C++."""
 
 from __future__ import annotations
 
 from string import Template
+
+#: Words of C++ that operators are named by, or might be.
+KEYWORDS = frozenset({
+    "and", "or", "not", "xor", "float", "double", "int", "bool", "short", "long", "char", "new", "default", "const",
+    "auto", "switch", "case", "delete", "register", "union", "signed", "unsigned", "typeid",
+})  # fmt: skip
 
 
 def fill(template: str, **values: object) -> str:
