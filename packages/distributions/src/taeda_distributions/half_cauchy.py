@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
-from taeda_distributions import constraints
+from taeda_distributions._folded import Folded
 from taeda_distributions.cauchy import Cauchy
-from taeda_distributions.transformed_distribution import TransformedDistribution
-from taeda_distributions.transforms import AbsTransform
 from taeda_registry.slots import tensor
 
 __all__ = ["HalfCauchy"]
 
 
-class HalfCauchy(TransformedDistribution):
+class HalfCauchy(Folded):
     """Distribution of |x| for x of a Cauchy distribution around 0.
 
     Args:
@@ -22,47 +20,19 @@ class HalfCauchy(TransformedDistribution):
         validate_args: Check parameters and values.
     """
 
-    arg_constraints: ClassVar = {"scale": constraints.positive}
-    support = constraints.nonnegative
-    has_rsample = True
-
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
-        super().__init__(Cauchy(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
+        super().__init__(Cauchy(0, scale, validate_args=False), validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         return super().expand(batch_shape, self._get_checked_instance(HalfCauchy, _instance))
-
-    @property
-    def scale(self) -> Any:
-        """Scale of that distribution."""
-        return self.base_dist.scale
 
     @property
     def mean(self) -> Any:
         return tensor.full_like(self.scale, math.inf)
 
     @property
-    def mode(self) -> Any:
-        return tensor.zeros_like(self.scale)
-
-    @property
     def variance(self) -> Any:
         return self.base_dist.variance
 
-    def log_prob(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
-        value = tensor.as_tensor(value, dtype=self.base_dist.scale.dtype, device=self.base_dist.scale.device)
-        log_prob = self.base_dist.log_prob(value) + math.log(2)
-        return tensor.where(value >= 0, log_prob, tensor.full_like(log_prob, -math.inf))
-
-    def cdf(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
-        return 2 * self.base_dist.cdf(value) - 1
-
-    def icdf(self, prob: Any) -> Any:
-        return self.base_dist.icdf((prob + 1) / 2)
-
-    def entropy(self) -> Any:
-        return self.base_dist.entropy() - math.log(2)
+    def _as_value(self, value: Any) -> Any:
+        return tensor.as_tensor(value, dtype=self.scale.dtype, device=self.scale.device)

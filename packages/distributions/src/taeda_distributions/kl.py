@@ -33,8 +33,8 @@ from taeda_distributions._families import (
     TransformedDistribution,
     Uniform,
 )  # fmt: skip
+from taeda_distributions._matrices import _aligned, _batch_mahalanobis, half_log_det
 from taeda_distributions.lowrank_multivariate_normal import _log_det, _mahalanobis
-from taeda_distributions.multivariate_normal import _aligned, _batch_mahalanobis, half_log_det
 from taeda_distributions.utils import EULER, softplus, sum_rightmost
 from taeda_registry.slots import autograd, tensor
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from taeda_distributions import constraints
-from taeda_distributions.distribution import Distribution
-from taeda_distributions.multivariate_normal import (
+from taeda_distributions._matrices import (
     _aligned,
     _batch_mahalanobis,
     _batch_mv,
     half_log_det,
 )
+from taeda_distributions.distribution import Distribution
 from taeda_distributions.utils import HALF_LOG_2PI, batch_of, lazy_property, standard_normal
 from taeda_registry.slots import tensor
 

@@ -13,11 +13,6 @@ EULER = 0.57721566490153286060
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
-def is_identically_zero(x: Any) -> bool:
-    """Whether `x` is the number zero."""
-    return isinstance(x, numbers.Number) and x == 0
-
-
 def broadcast_all(*values: Any) -> tuple[Any, ...]:
     """Numbers and tensors as tensors of one shape; numbers take dtype and device of the first tensor.
 
@@ -165,11 +160,6 @@ def xlogy(x: Any, y: Any) -> Any:
 def tiny(dtype: Any) -> float:
     """The smallest positive normal number of a dtype."""
     return tensor.finfo(dtype).tiny
-
-
-def log1mexp(x: Any) -> Any:
-    """log(1 - exp(x)) for negative `x`."""
-    return tensor.where(x > -math.log(2), (-x.expm1()).log(), (-x.exp()).log1p())
 
 
 def any_true(mask: Any) -> bool:

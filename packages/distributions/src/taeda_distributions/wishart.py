@@ -7,19 +7,13 @@ from numbers import Number
 from typing import Any
 
 from taeda_distributions import constraints
+from taeda_distributions._matrices import OfOneMatrix, _aligned, half_log_det
 from taeda_distributions.chi2 import Chi2
 from taeda_distributions.distribution import Distribution
 from taeda_distributions.exp_family import ExponentialFamily
-from taeda_distributions.multivariate_normal import (
-    _aligned,
-    _precision_to_scale_tril,
-    half_log_det,
-    inverse_of,
-)
 from taeda_distributions.utils import (
     any_true,
     batch_of,
-    lazy_property,
     multivariate_digamma,
     multivariate_lgamma,
 )
@@ -28,7 +22,7 @@ from taeda_registry.slots import tensor
 __all__ = ["Wishart"]
 
 
-class Wishart(ExponentialFamily):
+class Wishart(OfOneMatrix, ExponentialFamily):
     """Distribution of positive definite matrices: sums of outer products of normal vectors.
 
     Args:
@@ -42,7 +36,6 @@ class Wishart(ExponentialFamily):
     support = constraints.positive_definite
     has_rsample = True
     _mean_carrier_measure = 0
-    _matrices = ("covariance_matrix", "precision_matrix", "scale_tril")
 
     @property
     def arg_constraints(self) -> dict[str, Any]:  # type: ignore[override]
@@ -56,22 +49,7 @@ class Wishart(ExponentialFamily):
         self, df: Any, covariance_matrix: Any = None, precision_matrix: Any = None, scale_tril: Any = None,
         validate_args: bool | None = None,
     ) -> None:  # fmt: skip
-        given = {
-            name: value
-            for name, value in zip(
-                self._matrices, (covariance_matrix, precision_matrix, scale_tril), strict=True
-            )
-            if value is not None
-        }
-        if len(given) != 1:
-            raise ValueError(
-                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
-            )
-        ((name, matrix),) = given.items()
-        if matrix.dim() < 2:
-            raise ValueError(
-                "scale_tril must be at least two-dimensional, with optional leading batch dimensions"
-            )
+        name, matrix = self._one_of(covariance_matrix, precision_matrix, scale_tril)
         if isinstance(df, Number):
             df = tensor.tensor(float(df), dtype=matrix.dtype, device=matrix.device)
         batch = tuple(tensor.broadcast_shapes(tuple(matrix.shape[:-2]), tuple(df.shape)))
@@ -82,12 +60,7 @@ class Wishart(ExponentialFamily):
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {event[-1] - 1}.")
         self._event_shape = batch_of(event)
         super().__init__(batch, event, validate_args=validate_args)
-        if name == "scale_tril":
-            self._unbroadcasted_scale_tril = matrix
-        elif name == "covariance_matrix":
-            self._unbroadcasted_scale_tril = tensor.linalg.cholesky(matrix)
-        else:
-            self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
+        self._factor(name, matrix)
         self._dist_chi2 = self._rows(self.df)
 
     def _rows(self, df: Any) -> Any:
@@ -98,34 +71,13 @@ class Wishart(ExponentialFamily):
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         new = self._get_checked_instance(Wishart, _instance)
         batch_shape = batch_of(batch_shape)
-        new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
         new.df = self.df.expand(tuple(batch_shape))
         new._event_shape = self._event_shape
-        for name in self._matrices:
-            if name in self.__dict__:
-                new.__dict__[name] = self.__dict__[name].expand((*batch_shape, *self.event_shape))
+        self._expand_matrix_of(new, batch_shape)
         new._dist_chi2 = new._rows(new.df)
         Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
         new._validate_args = self._validate_args
         return new
-
-    def _whole(self, matrix: Any) -> Any:
-        return matrix.expand((*self._batch_shape, *self._event_shape))
-
-    @lazy_property
-    def scale_tril(self) -> Any:
-        """The lower Cholesky factor of the covariance."""
-        return self._whole(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self) -> Any:
-        """The covariance of the vectors."""
-        return self._whole(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
-
-    @lazy_property
-    def precision_matrix(self) -> Any:
-        """Its inverse."""
-        return self._whole(inverse_of(self._unbroadcasted_scale_tril))
 
     @property
     def mean(self) -> Any:
