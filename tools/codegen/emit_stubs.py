@@ -90,7 +90,7 @@ def _parameters(op: Operator, in_place: bool, method: bool) -> list[str]:
     return parameters
 
 
-def _with_varargs(op: Operator, parameters: list[str], method: bool) -> list[list[str]]:
+def _with_varargs(op: Operator, parameters: list[str]) -> list[list[str]]:
     """Both spellings of an argument that may be given as separate integers."""
     if op.varargs is None:
         return [parameters]
@@ -134,7 +134,7 @@ def _result(op: Operator, in_place: bool) -> str:
 
 
 def _signatures(op: Operator, in_place: bool, method: bool) -> list[str]:
-    variants = _with_varargs(op, _parameters(op, in_place, method), method)
+    variants = _with_varargs(op, _parameters(op, in_place, method))
     return [f"({', '.join(variant)}) -> {_result(op, in_place)}: ..." for variant in variants]
 
 

@@ -176,10 +176,6 @@ class Trace:
                 lines.append(f"{file}({line}): {function}")
         return lines
 
-    def place_numbers(self) -> Numbers:
-        """Number of the place of each detail."""
-        return np.array([words[0] if words else 0 for words in self._details], np.int64)
-
 
 def _joined(parts: list[Numbers], dtype: Any) -> Numbers:
     return np.concatenate(parts) if parts else np.zeros(0, dtype)

@@ -39,7 +39,6 @@ class Graph {
 
   int device() const { return device_; }
   bool is_recording() const { return recording_; }
-  bool is_ready() const { return executable_ != nullptr; }
   /// Where a kernel that is being recorded finds the seed and the first place of the numbers of a run, and how far
   /// behind it the `count` ones that it takes begin.
   Status numbers(uint64_t count, Address& state, uint64_t& offset, std::string& text);

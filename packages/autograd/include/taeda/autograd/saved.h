@@ -57,7 +57,6 @@ class SavedTensor {
   const Edge* packed_edge() const noexcept { return state_ == State::Packed ? &packed().edge : nullptr; }
   /// See Note [Packed tensors].
   void pack();
-  bool is_output() const noexcept { return state_ == State::Output; }
 
  private:
   enum class State : uint8_t { Empty, Input, Output, Released, Packed };

@@ -20,11 +20,6 @@ _triple = _ntuple(3, "_triple")
 _quadruple = _ntuple(4, "_quadruple")
 
 
-def one_or_tuple(value: tuple | None) -> Any:
-    """The number itself when all entries are equal: the short form for a representation."""
-    return value[0] if isinstance(value, tuple) and value and all(v == value[0] for v in value) else value
-
-
 def _reverse_repeat_tuple(t: tuple, n: int) -> tuple:
     """The entries in reverse, each ``n`` times: amounts of padding from settings by dimension."""
     return tuple(x for x in reversed(t) for _ in range(n))

@@ -241,7 +241,7 @@ for _names, _kind, _negated in (
     writes(*_names.split())(_compares(_kind, _negated))
 
 
-def _logical(kind: str, bitwise: str | None = None) -> Callable[..., Any]:
+def _logical(kind: str) -> Callable[..., Any]:
     def write(g: GraphWriter, input: Any, other: Any) -> Value:
         if g.result.dtype == tensor.bool:
             return g.op(kind, g.cast(input, tensor.bool), g.cast(other, tensor.bool))

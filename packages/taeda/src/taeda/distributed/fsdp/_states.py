@@ -193,9 +193,7 @@ def _prefixes(model: Any) -> dict[int, tuple[Any, str]]:
     return found
 
 
-def _full_names(
-    model: Any, value: Any, homes: dict[int, tuple[Any, str]], plain: dict[int, str]
-) -> list[str]:
+def _full_names(value: Any, homes: dict[int, tuple[Any, str]], plain: dict[int, str]) -> list[str]:
     """The names of the whole parameters that a parameter of an optimizer holds."""
     if id(value) not in homes:
         return [plain[id(value)]]
@@ -221,7 +219,7 @@ def optim_state(model: Any, optim: Any, given: Any, full: bool | None = None) ->
     listed: dict[Any, list[str]] = {}
     gathered: dict[int, dict[str, Any]] = {}
     for value, number in zip(values, numbers, strict=True):
-        names = listed[number] = _full_names(model, value, homes, plain)
+        names = listed[number] = _full_names(value, homes, plain)
         own = state["state"].get(number, {})
         if id(value) not in homes:
             found[names[0]] = dict(own)
@@ -323,18 +321,18 @@ def optim_state_to_load(model: Any, optim: Any, given: dict[str, Any]) -> dict[s
     for own_group, group in zip(optim.param_groups, given["param_groups"], strict=True):
         numbers = []
         for value in own_group["params"]:
-            names = _full_names(model, value, homes, plain)
+            names = _full_names(value, homes, plain)
             states = [source.get(name, {}) for name in names]
             if any(states):
                 unit = homes[id(value)][0] if id(value) in homes else None
-                state[number] = _joined(unit, value, names, states)
+                state[number] = _joined(unit, value, states)
             numbers.append(number)
             number += 1
         groups.append({**{k: v for k, v in group.items() if k != "params"}, "params": numbers})
     return {"state": state, "param_groups": groups}
 
 
-def _joined(unit: Any, value: Any, names: list[str], states: list[dict[str, Any]]) -> dict[str, Any]:
+def _joined(unit: Any, value: Any, states: list[dict[str, Any]]) -> dict[str, Any]:
     """The state of a parameter of this process."""
     first = next(own for own in states if own)
     if unit is None:
