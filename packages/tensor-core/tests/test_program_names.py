@@ -10,6 +10,22 @@ import pytest
 import taeda_tensor_core as tc
 
 
+@pytest.mark.parametrize(("dtype", "word"), [
+    ("bool", "Bool"), ("uint8", "Byte"), ("int8", "Char"), ("int16", "Short"), ("int32", "Int"), ("int64", "Long"),
+    ("float16", "Half"), ("bfloat16", "BFloat16"), ("float32", "Float"), ("float64", "Double"),
+    ("complex64", "ComplexFloat"), ("complex128", "ComplexDouble"),
+])  # fmt: skip
+def test_errors_and_older_types_have_the_same_words_for_dtypes(dtype, word):
+    x = tc.ones(1, dtype=getattr(tc, dtype))
+    from_it, to_it = (x, tc.ones(1)), (tc.ones(1, dtype=tc.complex128), x)
+    source, target = from_it if x.is_complex() else to_it
+    text = f"result type {word} can't" if x.is_complex() else f"output type {word}$"
+    with pytest.raises(RuntimeError, match=text):
+        tc.add(source, 1, out=target)
+    assert x.type() == f"torch.{word}Tensor" and isinstance(x, getattr(tc, f"{word}Tensor"))
+    assert x.storage_type() is getattr(tc, f"{word}Storage")
+
+
 def test_legacy_types_make_tensors_and_answer_isinstance():
     assert tc.FloatTensor([1, 2]).dtype is tc.float32 and tc.LongTensor(2, 3).shape == (2, 3)
     assert tc.ByteTensor().numel() == 0 and tc.DoubleTensor(tc.Size((2,))).shape == (2,)

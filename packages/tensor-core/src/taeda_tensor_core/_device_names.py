@@ -10,7 +10,16 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from taeda_tensor_core import _C, _device_modules, _plugins, backends, legacy_types, sharing, streams
+from taeda_tensor_core import (
+    _C,
+    _device_modules,
+    _older_names,
+    _plugins,
+    backends,
+    legacy_types,
+    sharing,
+    streams,
+)
 
 #: Questions that have one answer without such devices, and without a backend that says more.
 _ANSWERS: dict[str, Any] = {
@@ -135,7 +144,7 @@ _MISSING = object()
 def _listing(module: Any) -> list[str]:
     """The public names of a kind of device."""
     found = {
-        *vars(type(module)), *legacy_types.NAMES.values(), *_ANSWERS, *_NOW, *_NOW_IF_THERE, *_PEAK,
+        *vars(type(module)), *_older_names.TENSORS.values(), *_ANSWERS, *_NOW, *_NOW_IF_THERE, *_PEAK,
         *_RESET_PEAK, *_NOTHING, *_REFUSED, *_makers(module, module._device), *_device_modules.MODULES,
         *_REFUSED_CLASSES, "AcceleratorError",
         "graph", *getattr(_plugins.names_of(module._device), "__all__", ()),
@@ -148,7 +157,7 @@ def _value(module: Any, name: str) -> Any:
     own = _plugins.names_of(kind)
     if own is not None and name in own.__all__:
         return getattr(own, name)
-    if name in legacy_types.NAMES.values():
+    if name in _older_names.TENSORS.values():
         return legacy_types.legacy_type(name, kind)
     if name == f"{kind.capitalize()}Error":
         return _error_class(name, kind)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from taeda_tensor_core import _older_names
+
 #: Modules of the package.
 MODULES = frozenset({
     "accelerator", "amp", "array_api", "backends", "default_device", "library", "monitor", "nested", "overrides",
@@ -31,9 +33,9 @@ NAMES = {
     "_amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_",
     "random": "thread_safe_generator",
     "removed_names": "eig lstsq matrix_rank solve symeig",
-    "storage": "Storage StorageBase UntypedStorage TypedStorage is_storage FloatStorage DoubleStorage HalfStorage "
-    "BFloat16Storage ByteStorage "
-    "CharStorage ShortStorage IntStorage LongStorage BoolStorage ComplexFloatStorage ComplexDoubleStorage",
+    "storage": " ".join(
+        ("Storage StorageBase UntypedStorage TypedStorage is_storage", *_older_names.STORAGES.values())
+    ),
     "program_names": "is_inference is_signed is_conj is_neg is_distributed is_vulkan_available get_device "
     "get_float32_matmul_precision set_float32_matmul_precision set_warn_always is_warn_always_enabled "
     "get_num_interop_threads set_num_interop_threads init_num_threads set_flush_denormal set_deterministic_debug_mode "
@@ -86,11 +88,10 @@ def find(name: str, package: dict[str, Any]) -> Any:
         from taeda_tensor_core import random
 
         return package.setdefault(name, random.default_generator)
-    if name.endswith("Tensor"):
+    if name in _older_names.TENSORS.values():
         from taeda_tensor_core import legacy_types
 
-        if name in legacy_types.NAMES.values():
-            return package.setdefault(name, legacy_types.legacy_type(name))
+        return package.setdefault(name, legacy_types.legacy_type(name))
     from taeda_tensor_core import _C
 
     if (dtype := _C._find_dtype(name)) is not None:  # of a plug-in, which may take it away again
@@ -107,6 +108,4 @@ def _is_file(name: str) -> bool:
 
 def names() -> list[str]:
     """All such names."""
-    from taeda_tensor_core import legacy_types
-
-    return [*MODULES, *_HOMES, "default_generator", *legacy_types.NAMES.values()]
+    return [*MODULES, *_HOMES, "default_generator", *_older_names.TENSORS.values()]

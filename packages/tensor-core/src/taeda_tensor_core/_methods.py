@@ -234,9 +234,10 @@ def _is_any_true(self: Tensor) -> Tensor:
 
 def storage_type(self: Tensor) -> type:
     """The older class of the tensor's memory."""
+    from taeda_tensor_core import _older_names
     from taeda_tensor_core import storage as _storage
 
-    return getattr(_storage, _storage.STORAGE_NAMES[self.dtype.name])
+    return getattr(_storage, _older_names.STORAGES[self.dtype.name])
 
 
 _set = Tensor.set_

@@ -5,16 +5,10 @@ from __future__ import annotations
 from operator import index
 from typing import Any
 
-from taeda_tensor_core import _C
+from taeda_tensor_core import _C, _older_names
 from taeda_tensor_core._C import Tensor
 
-#: Names by dtype.
-NAMES = {
-    "float32": "FloatTensor", "float64": "DoubleTensor", "float16": "HalfTensor", "bfloat16": "BFloat16Tensor",
-    "uint8": "ByteTensor", "int8": "CharTensor", "int16": "ShortTensor", "int32": "IntTensor", "int64": "LongTensor",
-    "bool": "BoolTensor", "complex64": "ComplexFloatTensor", "complex128": "ComplexDoubleTensor",
-}  # fmt: skip
-_DTYPES = {name: dtype for dtype, name in NAMES.items()}
+_DTYPES = {name: dtype for dtype, name in _older_names.TENSORS.items()}
 
 
 class _LegacyType(type):
@@ -151,7 +145,9 @@ def type_name(tensor: Tensor) -> str:
     kind = tensor.device.type
     home = "torch" if kind in ("cpu", "meta") else f"torch.{kind}"
     plain = tensor.dtype.name
-    name = NAMES.get(plain) or f"{plain.replace('uint', 'UInt').replace('float', 'Float')}Tensor"
+    name = (
+        _older_names.TENSORS.get(plain) or f"{plain.replace('uint', 'UInt').replace('float', 'Float')}Tensor"
+    )
     return f"{home}.{name}"
 
 

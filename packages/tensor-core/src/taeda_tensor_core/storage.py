@@ -6,21 +6,13 @@ import sys
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from taeda_tensor_core import _C, _copies
+from taeda_tensor_core import _C, _copies, _older_names
 from taeda_tensor_core._C import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["TypedStorage", "UntypedStorage"]
-
-# Names of the older classes, by dtype.
-STORAGE_NAMES = {
-    "float32": "FloatStorage", "float64": "DoubleStorage", "float16": "HalfStorage", "bfloat16": "BFloat16Storage",
-    "uint8": "ByteStorage", "int8": "CharStorage", "int16": "ShortStorage", "int32": "IntStorage",
-    "int64": "LongStorage",
-    "bool": "BoolStorage", "complex64": "ComplexFloatStorage", "complex128": "ComplexDoubleStorage",
-}  # fmt: skip
 
 
 class _StorageBase:
@@ -463,7 +455,7 @@ class TypedStorage(_StorageBase, metaclass=_TypedMeta):
 
     def pickle_storage_type(self) -> str:
         """Name of the older class."""
-        return STORAGE_NAMES[self.dtype.name]
+        return _older_names.STORAGES[self.dtype.name]
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         """Name of the older class without `dtype`, else the elements in that dtype."""
@@ -537,14 +529,14 @@ def _typed_class(dtype: str, name: str) -> type:
 
 
 def _dtype_to_storage_type_map() -> dict[Any, str]:
-    return {getattr(_C, dtype): name for dtype, name in STORAGE_NAMES.items()}
+    return {getattr(_C, dtype): name for dtype, name in _older_names.STORAGES.items()}
 
 
 def _storage_type_to_dtype_map() -> dict[str, Any]:
     return {name: dtype for dtype, name in _dtype_to_storage_type_map().items()}
 
 
-globals().update({name: _typed_class(dtype, name) for dtype, name in STORAGE_NAMES.items()})
+globals().update({name: _typed_class(dtype, name) for dtype, name in _older_names.STORAGES.items()})
 
 
 def untyped_storage(self: Tensor) -> UntypedStorage:

@@ -127,9 +127,9 @@ def normalize_storage_type(storage_type: type) -> type:
 
 def storage_to_tensor_type(storage: Any) -> type:
     """The older class of a storage's tensors, such as ``FloatTensor``."""
-    from taeda_tensor_core import legacy_types
+    from taeda_tensor_core import _older_names, legacy_types
 
-    return legacy_types.legacy_type(legacy_types.NAMES[storage.dtype.name])
+    return legacy_types.legacy_type(_older_names.TENSORS[storage.dtype.name])
 
 
 def _maker(name: str) -> Callable[..., Any] | None:

@@ -10,16 +10,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import taeda_tensor_core as tc
+from taeda_tensor_core import _older_names
 from taeda_tensor_core._copies import shown_over
 from taeda_tensor_core.checkpoint.common import DTYPES, CheckpointError, check_view, fail, is_count, shown
 from taeda_tensor_core.errors import UnusableDeviceError
 from taeda_tensor_core.storage import TypedStorage, UntypedStorage
 
 STORAGES = {
-    "DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
-    "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8",
-    "ByteStorage": "uint8", "BoolStorage": "bool", "ComplexFloatStorage": "complex64",
-    "ComplexDoubleStorage": "complex128", "UntypedStorage": "uint8",
+    **{name: dtype for dtype, name in _older_names.STORAGES.items()}, "UntypedStorage": "uint8",
     "QInt8Storage": "int8", "QUInt8Storage": "uint8", "QInt32Storage": "int32",
 }  # fmt: skip
 CLASSES = {

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any
 
 import taeda_tensor_core as tc
+from taeda_tensor_core import _older_names
 from taeda_tensor_core._copies import storage_bytes, wraps
 from taeda_tensor_core.checkpoint import torch_names
 from taeda_tensor_core.checkpoint.common import DTYPES, dtype_name
@@ -22,9 +23,6 @@ from taeda_tensor_core.storage import TypedStorage, UntypedStorage
 
 # Where the bytes of an entry begin: at multiples of this, so that files can be mapped.
 ALIGNMENT = 64
-_CLASS_OF = {
-    dtype: name for name, dtype in torch_names.STORAGES.items() if name != "UntypedStorage" and name[0] != "Q"
-}
 _FULL = 0xFFFFFFFF
 # Objects of their own: `struct.pack` compares its formats with those that zipfile gives it as bytes.
 _BOTH_SIZES = struct.Struct("<HHQQ")
@@ -181,8 +179,12 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one written
             return self.name("torch._utils", "_rebuild_meta_tensor_no_storage"), facts
         location = str(tensor.device)
         tensor, memory, key = self._memory(tensor.detach(), location)
-        typed = dtype in _CLASS_OF and self._first.setdefault(key, dtype) == dtype
-        kind = self.name("torch", _CLASS_OF[dtype]) if typed else self.name("torch.storage", "UntypedStorage")
+        typed = dtype in _older_names.STORAGES and self._first.setdefault(key, dtype) == dtype
+        kind = (
+            self.name("torch", _older_names.STORAGES[dtype])
+            if typed
+            else self.name("torch.storage", "UntypedStorage")
+        )
         count = memory.numel() // (DTYPES[dtype][1] if typed else 1)
         place = (tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride()))
         args = (_Reference(key, kind, location, count), *place, grad, OrderedDict())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from taeda_tensor_core import _C, ops, private_names
+from taeda_tensor_core import _C, _older_names, ops, private_names
 
 #: By name: schema from the parenthesis on, and function, which gets its arguments in their order.
 PARTS: dict[str, tuple[str, Callable[..., Any]]] = {}
@@ -489,10 +489,8 @@ def _cast(name: str, dtype: Any) -> None:
         return self.to(dtype)
 
 
-for _name, _dtype in (("Byte", _C.uint8), ("Char", _C.int8), ("Short", _C.int16), ("Int", _C.int32),
-                      ("Long", _C.int64), ("Half", _C.float16), ("Float", _C.float32),
-                      ("Double", _C.float64)):  # fmt: skip
-    _cast(_name, _dtype)
+for _dtype in ("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"):
+    _cast(_older_names.WORDS[_dtype], getattr(_C, _dtype))
 
 
 def _drawn(name: str, arguments: str) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from taeda_tensor_core import _older_names
 from taeda_tensor_core.sparse import _lowrank, _masked, _resize, _unary  # noqa: F401 (put their functions into the table)
 from taeda_tensor_core.sparse._functions import addmm, mm, sampled_addmm
 from taeda_tensor_core.sparse._making import (
@@ -91,10 +92,10 @@ class check_sparse_tensor_invariants:
 
 
 _ELEMENTS = {
-    "BFloat16Tensor": "bfloat16", "ByteTensor": "uint8", "CharTensor": "int8", "DoubleTensor": "float64",
-    "FloatTensor": "float32", "HalfTensor": "float16", "IntTensor": "int32", "LongTensor": "int64",
-    "ShortTensor": "int16",
-}  # fmt: skip
+    name: dtype
+    for dtype, name in _older_names.TENSORS.items()
+    if dtype not in ("bool", "complex64", "complex128")
+}
 
 
 class _Maker(type):
