@@ -14,6 +14,8 @@ namespace taeda {
 
 /// What an argument of a schema may be; `optional` and `list` say the rest.
 enum class ArgumentType : uint8_t { Tensor, Operand, Scalar, Int, Float, Bool, Str, DType, Device, Generator };
+/// Its word in schemas.
+TAEDA_API const char* schema_word(ArgumentType type) noexcept;
 
 struct SchemaArgument {
   std::string name;

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "core/fork.h"
 #include "taeda/custom_dtype.h"
@@ -11,15 +12,16 @@
 namespace taeda {
 namespace {
 
-const std::map<std::string_view, ArgumentType>& type_names() {
-  static const std::map<std::string_view, ArgumentType> names{
-      {"Tensor", ArgumentType::Tensor}, {"Operand", ArgumentType::Operand},
-      {"Scalar", ArgumentType::Scalar}, {"int", ArgumentType::Int},
-      {"float", ArgumentType::Float},   {"bool", ArgumentType::Bool},
-      {"str", ArgumentType::Str},       {"DType", ArgumentType::DType},
-      {"Device", ArgumentType::Device}, {"Generator", ArgumentType::Generator},
-      {"SymInt", ArgumentType::Int},    {"ScalarType", ArgumentType::DType}};  // PyTorch's names
-  return names;
+/// By `ArgumentType`.
+constexpr const char* kWords[] = {"Tensor", "Operand", "Scalar", "int",    "float",
+                                  "bool",   "str",     "DType",  "Device", "Generator"};
+
+std::optional<ArgumentType> type_of(std::string_view word) {
+  if (word == "SymInt") return ArgumentType::Int;  // PyTorch's words
+  if (word == "ScalarType") return ArgumentType::DType;
+  const auto found = std::ranges::find(kWords, word);
+  if (found == std::end(kWords)) return {};
+  return ArgumentType(found - std::begin(kWords));
 }
 
 class Parser {
@@ -84,12 +86,11 @@ class Parser {
     blank();
     const size_t from = at_;
     const std::string word = name("a type");
-    const auto found = type_names().find(word);
-    if (found == type_names().end()) {
-      at_ = from;
-      wrong("a type (Tensor, Operand, Scalar, int, float, bool, str, DType, Device, Generator)");
-    }
-    return found->second;
+    if (const auto found = type_of(word)) return *found;
+    at_ = from;
+    std::string all;
+    for (const char* each : kWords) all += (all.empty() ? "" : ", ") + std::string(each);
+    wrong("a type (" + all + ")");
   }
   /// What stands behind "Tensor" in parentheses: (a), (a!), (a! if training).
   struct Effect {
@@ -230,6 +231,8 @@ class Parser {
 };
 
 }  // namespace
+
+const char* schema_word(ArgumentType type) noexcept { return kWords[size_t(type)]; }
 
 Schema parse_schema(std::string_view text) { return Parser(text).schema(); }
 

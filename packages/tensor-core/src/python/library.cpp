@@ -346,14 +346,12 @@ PyObject* remove_entry(PyObject*, PyObject* number) {
 /// ((name, type, list, optional, keyword_only, has_default, default, alias, written, when), ...), ((name, type, list,
 /// alias), ...)
 PyObject* schema_facts(PyObject*, PyObject* name) {
-  static const char* const kTypes[] = {"Tensor", "Operand", "Scalar", "int",    "float",
-                                       "bool",   "str",     "DType",  "Device", "Generator"};
   return guarded([&]() -> PyObject* {
     const Schema& schema = schema_of(entry_of(name));
     Object arguments = own(PyList_New(0)), results = own(PyList_New(0));
     for (const SchemaArgument& a : schema.arguments) {
       const Object row =
-          own(Py_BuildValue("(ssNNNNNsNs)", a.name.c_str(), kTypes[int(a.type)], PyBool_FromLong(a.list),
+          own(Py_BuildValue("(ssNNNNNsNs)", a.name.c_str(), schema_word(a.type), PyBool_FromLong(a.list),
                             PyBool_FromLong(a.optional || a.optional_items), PyBool_FromLong(a.keyword_only),
                             PyBool_FromLong(a.has_default), to_python(a.missing), a.alias.c_str(),
                             PyBool_FromLong(a.written), a.when.c_str()));
@@ -361,7 +359,7 @@ PyObject* schema_facts(PyObject*, PyObject* name) {
     }
     for (const SchemaResult& r : schema.results) {
       const Object row =
-          own(Py_BuildValue("(ssNs)", r.name.c_str(), kTypes[int(r.type)], PyBool_FromLong(r.list), r.alias.c_str()));
+          own(Py_BuildValue("(ssNs)", r.name.c_str(), schema_word(r.type), PyBool_FromLong(r.list), r.alias.c_str()));
       ensure(PyList_Append(results.get(), row.get()) == 0);
     }
     return Py_BuildValue("(NN)", arguments.release(), results.release());
