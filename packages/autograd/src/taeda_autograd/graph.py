@@ -36,7 +36,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     Example:
         >>> x = taeda.ones(2, requires_grad=True)
         >>> taeda.autograd.grad(x.exp().sum(), taeda.autograd.graph.get_gradient_edge(x))
-        (tensor([2.7183, 2.7183]),)
+        (tensor([2.7182817, 2.7182817]),)
     """
     return GradientEdge(*_C.gradient_edge(tensor))
 
@@ -188,7 +188,7 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks):
         ...     _ = y.mul_(0)
         ...     z.sum().backward()
         >>> x.grad
-        tensor([14.7781, 14.7781])
+        tensor([14.778111, 14.778111])
     """
 
     _thread = threading.local()

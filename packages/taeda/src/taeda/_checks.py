@@ -94,7 +94,7 @@ def typename(obj: Any, /) -> str:
 
     Example:
         >>> taeda.typename(taeda.ones(2))
-        'taeda.FloatTensor'
+        'torch.FloatTensor'
     """
     from taeda_registry.slots import tensor
 

@@ -248,7 +248,7 @@ def list(
     """Names of the entry points of a repository; the arguments are those of `load`.
 
     Example:
-        >>> taeda.hub.list("pytorch/vision")
+        >>> taeda.hub.list("pytorch/vision")  # doctest: +SKIP
     """
     folder = _get_cache_or_reload(github, force_reload, trust_repo, verbose, skip_validation)
     with _add_to_sys_path(folder):
@@ -263,7 +263,7 @@ def help(
     """Documentation of an entry point of a repository; the arguments are those of `load`.
 
     Example:
-        >>> print(taeda.hub.help("pytorch/vision", "resnet18"))
+        >>> print(taeda.hub.help("pytorch/vision", "resnet18"))  # doctest: +SKIP
     """
     folder = _get_cache_or_reload(github, force_reload, trust_repo, True, skip_validation)
     with _add_to_sys_path(folder):
@@ -302,7 +302,7 @@ def load(
             no such entry point.
 
     Example:
-        >>> model = taeda.hub.load("checkout/of/models", "resnet18", source="local")
+        >>> model = taeda.hub.load("checkout/of/models", "resnet18", source="local")  # doctest: +SKIP
     """
     source = source.lower()
     if source not in ("github", "local"):
@@ -332,7 +332,7 @@ def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, pro
         RuntimeError: Its sum is another; nothing is kept.
 
     Example:
-        >>> taeda.hub.download_url_to_file("https://host/model-5c106cde.pth", "model.pth", "5c106cde")
+        >>> taeda.hub.download_url_to_file("https://host/model-5c106cde.pth", "model.pth", "5c106cde")  # doctest: +SKIP
     """
     _hub_fetch.download(url, os.path.expanduser(dst), hash_prefix, progress)
 
@@ -378,7 +378,8 @@ def load_state_dict_from_url(
         RuntimeError: Its sum is wrong.
 
     Example:
-        >>> state = taeda.hub.load_state_dict_from_url("https://host/model-5c106cde.pth", check_hash=True)
+        >>> address = "https://host/model-5c106cde.pth"
+        >>> state = taeda.hub.load_state_dict_from_url(address, check_hash=True)  # doctest: +SKIP
     """
     from taeda_registry.slots import tensor
 

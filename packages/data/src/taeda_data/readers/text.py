@@ -26,7 +26,7 @@ class TextLines(Dataset[Any]):
         UnicodeDecodeError: a line is not in ``encoding``.
 
     Example:
-        >>> TextLines("corpus.txt")[-1]
+        >>> TextLines("corpus.txt")[-1]  # doctest: +SKIP
     """
 
     def __init__(

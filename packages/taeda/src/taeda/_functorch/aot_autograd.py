@@ -101,7 +101,7 @@ def aot_function(
         decompositions: Functions that stand for operators, by overload.
 
     Example:
-        >>> from functorch.compile import aot_function
+        >>> from taeda._functorch.aot_autograd import aot_function
         >>> def show(gm, inputs):
         ...     print([node.name for node in gm.graph.nodes])
         ...     return gm

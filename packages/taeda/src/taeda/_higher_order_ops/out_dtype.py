@@ -22,7 +22,7 @@ def out_dtype(op: Any, output_dtype: Any, *args: Any) -> Any:
         >>> codes = taeda.full((2, 2), 100, dtype=taeda.int8)
         >>> out_dtype(taeda.ops.aten.mm.default, taeda.int32, codes, codes)
         tensor([[20000, 20000],
-                [20000, 20000]], dtype=int32)
+                [20000, 20000]], dtype=taeda.int32)
     """
     wide = tree_map(lambda item: item.to(output_dtype) if isinstance(item, tensor.Tensor) else item, args)
     return op(*wide).to(output_dtype)

@@ -8,7 +8,7 @@ Example:
     ...     layer = taeda.nn.Linear(100_000, 100_000, device="cuda")
     ...     y = layer(taeda.empty(8, 100_000, device="cuda"))
     >>> y.shape, y.device
-    (taeda.Size([8, 100000]), device(type='cuda', index=0))
+    (Size([8, 100000]), device(type='cuda', index=0))
 """
 
 from __future__ import annotations

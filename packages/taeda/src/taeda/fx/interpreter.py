@@ -186,8 +186,8 @@ class Transformer(Interpreter):
     Example:
         >>> class Swap(taeda.fx.Transformer):
         ...     def call_function(self, target, args, kwargs):
-        ...         return super().call_function(taeda.tanh if target is taeda.relu else target, args, kwargs)
-        >>> changed = Swap(taeda.fx.symbolic_trace(taeda.relu)).transform()
+        ...         return super().call_function(taeda.relu if target is taeda.tanh else target, args, kwargs)
+        >>> changed = Swap(taeda.fx.symbolic_trace(taeda.nn.Tanh())).transform()
     """
 
     def __init__(self, module: Any) -> None:

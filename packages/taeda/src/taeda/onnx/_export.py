@@ -318,7 +318,7 @@ def export(
     Example:
         >>> program = taeda.onnx.export(taeda.nn.Linear(2, 3), (taeda.ones(1, 2),), input_names=["x"])
         >>> program
-        ONNXProgram(inputs=['x'], outputs=['gemm'], 187 bytes)
+        ONNXProgram(inputs=['x'], outputs=['gemm'], 216 bytes)
     """
     from taeda.onnx import TrainingMode
 

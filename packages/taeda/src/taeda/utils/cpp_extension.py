@@ -311,7 +311,7 @@ def load(
         NotImplementedError: Something other than C++ and CUDA is asked for.
 
     Example:
-        >>> lltm = taeda.utils.cpp_extension.load("lltm", ["lltm.cpp"])
+        >>> lltm = taeda.utils.cpp_extension.load("lltm", ["lltm.cpp"])  # doctest: +SKIP
     """
     _refuse_other(with_sycl, extra_sycl_cflags, is_standalone)
     if not name.isidentifier():
@@ -478,7 +478,7 @@ def CUDAExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) 
         OSError: There is no nvcc; `CUDA_HOME` says where it is.
 
     Example:
-        >>> CUDAExtension("lltm_cuda", ["lltm.cpp", "lltm_kernel.cu"], extra_compile_args={"nvcc": ["-O3"]})
+        >>> made = CUDAExtension("lltm_cuda", ["lltm.cpp", "lltm_kernel.cu"], extra_compile_args={"nvcc": ["-O3"]})
     """
     from setuptools import Extension
 

@@ -22,7 +22,7 @@ def to_mkldnn(module: Any, dtype: Any = None) -> Any:
     Example:
         >>> model = taeda.utils.mkldnn.to_mkldnn(taeda.nn.Linear(3, 2).eval())
         >>> model(taeda.ones(1, 3).to_mkldnn()).to_dense().shape
-        taeda.Size([1, 2])
+        Size([1, 2])
     """
     dtype = tensor.float32 if dtype is None else dtype
     if dtype not in (tensor.float32, tensor.bfloat16, tensor.float16):

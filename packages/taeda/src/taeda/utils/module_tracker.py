@@ -19,7 +19,7 @@ class ModuleTracker:
 
     Example:
         >>> model, seen = taeda.nn.Sequential(taeda.nn.Linear(2, 2)), []
-        >>> _ = model[0].register_forward_hook(lambda *_: seen.append(sorted(tracker.parents)))
+        >>> _ = model[0].register_forward_pre_hook(lambda *_: seen.append(sorted(tracker.parents)))
         >>> with ModuleTracker() as tracker:
         ...     _ = model(taeda.ones(1, 2))
         >>> seen

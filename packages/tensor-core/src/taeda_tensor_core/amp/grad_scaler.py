@@ -45,7 +45,9 @@ class GradScaler:
 
     Example:
         >>> scaler = taeda.amp.GradScaler("cpu")
-        >>> scaler.scale(loss).backward()
+        >>> weight = taeda.nn.Parameter(taeda.ones(2))
+        >>> optimizer = taeda.optim.SGD([weight], lr=1.0)
+        >>> scaler.scale(weight.sum()).backward()
         >>> scaler.step(optimizer)
         >>> scaler.update()
     """

@@ -47,7 +47,7 @@ class Group:
         ValueError: There is no such place, or another has it.
 
     Example:
-        >>> group = taeda.backends.Group("sim:0", "all", 0, 1)
+        >>> group = taeda.backends.Group("sim:0", "all", 0, 1)  # doctest: +SKIP
         >>> group.all_reduce(taeda.ones(2, device="sim:0")).wait()
     """
 

@@ -10,9 +10,9 @@ Source: B. Jacob et al., "Quantization and Training of Neural Networks for Effic
 Example:
     >>> x = taeda.quantize_per_tensor(taeda.tensor([-1.0, 0.0, 0.26]), 0.1, 10, taeda.quint8)
     >>> x.int_repr()
-    tensor([ 0, 10, 13], dtype=uint8)
+    tensor([ 0, 10, 13], dtype=taeda.uint8)
     >>> x.dequantize()
-    tensor([-1.0000000,  0.0000000,  0.3000000])
+    tensor([-1.0000,  0.0000,  0.3000])
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def fake_quantize_per_tensor_affine(
 
     Example:
         >>> taeda.fake_quantize_per_tensor_affine(taeda.tensor([0.26, 9.0]), 0.5, 0, -8, 7)
-        tensor([0.5, 3.5])
+        tensor([0.5000, 3.5000])
     """
     _range("fake_quantize_per_tensor_affine", quant_min, quant_max)
     scale = scale.detach() if isinstance(scale, Tensor) else scale
@@ -83,8 +83,8 @@ def fake_quantize_per_channel_affine(
     Example:
         >>> x = taeda.tensor([[0.26], [0.26]])
         >>> taeda.fake_quantize_per_channel_affine(x, taeda.tensor([0.5, 0.1]), taeda.zeros(2), 0, -8, 7)
-        tensor([[0.5],
-                [0.3]])
+        tensor([[0.5000],
+                [0.3000]])
     """
     name = "fake_quantize_per_channel_affine"
     _range(name, quant_min, quant_max)

@@ -51,7 +51,7 @@ def quantize_per_tensor(input: Any, scale: Any, zero_point: Any, dtype: Any) -> 
 
     Example:
         >>> taeda.quantize_per_tensor(taeda.tensor([0.0, 1.0]), 0.5, 3, taeda.qint8).int_repr()
-        tensor([3, 5], dtype=int8)
+        tensor([3, 5], dtype=taeda.int8)
     """
     name = "quantize_per_tensor"
     if isinstance(input, (list, tuple)):
@@ -79,7 +79,7 @@ def quantize_per_tensor_dynamic(input: Tensor, dtype: Any, reduce_range: bool) -
 
     Example:
         >>> taeda.quantize_per_tensor_dynamic(taeda.tensor([-1.0, 1.0]), taeda.quint8, False).int_repr()
-        tensor([  0, 255], dtype=uint8)
+        tensor([  0, 255], dtype=taeda.uint8)
     """
     _, least, largest = codes_of("quantize_per_tensor_dynamic", dtype)
     x = _values("quantize_per_tensor_dynamic", input)
@@ -121,7 +121,7 @@ def quantize_per_channel(
         >>> x = taeda.tensor([[1.0, 2.0], [1.0, 2.0]])
         >>> taeda.quantize_per_channel(x, taeda.tensor([0.5, 1.0]), taeda.tensor([0, 1]), 0, taeda.qint8).int_repr()
         tensor([[2, 4],
-                [2, 3]], dtype=int8)
+                [2, 3]], dtype=taeda.int8)
     """
     name = "quantize_per_channel"
     kind, least, largest = codes_of(name, dtype)
@@ -223,7 +223,7 @@ def dequantize(input: Any) -> Any:
 
     Example:
         >>> taeda.dequantize(taeda.quantize_per_tensor(taeda.tensor([0.4]), 0.5, 0, taeda.qint8))
-        tensor([0.5])
+        tensor([0.5000])
     """
     if isinstance(input, (list, tuple)):
         return tuple(dequantize(x) for x in input)

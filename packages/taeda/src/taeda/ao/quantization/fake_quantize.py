@@ -67,7 +67,7 @@ class FakeQuantize(FakeQuantizeBase):
     Example:
         >>> fake = taeda.ao.quantization.FakeQuantize()
         >>> fake(taeda.tensor([0.0, 2.55, 0.013]))
-        tensor([0.00, 2.55, 0.01])
+        tensor([0.0000, 2.5500, 0.0100])
     """
 
     scale: Any

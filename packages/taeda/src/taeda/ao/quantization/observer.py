@@ -184,7 +184,7 @@ class MinMaxObserver(UniformQuantizationObserverBase):
         >>> watch = taeda.ao.quantization.MinMaxObserver()
         >>> _ = watch(taeda.tensor([0.0, 2.55]))
         >>> watch.calculate_qparams()
-        (tensor([0.010]), tensor([0], dtype=int32))
+        (tensor([0.0100]), tensor([0], dtype=taeda.int32))
     """
 
     min_val: Any
