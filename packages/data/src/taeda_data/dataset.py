@@ -20,6 +20,15 @@ class Dataset(Generic[T_co]):
 
     It is indexed by whatever its sampler yields, ints usually. It may also define
     ``__getitems__(indices) -> list of samples`` to read a whole batch at once.
+
+    Example:
+        >>> class Squares(Dataset):
+        ...     def __getitem__(self, index):
+        ...         return index**2
+        ...     def __len__(self):
+        ...         return 3
+        >>> [Squares()[i] for i in range(3)]
+        [0, 1, 4]
     """
 
     def __getitem__(self, index: Any) -> T_co:
@@ -30,7 +39,15 @@ class Dataset(Generic[T_co]):
 
 
 class IterableDataset(Dataset[T_co]):
-    """Base class of data sets that only iterate; `DataLoader` reads them in their own order."""
+    """Base class of data sets that only iterate; `DataLoader` reads them in their own order.
+
+    Example:
+        >>> class Count(IterableDataset):
+        ...     def __iter__(self):
+        ...         return iter(range(3))
+        >>> list(Count())
+        [0, 1, 2]
+    """
 
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError(f"{type(self).__name__}.__iter__ is not defined")
@@ -77,7 +94,12 @@ class TensorDataset(Dataset[tuple[Any, ...]]):
 
 
 class StackDataset(Dataset[T_co]):
-    """Several data sets side by side: sample i is the tuple (or, by keywords, dict) of their i-th samples."""
+    """Several data sets side by side: sample i is the tuple (or, by keywords, dict) of their i-th samples.
+
+    Example:
+        >>> StackDataset(range(3), ["a", "b", "c"])[1]
+        (1, 'b')
+    """
 
     def __init__(self, *args: Dataset[Any], **kwargs: Dataset[Any]) -> None:
         if bool(args) == bool(kwargs):
@@ -125,6 +147,10 @@ class ConcatDataset(Dataset[T_co]):
     Raises:
         AssertionError: nothing to concatenate, or an iterable data set among them.
         IndexError, ValueError: from ``[]``, behind the end or before the beginning.
+
+    Example:
+        >>> len(ConcatDataset([range(3), range(4)]))
+        7
     """
 
     def __init__(self, datasets: Sequence[Dataset[T_co]]) -> None:
@@ -172,7 +198,12 @@ class ChainDataset(IterableDataset[T_co]):
 
 
 class Subset(Dataset[T_co]):
-    """The samples of ``dataset`` at ``indices``, in that order."""
+    """The samples of ``dataset`` at ``indices``, in that order.
+
+    Example:
+        >>> list(Subset(["a", "b", "c"], [2, 0]))
+        ['c', 'a']
+    """
 
     def __init__(self, dataset: Dataset[T_co], indices: Sequence[int]) -> None:
         self.dataset, self.indices = dataset, indices
@@ -204,6 +235,10 @@ def random_split(
 
     Raises:
         ValueError: lengths that do not sum up to the length of the data set.
+
+    Example:
+        >>> [len(part) for part in random_split(range(10), [0.8, 0.2])]
+        [8, 2]
     """
     total = len(dataset)  # type: ignore[arg-type]
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:

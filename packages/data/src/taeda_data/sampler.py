@@ -23,7 +23,12 @@ class Sampler(Generic[T_co]):
 
 
 class SequentialSampler(Sampler[int]):
-    """0, 1, 2, ... of a sized data source."""
+    """0, 1, 2, ... of a sized data source.
+
+    Example:
+        >>> list(SequentialSampler("abc"))
+        [0, 1, 2]
+    """
 
     def __init__(self, data_source: Sized) -> None:
         self.data_source = data_source
@@ -107,6 +112,10 @@ class RandomSampler(_Seeded):
 
     Raises:
         ValueError: num_samples that is no positive int.
+
+    Example:
+        >>> sorted(RandomSampler("abc"))
+        [0, 1, 2]
     """
 
     def __init__(
@@ -150,7 +159,12 @@ class RandomSampler(_Seeded):
 
 
 class SubsetRandomSampler(_Seeded):
-    """The given indices in random order."""
+    """The given indices in random order.
+
+    Example:
+        >>> sorted(SubsetRandomSampler([4, 2]))
+        [2, 4]
+    """
 
     def __init__(self, indices: Sequence[int], generator: Any = None) -> None:
         self.indices, self.generator = indices, generator
@@ -163,7 +177,12 @@ class SubsetRandomSampler(_Seeded):
 
 
 class WeightedRandomSampler(_Seeded):
-    """Indices drawn with probability proportional to ``weights``."""
+    """Indices drawn with probability proportional to ``weights``.
+
+    Example:
+        >>> list(WeightedRandomSampler([0.0, 1.0], num_samples=3))
+        [1, 1, 1]
+    """
 
     def __init__(
         self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Any = None
@@ -188,7 +207,12 @@ class WeightedRandomSampler(_Seeded):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """Lists of ``batch_size`` indices of another sampler; the last may be shorter unless ``drop_last``."""
+    """Lists of ``batch_size`` indices of another sampler; the last may be shorter unless ``drop_last``.
+
+    Example:
+        >>> list(BatchSampler(range(5), batch_size=2, drop_last=False))
+        [[0, 1], [2, 3], [4]]
+    """
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
         if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:

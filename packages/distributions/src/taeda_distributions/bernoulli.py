@@ -23,6 +23,10 @@ class Bernoulli(ExponentialFamily):
         probs: The probability.
         logits: The logarithm of its odds, in its place.
         validate_args: Check parameters and values.
+
+    Example:
+        >>> Bernoulli(0.25).log_prob(taeda.tensor(1.0)).exp()
+        tensor(0.2500)
     """
 
     arg_constraints: ClassVar = {"probs": constraints.unit_interval, "logits": constraints.real}

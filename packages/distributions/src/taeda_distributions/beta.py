@@ -22,6 +22,10 @@ class Beta(ExponentialFamily):
         concentration1: Called alpha, positive.
         concentration0: Called beta, positive.
         validate_args: Check parameters and values.
+
+    Example:
+        >>> Beta(2.0, 2.0).mean
+        tensor(0.5000)
     """
 
     arg_constraints: ClassVar = {

@@ -21,6 +21,10 @@ class Binomial(Parameterized):
         probs: Probability of success.
         logits: The logarithm of its odds, in its place.
         validate_args: Check parameters and values.
+
+    Example:
+        >>> Binomial(10, 0.5).mean
+        tensor(5.)
     """
 
     arg_constraints: ClassVar = {

@@ -19,6 +19,10 @@ class Categorical(Parameterized):
         probs: Weights along the last dimension, which are divided by their sum.
         logits: Their logarithms, in their place.
         validate_args: Check parameters and values.
+
+    Example:
+        >>> Categorical(taeda.tensor([1.0, 3.0])).probs
+        tensor([0.2500, 0.7500])
     """
 
     arg_constraints: ClassVar = {"probs": constraints.simplex, "logits": constraints.real_vector}

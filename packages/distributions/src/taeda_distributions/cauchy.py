@@ -21,6 +21,10 @@ class Cauchy(Parameterized):
         loc: Median.
         scale: Half width at half maximum, positive.
         validate_args: Check parameters and values.
+
+    Example:
+        >>> Cauchy(0.0, 1.0).cdf(taeda.tensor(0.0))
+        tensor(0.5000)
     """
 
     arg_constraints: ClassVar = {"loc": constraints.real, "scale": constraints.positive}

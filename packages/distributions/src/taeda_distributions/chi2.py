@@ -16,6 +16,10 @@ class Chi2(Gamma):
     Args:
         df: Degrees of freedom, positive.
         validate_args: Check parameters and values.
+
+    Example:
+        >>> Chi2(3.0).mean
+        tensor(3.)
     """
 
     arg_constraints: ClassVar = {"df": constraints.positive}

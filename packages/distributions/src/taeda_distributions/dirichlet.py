@@ -33,6 +33,10 @@ class Dirichlet(ExponentialFamily):
     Args:
         concentration: Positive, along the last dimension.
         validate_args: Check parameters and values.
+
+    Example:
+        >>> Dirichlet(taeda.tensor([1.0, 3.0])).mean
+        tensor([0.2500, 0.7500])
     """
 
     arg_constraints: ClassVar = {"concentration": constraints.independent(constraints.positive, 1)}

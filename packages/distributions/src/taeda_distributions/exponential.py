@@ -19,6 +19,10 @@ class Exponential(ExponentialFamily):
     Args:
         rate: 1 / mean, positive.
         validate_args: Check parameters and values.
+
+    Example:
+        >>> Exponential(2.0).mean
+        tensor(0.5000)
     """
 
     arg_constraints: ClassVar = {"rate": constraints.positive}

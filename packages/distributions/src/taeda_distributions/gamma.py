@@ -21,6 +21,10 @@ class Gamma(ExponentialFamily):
         concentration: Shape, positive.
         rate: 1 / scale, positive.
         validate_args: Check parameters and values.
+
+    Example:
+        >>> Gamma(2.0, 4.0).mean
+        tensor(0.5000)
     """
 
     arg_constraints: ClassVar = {"concentration": constraints.positive, "rate": constraints.positive}

@@ -21,6 +21,10 @@ class Geometric(Parameterized):
         probs: Probability of success, above 0.
         logits: The logarithm of its odds, in its place.
         validate_args: Check parameters and values.
+
+    Example:
+        >>> Geometric(0.25).mean
+        tensor(3.)
     """
 
     arg_constraints: ClassVar = {"probs": constraints.unit_interval, "logits": constraints.real}

@@ -23,6 +23,10 @@ class Gumbel(TransformedDistribution):
         loc: Mode.
         scale: Scale, positive.
         validate_args: Check parameters and values.
+
+    Example:
+        >>> Gumbel(0.0, 1.0).mean
+        tensor(0.5772157)
     """
 
     arg_constraints: ClassVar = {"loc": constraints.real, "scale": constraints.positive}

@@ -18,6 +18,10 @@ class HalfCauchy(Folded):
     Args:
         scale: Scale of that distribution, positive.
         validate_args: Check parameters and values.
+
+    Example:
+        >>> HalfCauchy(1.0).mode
+        tensor(0.)
     """
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:

@@ -18,6 +18,10 @@ class Independent(Distribution):
         base_distribution: The distribution.
         reinterpreted_batch_ndims: How many of the last batch dimensions.
         validate_args: Check values.
+
+    Example:
+        >>> Independent(Normal(taeda.zeros(3), taeda.ones(3)), 1).log_prob(taeda.zeros(3)).shape
+        Size([])
     """
 
     arg_constraints: ClassVar[dict[str, Any]] = {}

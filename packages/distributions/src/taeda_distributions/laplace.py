@@ -20,6 +20,10 @@ class Laplace(Parameterized):
         loc: Mean.
         scale: Mean distance from it, positive.
         validate_args: Check parameters and values.
+
+    Example:
+        >>> Laplace(0.0, 1.0).variance
+        tensor(2.)
     """
 
     arg_constraints: ClassVar = {"loc": constraints.real, "scale": constraints.positive}

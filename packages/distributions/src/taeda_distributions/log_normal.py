@@ -19,6 +19,10 @@ class LogNormal(TransformedDistribution):
         loc: Mean of x.
         scale: Standard deviation of x, positive.
         validate_args: Check parameters and values.
+
+    Example:
+        >>> LogNormal(0.0, 1.0).cdf(taeda.tensor(1.0))
+        tensor(0.5000)
     """
 
     arg_constraints: ClassVar = {"loc": constraints.real, "scale": constraints.positive}

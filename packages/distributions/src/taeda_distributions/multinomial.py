@@ -22,6 +22,10 @@ class Multinomial(Distribution):
         probs: Weights of the categories, along the last dimension.
         logits: Their logarithms, in their place.
         validate_args: Check parameters and values.
+
+    Example:
+        >>> Multinomial(10, taeda.tensor([0.5, 0.5])).sample().sum()
+        tensor(10.)
     """
 
     arg_constraints: ClassVar = {"probs": constraints.simplex, "logits": constraints.real_vector}

@@ -31,6 +31,10 @@ class MultivariateNormal(OfOneMatrix, Distribution):
 
     Raises:
         ValueError: Not exactly one of the three is given, or one is no matrix.
+
+    Example:
+        >>> MultivariateNormal(taeda.zeros(2), taeda.eye(2)).sample((3,)).shape
+        Size([3, 2])
     """
 
     arg_constraints: ClassVar = {

@@ -22,6 +22,10 @@ class NegativeBinomial(Parameterized):
         probs: Probability of success, below 1.
         logits: The logarithm of its odds, in its place.
         validate_args: Check parameters and values.
+
+    Example:
+        >>> NegativeBinomial(4, 0.5).mean
+        tensor(4.)
     """
 
     arg_constraints: ClassVar = {

@@ -24,7 +24,7 @@ class Normal(ExponentialFamily):
 
     Example:
         >>> Normal(0.0, 1.0).log_prob(taeda.tensor(0.0))
-        tensor(-0.9189)
+        tensor(-0.9189385)
     """
 
     arg_constraints: ClassVar = {"loc": constraints.real, "scale": constraints.positive}

@@ -20,6 +20,10 @@ class OneHotCategorical(Distribution):
         probs: Weights along the last dimension.
         logits: Their logarithms, in their place.
         validate_args: Check parameters and values.
+
+    Example:
+        >>> OneHotCategorical(taeda.tensor([0.0, 1.0])).sample()
+        tensor([0., 1.])
     """
 
     arg_constraints: ClassVar = {"probs": constraints.simplex, "logits": constraints.real_vector}

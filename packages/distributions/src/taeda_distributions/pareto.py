@@ -20,6 +20,10 @@ class Pareto(TransformedDistribution):
         scale: Smallest value, positive.
         alpha: Shape, positive.
         validate_args: Check parameters and values.
+
+    Example:
+        >>> Pareto(1.0, 2.0).mean
+        tensor(2.)
     """
 
     arg_constraints: ClassVar = {"alpha": constraints.positive, "scale": constraints.positive}

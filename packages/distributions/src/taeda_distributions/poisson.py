@@ -19,6 +19,10 @@ class Poisson(ExponentialFamily):
     Args:
         rate: Mean, not negative.
         validate_args: Check parameters and values.
+
+    Example:
+        >>> Poisson(4.0).variance
+        tensor(4.)
     """
 
     arg_constraints: ClassVar = {"rate": constraints.nonnegative}

@@ -22,6 +22,10 @@ class StudentT(Parameterized):
         loc: Median.
         scale: Scale, positive.
         validate_args: Check parameters and values.
+
+    Example:
+        >>> StudentT(4.0).variance
+        tensor(2.)
     """
 
     arg_constraints: ClassVar = {

@@ -22,6 +22,11 @@ class TransformedDistribution(Distribution):
         base_distribution: The base.
         transforms: f, or several one after the other.
         validate_args: Check parameters and values.
+
+    Example:
+        >>> LogUniform = TransformedDistribution(Uniform(0.0, 1.0), [ExpTransform()])
+        >>> LogUniform.cdf(taeda.tensor(1.0))
+        tensor(0.)
     """
 
     arg_constraints: ClassVar[dict[str, Any]] = {}

@@ -23,6 +23,10 @@ class Uniform(Parameterized):
 
     Raises:
         ValueError: `low` is not below `high`.
+
+    Example:
+        >>> Uniform(0.0, 4.0).mean
+        tensor(2.)
     """
 
     has_rsample = True

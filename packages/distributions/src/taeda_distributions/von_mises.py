@@ -30,6 +30,10 @@ class VonMises(Parameterized):
         loc: Mean angle, in radians.
         concentration: Positive; large ones are narrow.
         validate_args: Check parameters and values.
+
+    Example:
+        >>> VonMises(0.0, 1.0).mean
+        tensor(0.)
     """
 
     arg_constraints: ClassVar = {"loc": constraints.real, "concentration": constraints.positive}

@@ -21,6 +21,10 @@ class Weibull(TransformedDistribution):
         scale: Scale, positive.
         concentration: Shape, positive.
         validate_args: Check parameters and values.
+
+    Example:
+        >>> Weibull(1.0, 1.0).mean
+        tensor(1.)
     """
 
     arg_constraints: ClassVar = {"scale": constraints.positive, "concentration": constraints.positive}

@@ -31,6 +31,11 @@ class Wishart(OfOneMatrix, ExponentialFamily):
         precision_matrix: Its inverse, in its place.
         scale_tril: Its lower Cholesky factor, in its place.
         validate_args: Check parameters and values.
+
+    Example:
+        >>> Wishart(taeda.tensor(4.0), taeda.eye(2)).mean
+        tensor([[4., 0.],
+                [0., 4.]])
     """
 
     support = constraints.positive_definite

@@ -40,6 +40,10 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
     Raises:
         ValueError: Unknown name, or a slope that is no number.
+
+    Example:
+        >>> nn.init.calculate_gain("leaky_relu", 0.2)
+        1.3867504905630728
     """
     if nonlinearity.startswith("conv"):
         return 1.0
@@ -55,13 +59,23 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 @_in_place
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
-    """Fills with samples of the uniform distribution on [a, b)."""
+    """Fills with samples of the uniform distribution on [a, b).
+
+    Example:
+        >>> nn.init.uniform_(torch.empty(3, 5)).shape
+        Size([3, 5])
+    """
     return tensor.uniform_(a, b, generator=generator)
 
 
 @_in_place
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
-    """Fills with samples of the normal distribution."""
+    """Fills with samples of the normal distribution.
+
+    Example:
+        >>> nn.init.normal_(torch.empty(3, 5), std=0.02).shape
+        Size([3, 5])
+    """
     return tensor.normal_(mean, std, generator=generator)
 
 
@@ -78,6 +92,10 @@ def trunc_normal_(
 
     Where most of the distribution lies inside, normal samples outside are drawn again; else uniform ones are accepted
     by the density. UserWarning where `mean` lies more than two deviations outside of [a, b].
+
+    Example:
+        >>> bool((nn.init.trunc_normal_(torch.empty(100), std=3.0).abs() <= 2).all())
+        True
     """
 
     def below(x: float) -> float:
@@ -115,25 +133,46 @@ def trunc_normal_(
 
 @_in_place
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """Fills with one value."""
+    """Fills with one value.
+
+    Example:
+        >>> nn.init.constant_(torch.empty(2), 0.5)
+        tensor([0.5000, 0.5000])
+    """
     return tensor.fill_(val)
 
 
 @_in_place
 def ones_(tensor: Tensor) -> Tensor:
-    """Fills with ones."""
+    """Fills with ones.
+
+    Example:
+        >>> nn.init.ones_(torch.empty(2))
+        tensor([1., 1.])
+    """
     return tensor.fill_(1.0)
 
 
 @_in_place
 def zeros_(tensor: Tensor) -> Tensor:
-    """Fills with zeros."""
+    """Fills with zeros.
+
+    Example:
+        >>> nn.init.zeros_(torch.empty(2))
+        tensor([0., 0.])
+    """
     return tensor.zero_()
 
 
 @_in_place
 def eye_(tensor: Tensor) -> Tensor:
-    """Fills a matrix with ones on the diagonal and zeros elsewhere."""
+    """Fills a matrix with ones on the diagonal and zeros elsewhere.
+
+    Example:
+        >>> nn.init.eye_(torch.empty(2, 2))
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
     _need_dims("eye_", tensor, (2,))
     return tensor.copy_(_eye(*tensor.shape, tensor))
 
@@ -181,7 +220,12 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
 
 @_in_place
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Fills uniformly so that variances of activations and gradients stay alike (Glorot and Bengio, 2010)."""
+    """Fills uniformly so that variances of activations and gradients stay alike (Glorot and Bengio, 2010).
+
+    Example:
+        >>> bool((nn.init.xavier_uniform_(torch.empty(2, 4)).abs() <= 1).all())
+        True
+    """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     bound = gain * math.sqrt(6.0 / (fan_in + fan_out))
     return uniform_(tensor, -bound, bound, generator)
@@ -189,7 +233,12 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
 
 @_in_place
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Fills normally so that variances of activations and gradients stay alike (Glorot and Bengio, 2010)."""
+    """Fills normally so that variances of activations and gradients stay alike (Glorot and Bengio, 2010).
+
+    Example:
+        >>> nn.init.xavier_normal_(torch.empty(3, 5)).shape
+        Size([3, 5])
+    """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / (fan_in + fan_out)), generator)
 
@@ -218,6 +267,10 @@ def kaiming_uniform_(
         a: Negative slope of the rectifier after the layer.
         mode: ``fan_in`` keeps the variance forward, ``fan_out`` backward.
         nonlinearity: Name for ``calculate_gain``.
+
+    Example:
+        >>> bool((nn.init.kaiming_uniform_(torch.empty(2, 6)).abs() <= 1).all())
+        True
     """
     if 0 in tensor.shape:
         warn_of_nothing(stacklevel=3)
@@ -234,7 +287,12 @@ def kaiming_normal_(
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
 ) -> Tensor:
-    """Fills normally, scaled for layers with rectifiers (He et al., 2015); arguments as ``kaiming_uniform_``."""
+    """Fills normally, scaled for layers with rectifiers (He et al., 2015); arguments as ``kaiming_uniform_``.
+
+    Example:
+        >>> nn.init.kaiming_normal_(torch.empty(3, 5), mode="fan_out", nonlinearity="relu").shape
+        Size([3, 5])
+    """
     if 0 in tensor.shape:
         warn_of_nothing(stacklevel=3)
         return tensor
@@ -243,7 +301,13 @@ def kaiming_normal_(
 
 @_in_place
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
-    """Fills with a (semi-)orthogonal matrix over the flattened trailing dimensions (Saxe et al., 2013)."""
+    """Fills with a (semi-)orthogonal matrix over the flattened trailing dimensions (Saxe et al., 2013).
+
+    Example:
+        >>> w = nn.init.orthogonal_(torch.empty(2, 2))
+        >>> bool(torch.allclose(w @ w.mT, torch.eye(2), atol=1e-6))
+        True
+    """
     if tensor.dim() < 2:
         raise ValueError(
             f"orthogonal_: tensor must have at least 2 dimensions, got shape {tuple(tensor.shape)}"

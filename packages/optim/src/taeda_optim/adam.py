@@ -111,7 +111,14 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam whose weight decay shrinks the parameter directly (``p *= 1 - lr * weight_decay``); see `Adam`."""
+    """Adam whose weight decay shrinks the parameter directly (``p *= 1 - lr * weight_decay``); see `Adam`.
+
+    Example:
+        >>> weight = torch.ones(2, requires_grad=True)
+        >>> optimizer = optim.AdamW([weight], lr=1e-3, weight_decay=0.1)
+        >>> weight.square().sum().backward()
+        >>> optimizer.step()
+    """
 
     def __init__(
         self,

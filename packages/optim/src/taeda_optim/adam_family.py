@@ -47,6 +47,12 @@ class Adamax(Optimizer):
 
     Raises:
         ValueError: options out of range.
+
+    Example:
+        >>> weight = torch.ones(2, requires_grad=True)
+        >>> optimizer = optim.Adamax([weight], lr=2e-3)
+        >>> weight.square().sum().backward()
+        >>> optimizer.step()
     """
 
     _takes_sparse = False
@@ -98,6 +104,12 @@ class NAdam(Optimizer):
 
     Raises:
         ValueError: options out of range.
+
+    Example:
+        >>> weight = torch.ones(2, requires_grad=True)
+        >>> optimizer = optim.NAdam([weight], lr=2e-3)
+        >>> weight.square().sum().backward()
+        >>> optimizer.step()
     """
 
     _takes_sparse = False
@@ -163,6 +175,12 @@ class RAdam(Optimizer):
 
     Raises:
         ValueError: options out of range.
+
+    Example:
+        >>> weight = torch.ones(2, requires_grad=True)
+        >>> optimizer = optim.RAdam([weight], lr=1e-3)
+        >>> weight.square().sum().backward()
+        >>> optimizer.step()
     """
 
     _takes_sparse = False

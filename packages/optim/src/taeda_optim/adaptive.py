@@ -42,6 +42,12 @@ class RMSprop(Optimizer):
 
     Raises:
         ValueError: options out of range.
+
+    Example:
+        >>> weight = torch.ones(2, requires_grad=True)
+        >>> optimizer = optim.RMSprop([weight], lr=0.01)
+        >>> weight.square().sum().backward()
+        >>> optimizer.step()
     """
 
     _takes_sparse = False
@@ -112,6 +118,12 @@ class Adagrad(Optimizer):
     Raises:
         ValueError: options out of range.
         RuntimeError: in ``step``, a sparse gradient beside weight decay.
+
+    Example:
+        >>> weight = torch.ones(2, requires_grad=True)
+        >>> optimizer = optim.Adagrad([weight], lr=0.01)
+        >>> weight.square().sum().backward()
+        >>> optimizer.step()
     """
 
     _counts = True
@@ -216,6 +228,12 @@ class Adadelta(Optimizer):
 
     Raises:
         ValueError: options out of range.
+
+    Example:
+        >>> weight = torch.ones(2, requires_grad=True)
+        >>> optimizer = optim.Adadelta([weight], lr=1.0)
+        >>> weight.square().sum().backward()
+        >>> optimizer.step()
     """
 
     _takes_sparse = False
@@ -273,6 +291,12 @@ class Rprop(Optimizer):
 
     Raises:
         ValueError: options out of range.
+
+    Example:
+        >>> weight = torch.ones(2, requires_grad=True)
+        >>> optimizer = optim.Rprop([weight], lr=0.01)
+        >>> weight.square().sum().backward()
+        >>> optimizer.step()
     """
 
     _takes_sparse = False

@@ -35,6 +35,12 @@ class ASGD(Optimizer):
 
     Raises:
         ValueError: options out of range.
+
+    Example:
+        >>> weight = torch.ones(2, requires_grad=True)
+        >>> optimizer = optim.ASGD([weight], lr=0.01)
+        >>> weight.square().sum().backward()
+        >>> optimizer.step()
     """
 
     _takes_sparse = False

@@ -26,6 +26,12 @@ class Muon(Optimizer):
         ValueError: options out of range, or a parameter that is no matrix.
         RuntimeError: in ``step``, complex parameters.
 
+    Example:
+        >>> weight = torch.ones(2, 3, requires_grad=True)
+        >>> optimizer = optim.Muon([weight], lr=0.1)
+        >>> weight.square().sum().backward()
+        >>> optimizer.step()
+
     Source:
         Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024; Liu et al., "Muon is scalable
         for LLM training", 2025.

@@ -54,7 +54,12 @@ _log_softmax = op("log_softmax")
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """max(x, 0), element by element."""
+    """max(x, 0), element by element.
+
+    Example:
+        >>> F.relu(torch.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
+    """
     return _relu_in_place(input) if inplace else _relu(input)
 
 
@@ -77,6 +82,10 @@ _gelu = op("gelu")
 def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor:
     """x times the normal distribution function of x; ``approximate="tanh"`` uses the cheaper formula.
 
+    Example:
+        >>> F.gelu(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([-0.15865526,  0.00000000,  0.84134470])
+
     Source: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016.
     """
     if approximate not in ("none", "tanh"):
@@ -90,7 +99,12 @@ _silu, silu_ = op("silu"), op("silu_")
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """x * sigmoid(x)."""
+    """x * sigmoid(x).
+
+    Example:
+        >>> F.silu(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([-0.26894143,  0.00000000,  0.73105860])
+    """
     try:
         return silu_(input) if inplace else _silu(input)
     except NotImplementedError:
@@ -103,7 +117,12 @@ _leaky_relu, leaky_relu_ = op("leaky_relu"), op("leaky_relu_")
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """x where positive, else ``negative_slope * x``."""
+    """x where positive, else ``negative_slope * x``.
+
+    Example:
+        >>> F.leaky_relu(torch.tensor([-1.0, 2.0]), 0.1)
+        tensor([-0.1000,  2.0000])
+    """
     return leaky_relu_(input, negative_slope) if inplace else _leaky_relu(input, negative_slope)
 
 
@@ -225,14 +244,25 @@ def _dim_by_rank(name: str, rank: int) -> int:
 
 
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """exp(x) divided by its sum along ``dim``; ``dtype`` is converted to first."""
+    """exp(x) divided by its sum along ``dim``; ``dtype`` is converted to first.
+
+    Example:
+        >>> F.softmax(torch.tensor([[0.0, 0.0], [0.0, 1.0]]), dim=1)
+        tensor([[0.50000000, 0.50000000],
+                [0.26894143, 0.73105860]])
+    """
     if dim is None:
         dim = _dim_by_rank("softmax", input.dim())
     return _softmax(input, dim) if dtype is None else _softmax(input, dim, dtype=dtype)
 
 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """Logarithm of softmax along ``dim``, computed stably; ``dtype`` is converted to first."""
+    """Logarithm of softmax along ``dim``, computed stably; ``dtype`` is converted to first.
+
+    Example:
+        >>> F.log_softmax(torch.tensor([[0.0, 0.0]]), dim=1)
+        tensor([[-0.6931472, -0.6931472]])
+    """
     if dim is None:
         dim = _dim_by_rank("log_softmax", input.dim())
     return _log_softmax(input, dim) if dtype is None else _log_softmax(input, dim, dtype=dtype)
@@ -249,6 +279,10 @@ def gumbel_softmax(
     logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:
     """Draws from the Gumbel-softmax distribution; ``hard`` gives one-hot rows with the soft rows' gradient.
+
+    Example:
+        >>> F.gumbel_softmax(torch.randn(20, 32), hard=True).sum(1).unique()
+        tensor([1.])
 
     Source: Jang et al., "Categorical Reparameterization with Gumbel-Softmax", 2016.
     """

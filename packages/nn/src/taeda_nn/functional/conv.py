@@ -52,6 +52,10 @@ def conv1d(
         groups: Number of groups of channels that do not see one another.
 
     Returns: (N, out, L') or (out, L').
+
+    Example:
+        >>> F.conv1d(torch.randn(33, 16, 30), torch.randn(20, 16, 5)).shape
+        Size([33, 20, 26])
     """
     if isinstance(padding, str):
         return _conv1d_padding(input, weight, bias, stride, padding, dilation, groups)
@@ -79,6 +83,10 @@ def conv2d(
         groups: Number of groups of channels that do not see one another.
 
     Returns: (N, out, H', W') or (out, H', W').
+
+    Example:
+        >>> F.conv2d(torch.randn(1, 4, 5, 5), torch.randn(8, 4, 3, 3), padding=1).shape
+        Size([1, 8, 5, 5])
     """
     if isinstance(padding, str):
         return _conv2d_padding(input, weight, bias, stride, padding, dilation, groups)
@@ -163,6 +171,10 @@ def conv_transpose2d(
         output_padding: Places added at one side of the output.
         groups: Number of groups of channels that do not see one another.
         dilation: Distances between the window's elements.
+
+    Example:
+        >>> F.conv_transpose2d(torch.randn(1, 4, 5, 5), torch.randn(4, 8, 3, 3), stride=2).shape
+        Size([1, 8, 11, 11])
     """
     return _conv_transpose2d(input, weight, bias, stride, padding, output_padding, groups, dilation)
 

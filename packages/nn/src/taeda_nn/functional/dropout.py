@@ -32,6 +32,10 @@ def _check(name: str, p: float) -> None:
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """While training, zeroes each element with probability ``p`` and divides the others by ``1 - p``.
 
+    Example:
+        >>> F.dropout(torch.ones(3), 0.5, training=False)
+        tensor([1., 1., 1.])
+
     Source: Srivastava et al., "Dropout", 2014.
     """
     if not 0.0 <= p <= 1.0:

@@ -54,6 +54,11 @@ def embedding(
         sparse: Whether the gradient of ``weight`` is a sparse tensor, of the rows used; not with scale_grad_by_freq.
 
     Returns: shape of ``input`` with ``features`` appended.
+
+    Example:
+        >>> F.embedding(torch.tensor([2, 0]), torch.tensor([[0.0], [1.0], [2.0]]))
+        tensor([[2.],
+                [0.]])
     """
     if padding_idx is None:
         padding_idx = -1
@@ -171,7 +176,12 @@ def embedding_bag(
 def normalize(
     input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None
 ) -> Tensor:
-    """``input`` divided by its p-norm along ``dim``; norms below ``eps`` count as ``eps``."""
+    """``input`` divided by its p-norm along ``dim``; norms below ``eps`` count as ``eps``.
+
+    Example:
+        >>> F.normalize(torch.tensor([[3.0, 4.0]]))
+        tensor([[0.6000, 0.8000]])
+    """
     if not isinstance(input, Tensor):
         raise not_tensors("normalize", input=input)
     norm = _vector_norm(input, p, dim, True).clamp(min=eps)

@@ -124,6 +124,10 @@ def cross_entropy(
         reduce: Deprecated.
         reduction: 'mean' divides by the sum of the targets' weights.
         label_smoothing: Share of the target spread evenly over all classes.
+
+    Example:
+        >>> F.cross_entropy(torch.tensor([[0.0, 2.0], [1.0, 1.0]]), torch.tensor([1, 0]))
+        tensor(0.4100376)
     """
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction)
@@ -150,7 +154,12 @@ def nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Negative log-likelihood: minus the log-probability of the target class; arguments as ``cross_entropy``."""
+    """Negative log-likelihood: minus the log-probability of the target class; arguments as ``cross_entropy``.
+
+    Example:
+        >>> F.nll_loss(torch.tensor([[0.25, 0.75]]).log(), torch.tensor([1]))
+        tensor(0.2876821)
+    """
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction)
     if input.dim() == 1:
@@ -174,7 +183,12 @@ def mse_loss(
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
-    """Squared difference."""
+    """Squared difference.
+
+    Example:
+        >>> F.mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 0.0]))
+        tensor(2.5000)
+    """
     reduction = legacy_reduction(size_average, reduce, reduction)
     _warn_broadcast("mse_loss", input, target)
     return _weighted("mse_loss", lambda code: _mse(input, target, code), weight, reduction)
@@ -195,7 +209,12 @@ def l1_loss(
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
-    """Absolute difference."""
+    """Absolute difference.
+
+    Example:
+        >>> F.l1_loss(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 0.0]))
+        tensor(1.5000)
+    """
     reduction = legacy_reduction(size_average, reduce, reduction)
     _warn_broadcast("l1_loss", input, target)
     return _weighted("l1_loss", lambda code: _l1_of(input, target, code), weight, reduction)
@@ -209,7 +228,12 @@ def smooth_l1_loss(
     reduction: str = "mean",
     beta: float = 1.0,
 ) -> Tensor:
-    """Half the squared difference over ``beta`` where the difference is below ``beta``, else linear."""
+    """Half the squared difference over ``beta`` where the difference is below ``beta``, else linear.
+
+    Example:
+        >>> F.smooth_l1_loss(torch.tensor([0.5, 2.0]), torch.tensor([0.0, 0.0]))
+        tensor(0.8125)
+    """
     if beta < 0:
         raise RuntimeError(f"smooth_l1_loss: beta must not be negative, got {beta}")
     reduction = legacy_reduction(size_average, reduce, reduction)
@@ -222,6 +246,10 @@ def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
     """Half the squared difference up to ``delta``, linear beyond.
+
+    Example:
+        >>> F.huber_loss(torch.tensor([0.5, 2.0]), torch.tensor([0.0, 0.0]))
+        tensor(0.8125)
 
     Source: Huber, "Robust Estimation of a Location Parameter", 1964.
     """
@@ -239,7 +267,12 @@ def binary_cross_entropy(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Cross-entropy of probabilities and targets in [0, 1]; logarithms are limited to -100."""
+    """Cross-entropy of probabilities and targets in [0, 1]; logarithms are limited to -100.
+
+    Example:
+        >>> F.binary_cross_entropy(torch.tensor([0.5, 0.75]), torch.tensor([1.0, 1.0]))
+        tensor(0.49041462)
+    """
     reduction = legacy_reduction(size_average, reduce, reduction)
     _same_shape("binary_cross_entropy", input, target)
     if weight is not None:
@@ -256,7 +289,12 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
-    """Cross-entropy of logits and targets in [0, 1], computed stably; ``pos_weight`` multiplies the positives."""
+    """Cross-entropy of logits and targets in [0, 1], computed stably; ``pos_weight`` multiplies the positives.
+
+    Example:
+        >>> F.binary_cross_entropy_with_logits(torch.tensor([0.0, 2.0]), torch.tensor([1.0, 1.0]))
+        tensor(0.41003758)
+    """
     reduction = legacy_reduction(size_average, reduce, reduction)
     _same_shape("binary_cross_entropy_with_logits", input, target)
     code = reduction_code("binary_cross_entropy_with_logits", reduction)
@@ -271,7 +309,13 @@ def kl_div(
     reduction: str = "mean",
     log_target: bool = False,
 ) -> Tensor:
-    """Kullback-Leibler divergence of log-probabilities ``input`` from ``target``; 'batchmean' divides by N."""
+    """Kullback-Leibler divergence of log-probabilities ``input`` from ``target``; 'batchmean' divides by N.
+
+    Example:
+        >>> p, q = torch.tensor([0.5, 0.5]), torch.tensor([0.25, 0.75])
+        >>> F.kl_div(q.log(), p, reduction="sum")
+        tensor(0.14384104)
+    """
     reduction = legacy_reduction(size_average, reduce, reduction)
     if reduction == "batchmean":
         total = _kl(input, target, 2, log_target=log_target)
@@ -514,6 +558,11 @@ def ctc_loss(
         zero_infinity: Whether infinite losses, of targets too long for their input, and their gradients become 0.
 
     Returns: () or, without reduction, (N,).
+
+    Example:
+        >>> scores = torch.zeros(4, 1, 3).log_softmax(2)
+        >>> F.ctc_loss(scores, torch.tensor([[1, 2]]), (4,), (2,))
+        tensor(0.8431995)
 
     Source: Graves et al., "Connectionist Temporal Classification", 2006.
     """

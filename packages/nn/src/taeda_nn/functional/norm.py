@@ -45,6 +45,10 @@ def batch_norm(
     Raises:
         ValueError: ``eps`` is negative, or 0 while training; while training, a channel has one value.
 
+    Example:
+        >>> F.batch_norm(torch.randn(20, 100), torch.zeros(100), torch.ones(100), training=True).shape
+        Size([20, 100])
+
     Source: Ioffe and Szegedy, "Batch Normalization", 2015.
     """
     if eps <= 0.0 and (training or eps < 0.0):
@@ -79,6 +83,10 @@ def layer_norm(
 ) -> Tensor:
     """Normalises over the trailing dimensions ``normalized_shape``, then scales and shifts.
 
+    Example:
+        >>> F.layer_norm(torch.randn(20, 5, 10), (10,)).shape
+        Size([20, 5, 10])
+
     Source: Ba et al., "Layer Normalization", 2016.
     """
     return _layer_norm(input, normalized_shape, weight, bias, eps)
@@ -96,6 +104,10 @@ def group_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Normalises every sample over groups of channels, then scales and shifts per channel.
+
+    Example:
+        >>> F.group_norm(torch.randn(20, 6, 10, 10), 2).shape
+        Size([20, 6, 10, 10])
 
     Source: Wu and He, "Group Normalization", 2018.
     """
@@ -134,6 +146,10 @@ def rms_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
     """Divides by the root mean square over the trailing dimensions, then scales.
+
+    Example:
+        >>> F.rms_norm(torch.randn(20, 10), (10,)).shape
+        Size([20, 10])
 
     Source: Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
     """

@@ -111,6 +111,11 @@ def max_pool2d(
         dilation: Distances between the window's elements.
         ceil_mode: Whether incomplete last windows count.
         return_indices: Whether to return the places of the maxima (in the flattened plane) too.
+
+    Example:
+        >>> F.max_pool2d(torch.arange(16.0).reshape(1, 1, 4, 4), 2)
+        tensor([[[[ 5.,  7.],
+                  [13., 15.]]]])
     """
     stride = kernel_size if stride is None else stride
     pool = _max_pool2d_with_indices if return_indices else _max_pool2d
@@ -193,7 +198,12 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Ints) -> Tensor:
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """Mean over windows that cover the last two dimensions evenly; None keeps a dimension's size."""
+    """Mean over windows that cover the last two dimensions evenly; None keeps a dimension's size.
+
+    Example:
+        >>> F.adaptive_avg_pool2d(torch.randn(1, 64, 8, 9), (5, 7)).shape
+        Size([1, 64, 5, 7])
+    """
     return _adaptive_avg_pool2d(input, _full_output(output_size, input, 2))
 
 

@@ -222,6 +222,11 @@ def grid_sample(
         ValueError: An unknown mode.
         RuntimeError: Shapes or dtypes that do not fit.
 
+    Example:
+        >>> grid = F.affine_grid(torch.eye(2, 3)[None], (1, 3, 8, 8))
+        >>> F.grid_sample(torch.randn(1, 3, 16, 16), grid, align_corners=False).shape
+        Size([1, 3, 8, 8])
+
     Source: Jaderberg et al., "Spatial Transformer Networks", 2015.
     """
     for what, value, known in (("mode", mode, _SAMPLED), ("padding_mode", padding_mode, _OUTSIDE)):
@@ -239,6 +244,10 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         align_corners: As for `grid_sample`.
 
     Returns: (N, H, W, 2) or (N, D, H, W, 3).
+
+    Example:
+        >>> F.affine_grid(torch.eye(2, 3)[None], (1, 3, 8, 8)).shape
+        Size([1, 8, 8, 2])
     """
     if not isinstance(theta, Tensor):
         raise not_tensors("affine_grid", theta=theta)
@@ -266,7 +275,12 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
 def unfold(
     input: Tensor, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1
 ) -> Tensor:
-    """The windows of images (N, C, H, W) or (C, H, W) as columns (N, C KH KW, L), one for each of L positions."""
+    """The windows of images (N, C, H, W) or (C, H, W) as columns (N, C KH KW, L), one for each of L positions.
+
+    Example:
+        >>> F.unfold(torch.randn(2, 5, 3, 4), (2, 3)).shape
+        Size([2, 30, 4])
+    """
     return _im2col(input, _ints(kernel_size, 2), _ints(dilation, 2), _ints(padding, 2), _ints(stride, 2))
 
 
@@ -278,7 +292,12 @@ def fold(
     padding: Ints = 0,
     stride: Ints = 1,
 ) -> Tensor:
-    """Sums columns (N, C KH KW, L) of windows into images (N, C, H, W) of ``output_size``: the adjoint of `unfold`."""
+    """Sums columns (N, C KH KW, L) of windows into images (N, C, H, W) of ``output_size``: the adjoint of `unfold`.
+
+    Example:
+        >>> F.fold(torch.randn(1, 12, 12), output_size=(4, 5), kernel_size=(2, 2)).shape
+        Size([1, 3, 4, 5])
+    """
     return _col2im(
         input,
         _ints(output_size, 2),

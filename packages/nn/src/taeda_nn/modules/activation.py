@@ -108,7 +108,12 @@ class _Along(_Activation):
 
 
 class ReLU(_InPlace):
-    """max(x, 0), element by element."""
+    """max(x, 0), element by element.
+
+    Example:
+        >>> nn.ReLU()(torch.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
+    """
 
     __constants__ = ["inplace"]
 
@@ -119,14 +124,24 @@ class ReLU(_InPlace):
 
 
 class Sigmoid(_Activation):
-    """1 / (1 + exp(-x)), element by element."""
+    """1 / (1 + exp(-x)), element by element.
+
+    Example:
+        >>> nn.Sigmoid()(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([0.26894143, 0.50000000, 0.73105860])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return _sigmoid(input)
 
 
 class Tanh(_Activation):
-    """Hyperbolic tangent, element by element."""
+    """Hyperbolic tangent, element by element.
+
+    Example:
+        >>> nn.Tanh()(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([-0.7615942,  0.0000000,  0.7615942])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return _tanh(input)
@@ -134,6 +149,10 @@ class Tanh(_Activation):
 
 class GELU(_Activation):
     """x times the normal distribution function of x.
+
+    Example:
+        >>> nn.GELU()(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([-0.15865526,  0.00000000,  0.84134470])
 
     Source: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016.
     """
@@ -154,7 +173,12 @@ class GELU(_Activation):
 
 
 class SiLU(_InPlace):
-    """x * sigmoid(x)."""
+    """x * sigmoid(x).
+
+    Example:
+        >>> nn.SiLU()(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([-0.26894143,  0.00000000,  0.73105860])
+    """
 
     __constants__ = ["inplace"]
 
@@ -209,7 +233,12 @@ class SELU(_InPlace):
 
 
 class LeakyReLU(_Activation):
-    """x where positive, else ``negative_slope * x``."""
+    """x where positive, else ``negative_slope * x``.
+
+    Example:
+        >>> nn.LeakyReLU(0.1)(torch.tensor([-1.0, 2.0]))
+        tensor([-0.1000,  2.0000])
+    """
 
     __constants__ = ["inplace", "negative_slope"]
 
@@ -225,7 +254,12 @@ class LeakyReLU(_Activation):
 
 
 class ELU(_Exponential):
-    """x where positive, else ``alpha * (exp(x) - 1)``."""
+    """x where positive, else ``alpha * (exp(x) - 1)``.
+
+    Example:
+        >>> nn.ELU()(torch.tensor([-1.0, 2.0]))
+        tensor([-0.63212055,  2.00000000])
+    """
 
     __constants__ = ["alpha", "inplace"]
 
@@ -243,7 +277,12 @@ class CELU(_Exponential):
 
 
 class Softplus(_Activation):
-    """log(1 + exp(beta * x)) / beta; x itself where ``beta * x`` exceeds ``threshold``."""
+    """log(1 + exp(beta * x)) / beta; x itself where ``beta * x`` exceeds ``threshold``.
+
+    Example:
+        >>> nn.Softplus()(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([0.31326172, 0.69314720, 1.31326160])
+    """
 
     __constants__ = ["beta", "threshold"]
 
@@ -259,7 +298,12 @@ class Softplus(_Activation):
 
 
 class Hardtanh(_Activation):
-    """x limited to [min_val, max_val]."""
+    """x limited to [min_val, max_val].
+
+    Example:
+        >>> nn.Hardtanh()(torch.tensor([-2.0, 0.5, 2.0]))
+        tensor([-1.0000,  0.5000,  1.0000])
+    """
 
     __constants__ = ["min_val", "max_val", "inplace"]
 
@@ -338,6 +382,10 @@ class Threshold(_Activation):
 class PReLU(_Activation):
     """x where positive, else ``weight * x``, with one learned weight or one per channel.
 
+    Example:
+        >>> nn.PReLU()(torch.tensor([-1.0, 2.0])).tolist()
+        [-0.25, 2.0]
+
     Source: He et al., "Delving Deep into Rectifiers", 2015.
     """
 
@@ -402,7 +450,12 @@ class Softshrink(_Shrink):
 
 
 class GLU(_Along):
-    """First half times the sigmoid of the second half along ``dim``."""
+    """First half times the sigmoid of the second half along ``dim``.
+
+    Example:
+        >>> nn.GLU()(torch.randn(4, 6)).shape
+        Size([4, 3])
+    """
 
     __constants__ = ["dim"]
 
@@ -414,7 +467,13 @@ class GLU(_Along):
 
 
 class Softmax(_Along):
-    """exp(x) divided by its sum along ``dim``."""
+    """exp(x) divided by its sum along ``dim``.
+
+    Example:
+        >>> nn.Softmax(dim=1)(torch.tensor([[0.0, 0.0], [0.0, 1.0]]))
+        tensor([[0.50000000, 0.50000000],
+                [0.26894143, 0.73105860]])
+    """
 
     __constants__ = ["dim"]
 
@@ -441,7 +500,12 @@ class Softmax2d(_Activation):
 
 
 class LogSoftmax(_Along):
-    """Logarithm of softmax along ``dim``, computed stably."""
+    """Logarithm of softmax along ``dim``, computed stably.
+
+    Example:
+        >>> nn.LogSoftmax(dim=1)(torch.tensor([[0.0, 0.0]]))
+        tensor([[-0.6931472, -0.6931472]])
+    """
 
     __constants__ = ["dim"]
 

@@ -34,6 +34,11 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     Raises:
         ValueError: Cutoffs that do not rise, or lie outside of 1 to ``n_classes - 1``.
 
+    Example:
+        >>> output, loss = nn.AdaptiveLogSoftmaxWithLoss(16, 100, [10, 50])(torch.randn(8, 16), torch.arange(8))
+        >>> output.shape, loss.shape
+        (Size([8]), Size([]))
+
     Source: Grave et al., "Efficient softmax approximation for GPUs", 2016.
     """
 

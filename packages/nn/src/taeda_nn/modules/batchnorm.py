@@ -142,6 +142,10 @@ class BatchNorm1d(_BatchNorm):
         track_running_stats: Whether running statistics are kept for evaluation.
         bias: Whether the shift is.
 
+    Example:
+        >>> nn.BatchNorm1d(100)(torch.randn(20, 100)).shape
+        Size([20, 100])
+
     Source: Ioffe and Szegedy, "Batch Normalization", 2015.
     """
 
@@ -149,13 +153,23 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """Normalises every channel of (N, C, H, W) over batch and space; arguments as ``BatchNorm1d``."""
+    """Normalises every channel of (N, C, H, W) over batch and space; arguments as ``BatchNorm1d``.
+
+    Example:
+        >>> nn.BatchNorm2d(8)(torch.randn(4, 8, 16, 16)).shape
+        Size([4, 8, 16, 16])
+    """
 
     ranks = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
-    """Normalises every channel of (N, C, D, H, W) over batch and space; arguments as ``BatchNorm1d``."""
+    """Normalises every channel of (N, C, D, H, W) over batch and space; arguments as ``BatchNorm1d``.
+
+    Example:
+        >>> nn.BatchNorm3d(8)(torch.randn(4, 8, 2, 16, 16)).shape
+        Size([4, 8, 2, 16, 16])
+    """
 
     ranks = (5,)
 

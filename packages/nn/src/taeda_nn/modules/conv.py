@@ -447,7 +447,12 @@ def _init_conv_transpose(
 
 
 class ConvTranspose1d(_ConvTransposeNd):
-    """The gradient of ``Conv1d`` with respect to its input, as a layer: (N, C, L) to (N, out, L')."""
+    """The gradient of ``Conv1d`` with respect to its input, as a layer: (N, C, L) to (N, out, L').
+
+    Example:
+        >>> nn.ConvTranspose1d(16, 33, 3, stride=2)(torch.randn(20, 16, 50)).shape
+        Size([20, 33, 101])
+    """
 
     _sizes = staticmethod(_single)
     __init__ = _init_conv_transpose
@@ -459,7 +464,12 @@ class ConvTranspose1d(_ConvTransposeNd):
 
 
 class ConvTranspose2d(_ConvTransposeNd):
-    """The gradient of ``Conv2d`` with respect to its input, as a layer: (N, C, H, W) to (N, out, H', W')."""
+    """The gradient of ``Conv2d`` with respect to its input, as a layer: (N, C, H, W) to (N, out, H', W').
+
+    Example:
+        >>> nn.ConvTranspose2d(16, 33, 3, stride=2)(torch.randn(2, 16, 10, 12)).shape
+        Size([2, 33, 21, 25])
+    """
 
     _sizes = staticmethod(_pair)
     __init__ = _init_conv_transpose
@@ -471,7 +481,12 @@ class ConvTranspose2d(_ConvTransposeNd):
 
 
 class ConvTranspose3d(_ConvTransposeNd):
-    """The gradient of ``Conv3d`` with respect to its input, as a layer: (N, C, D, H, W) to (N, out, D', H', W')."""
+    """The gradient of ``Conv3d`` with respect to its input, as a layer: (N, C, D, H, W) to (N, out, D', H', W').
+
+    Example:
+        >>> nn.ConvTranspose3d(4, 6, 3, stride=2)(torch.randn(2, 4, 5, 6, 7)).shape
+        Size([2, 6, 11, 13, 15])
+    """
 
     _sizes = staticmethod(_triple)
     __init__ = _init_conv_transpose
@@ -581,7 +596,12 @@ class LazyConv1d(_LazyConv, Conv1d):  # type: ignore[misc]
 
 
 class LazyConv2d(_LazyConv, Conv2d):  # type: ignore[misc]
-    """`Conv2d` whose ``in_channels`` are those of its first input; arguments as there."""
+    """`Conv2d` whose ``in_channels`` are those of its first input; arguments as there.
+
+    Example:
+        >>> nn.LazyConv2d(8, 3)(torch.randn(2, 3, 10, 10)).shape
+        Size([2, 8, 8, 8])
+    """
 
     cls_to_become = Conv2d
 

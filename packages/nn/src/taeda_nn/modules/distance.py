@@ -13,7 +13,12 @@ __all__ = [
 
 
 class CosineSimilarity(Module):
-    """Cosine of the angle between two tensors along ``dim``."""
+    """Cosine of the angle between two tensors along ``dim``.
+
+    Example:
+        >>> nn.CosineSimilarity()(torch.tensor([[1.0, 0.0]]), torch.tensor([[1.0, 1.0]]))
+        tensor([0.70710677])
+    """
 
     __constants__ = ["dim", "eps"]
 
@@ -27,7 +32,12 @@ class CosineSimilarity(Module):
 
 
 class PairwiseDistance(Module):
-    """The p-norm of the difference along the last dimension."""
+    """The p-norm of the difference along the last dimension.
+
+    Example:
+        >>> nn.PairwiseDistance(eps=0.0)(torch.tensor([[3.0, 0.0]]), torch.tensor([[0.0, 4.0]]))
+        tensor([5.])
+    """
 
     __constants__ = ["norm", "eps", "keepdim"]
 

@@ -40,6 +40,10 @@ class _DropoutNd(Module):
 class Dropout(_DropoutNd):
     """While training, zeroes each element with probability ``p`` and divides the others by ``1 - p``.
 
+    Example:
+        >>> nn.Dropout(0.5).eval()(torch.ones(3))
+        tensor([1., 1., 1.])
+
     Source: Srivastava et al., "Dropout", 2014.
     """
 
@@ -60,6 +64,10 @@ class Dropout1d(_DropoutNd):
 
 class Dropout2d(_DropoutNd):
     """Dropout of whole channels of (N, C, H, W).
+
+    Example:
+        >>> nn.Dropout2d(0.2)(torch.randn(20, 16, 32, 32)).shape
+        Size([20, 16, 32, 32])
 
     Source: Tompson et al., "Efficient Object Localization Using Convolutional Networks", 2015.
     """

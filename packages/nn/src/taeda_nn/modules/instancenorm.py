@@ -67,7 +67,12 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Normalises every channel of every sample of (N, C, H, W) or (C, H, W)."""
+    """Normalises every channel of every sample of (N, C, H, W) or (C, H, W).
+
+    Example:
+        >>> nn.InstanceNorm2d(8)(torch.randn(4, 8, 16, 16)).shape
+        Size([4, 8, 16, 16])
+    """
 
     ranks = (3, 4)
 

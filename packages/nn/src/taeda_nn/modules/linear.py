@@ -101,6 +101,10 @@ class Bilinear(Module):
         in2_features: Size of the second input's last dimension.
         out_features: Size of the output's last dimension.
         bias: Whether ``b`` is learned; without it there is none.
+
+    Example:
+        >>> nn.Bilinear(20, 30, 40)(torch.randn(128, 20), torch.randn(128, 30)).shape
+        Size([128, 40])
     """
 
     __constants__ = ["in1_features", "in2_features", "out_features"]
@@ -151,6 +155,10 @@ class LazyLinear(LazyModuleMixin, Linear):
     Args:
         out_features: Size of the output's last dimension.
         bias: Whether a shift is learned.
+
+    Example:
+        >>> nn.LazyLinear(4)(torch.randn(2, 3)).shape
+        Size([2, 4])
     """
 
     cls_to_become = Linear

@@ -111,7 +111,12 @@ class CrossEntropyLoss(_WeightedLoss):
 
 
 class NLLLoss(_WeightedLoss):
-    """Negative log-likelihood: minus the log-probability (N, C, ...) of the target class (N, ...)."""
+    """Negative log-likelihood: minus the log-probability (N, C, ...) of the target class (N, ...).
+
+    Example:
+        >>> nn.NLLLoss()(torch.tensor([[0.25, 0.75]]).log(), torch.tensor([1]))
+        tensor(0.2876821)
+    """
 
     __constants__ = ["ignore_index", "reduction"]
 
@@ -221,7 +226,12 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
 
 class MSELoss(_Loss):
-    """Squared difference."""
+    """Squared difference.
+
+    Example:
+        >>> nn.MSELoss()(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 0.0]))
+        tensor(2.5000)
+    """
 
     __constants__ = ["reduction"]
 
@@ -230,7 +240,12 @@ class MSELoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """Absolute difference."""
+    """Absolute difference.
+
+    Example:
+        >>> nn.L1Loss()(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 0.0]))
+        tensor(1.5000)
+    """
 
     __constants__ = ["reduction"]
 
@@ -239,7 +254,12 @@ class L1Loss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """Half the squared difference over ``beta`` where the difference is below ``beta``, else linear."""
+    """Half the squared difference over ``beta`` where the difference is below ``beta``, else linear.
+
+    Example:
+        >>> nn.SmoothL1Loss()(torch.tensor([0.5, 2.0]), torch.tensor([0.0, 0.0]))
+        tensor(0.8125)
+    """
 
     __constants__ = ["reduction"]
 
@@ -258,7 +278,12 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """Half the squared difference up to ``delta``, linear beyond."""
+    """Half the squared difference up to ``delta``, linear beyond.
+
+    Example:
+        >>> nn.HuberLoss()(torch.tensor([0.5, 2.0]), torch.tensor([0.0, 0.0]))
+        tensor(0.8125)
+    """
 
     __constants__ = ["reduction", "delta"]
 
@@ -273,7 +298,12 @@ class HuberLoss(_Loss):
 
 
 class BCELoss(_WeightedLoss):
-    """Cross-entropy of probabilities and targets in [0, 1]."""
+    """Cross-entropy of probabilities and targets in [0, 1].
+
+    Example:
+        >>> nn.BCELoss()(torch.tensor([0.5, 0.75]), torch.tensor([1.0, 1.0]))
+        tensor(0.49041462)
+    """
 
     __constants__ = ["reduction"]
 
@@ -282,7 +312,12 @@ class BCELoss(_WeightedLoss):
 
 
 class BCEWithLogitsLoss(_WeightedLoss):
-    """Cross-entropy of logits and targets in [0, 1], computed stably."""
+    """Cross-entropy of logits and targets in [0, 1], computed stably.
+
+    Example:
+        >>> nn.BCEWithLogitsLoss()(torch.tensor([0.0, 2.0]), torch.tensor([1.0, 1.0]))
+        tensor(0.41003758)
+    """
 
     def __init__(
         self,
@@ -302,7 +337,13 @@ class BCEWithLogitsLoss(_WeightedLoss):
 
 
 class KLDivLoss(_Loss):
-    """Kullback-Leibler divergence of log-probabilities from a target distribution."""
+    """Kullback-Leibler divergence of log-probabilities from a target distribution.
+
+    Example:
+        >>> p, q = torch.tensor([0.5, 0.5]), torch.tensor([0.25, 0.75])
+        >>> nn.KLDivLoss(reduction="sum")(q.log(), p)
+        tensor(0.14384104)
+    """
 
     __constants__ = ["reduction"]
 
@@ -402,7 +443,12 @@ class _MarginLoss(_Loss):
 
 
 class MarginRankingLoss(_MarginLoss):
-    """max(0, -target * (input1 - input2) + margin)."""
+    """max(0, -target * (input1 - input2) + margin).
+
+    Example:
+        >>> nn.MarginRankingLoss(margin=1.0)(torch.tensor([2.0]), torch.tensor([1.5]), torch.tensor([1]))
+        tensor(0.5000)
+    """
 
     __constants__ = ["margin", "reduction"]
 
@@ -411,7 +457,12 @@ class MarginRankingLoss(_MarginLoss):
 
 
 class CosineEmbeddingLoss(_MarginLoss):
-    """1 - cosine where the target is 1, max(0, cosine - margin) where it is -1."""
+    """1 - cosine where the target is 1, max(0, cosine - margin) where it is -1.
+
+    Example:
+        >>> nn.CosineEmbeddingLoss()(torch.eye(2), torch.ones(2, 2), torch.tensor([1, -1]))
+        tensor(0.5000)
+    """
 
     __constants__ = ["margin", "reduction"]
 
@@ -462,7 +513,13 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 
 
 class TripletMarginLoss(_Loss):
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin) with p-norm distances."""
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin) with p-norm distances.
+
+    Example:
+        >>> anchor, positive, negative = torch.randn(3, 100, 128)
+        >>> nn.TripletMarginLoss(margin=1.0)(anchor, positive, negative).shape
+        Size([])
+    """
 
     __constants__ = ["margin", "p", "eps", "swap", "reduction"]
 

@@ -32,6 +32,10 @@ class LayerNorm(Module):
         elementwise_affine: Whether scale (and shift) are learned.
         bias: Whether the shift is.
 
+    Example:
+        >>> nn.LayerNorm(10)(torch.randn(20, 5, 10)).shape
+        Size([20, 5, 10])
+
     Source: Ba et al., "Layer Normalization", 2016.
     """
 
@@ -79,6 +83,10 @@ class LayerNorm(Module):
 class RMSNorm(Module):
     """Divides by the root mean square over the trailing dimensions, then scales.
 
+    Example:
+        >>> nn.RMSNorm(10)(torch.randn(20, 5, 10)).shape
+        Size([20, 5, 10])
+
     Source: Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
     """
 
@@ -121,6 +129,10 @@ class GroupNorm(Module):
         eps: Added to the variance.
         affine: Whether scale and shift are learned.
         bias: Whether the shift is.
+
+    Example:
+        >>> nn.GroupNorm(2, 6)(torch.randn(20, 6, 10, 10)).shape
+        Size([20, 6, 10, 10])
 
     Source: Wu and He, "Group Normalization", 2018.
     """
@@ -171,6 +183,10 @@ class GroupNorm(Module):
 
 class LocalResponseNorm(Module):
     """Divides by a power of the mean square over ``size`` neighbouring channels.
+
+    Example:
+        >>> nn.LocalResponseNorm(2)(torch.randn(32, 5, 24, 24)).shape
+        Size([32, 5, 24, 24])
 
     Source: Krizhevsky et al., "ImageNet Classification with Deep Convolutional Neural Networks", 2012.
     """

@@ -58,7 +58,12 @@ class _ConstantPadNd(_PadNd):
 
 
 class ConstantPad1d(_ConstantPadNd):
-    """Pads the last dimension with ``value``."""
+    """Pads the last dimension with ``value``.
+
+    Example:
+        >>> nn.ConstantPad1d((1, 2), 7.0)(torch.tensor([[1.0, 2.0]]))
+        tensor([[7., 1., 2., 7., 7.]])
+    """
 
     rank = 1
 
@@ -94,7 +99,14 @@ class ZeroPad1d(_WithZeros, ConstantPad1d):  # type: ignore[misc]
 
 
 class ZeroPad2d(_WithZeros, ConstantPad2d):  # type: ignore[misc]
-    """Pads the last two dimensions with zeros."""
+    """Pads the last two dimensions with zeros.
+
+    Example:
+        >>> nn.ZeroPad2d(1)(torch.ones(1, 1, 1))
+        tensor([[[0., 0., 0.],
+                 [0., 1., 0.],
+                 [0., 0., 0.]]])
+    """
 
 
 class ZeroPad3d(_WithZeros, ConstantPad3d):  # type: ignore[misc]
@@ -107,7 +119,12 @@ class _ReflectionPadNd(_PadNd):
 
 
 class ReflectionPad1d(_ReflectionPadNd):
-    """Pads the last dimension by reflection at its ends."""
+    """Pads the last dimension by reflection at its ends.
+
+    Example:
+        >>> nn.ReflectionPad1d(2)(torch.tensor([[0.0, 1.0, 2.0, 3.0]]))
+        tensor([[2., 1., 0., 1., 2., 3., 2., 1.]])
+    """
 
     rank = 1
 
@@ -130,7 +147,12 @@ class _ReplicationPadNd(_PadNd):
 
 
 class ReplicationPad1d(_ReplicationPadNd):
-    """Pads the last dimension by repeating its ends."""
+    """Pads the last dimension by repeating its ends.
+
+    Example:
+        >>> nn.ReplicationPad1d(2)(torch.tensor([[1.0, 2.0]]))
+        tensor([[1., 1., 1., 2., 2., 2.]])
+    """
 
     rank = 1
 

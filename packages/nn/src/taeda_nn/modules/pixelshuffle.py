@@ -10,7 +10,12 @@ __all__ = ["PixelShuffle", "PixelUnshuffle"]
 
 
 class PixelShuffle(Module):
-    """(..., C r^2, H, W) to (..., C, H r, W r)."""
+    """(..., C r^2, H, W) to (..., C, H r, W r).
+
+    Example:
+        >>> nn.PixelShuffle(3)(torch.randn(1, 9, 4, 4)).shape
+        Size([1, 1, 12, 12])
+    """
 
     __constants__ = ["upscale_factor"]
 
@@ -26,7 +31,12 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """(..., C, H r, W r) to (..., C r^2, H, W)."""
+    """(..., C, H r, W r) to (..., C r^2, H, W).
+
+    Example:
+        >>> nn.PixelUnshuffle(3)(torch.randn(1, 1, 12, 12)).shape
+        Size([1, 9, 4, 4])
+    """
 
     __constants__ = ["downscale_factor"]
 

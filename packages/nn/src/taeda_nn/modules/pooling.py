@@ -64,7 +64,12 @@ class _MaxPoolNd(Module):
 
 
 class MaxPool1d(_MaxPoolNd):
-    """Maximum over windows of the last dimension; arguments as ``functional.max_pool1d``."""
+    """Maximum over windows of the last dimension; arguments as ``functional.max_pool1d``.
+
+    Example:
+        >>> nn.MaxPool1d(2)(torch.tensor([[1.0, 3.0, 2.0, 4.0]]))
+        tensor([[3., 4.]])
+    """
 
     def forward(self, input: Tensor) -> Any:
         return F.max_pool1d(
@@ -99,7 +104,12 @@ class MaxPool2d(_MaxPoolNd):
 
 
 class MaxPool3d(_MaxPoolNd):
-    """Maximum over windows of the last three dimensions; arguments as ``functional.max_pool3d``."""
+    """Maximum over windows of the last three dimensions; arguments as ``functional.max_pool3d``.
+
+    Example:
+        >>> nn.MaxPool3d(2)(torch.randn(2, 4, 8, 10, 12)).shape
+        Size([2, 4, 4, 5, 6])
+    """
 
     def forward(self, input: Tensor) -> Any:
         return F.max_pool3d(
@@ -240,7 +250,12 @@ class _AvgPoolNd(Module):
 
 
 class AvgPool1d(_AvgPoolNd):
-    """Mean over windows of the last dimension; arguments as ``functional.avg_pool1d``."""
+    """Mean over windows of the last dimension; arguments as ``functional.avg_pool1d``.
+
+    Example:
+        >>> nn.AvgPool1d(2)(torch.tensor([[1.0, 3.0, 2.0, 4.0]]))
+        tensor([[2., 3.]])
+    """
 
     def __init__(
         self,
@@ -290,7 +305,12 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
 
 
 class AvgPool2d(_AvgPoolWithDivisor):
-    """Mean over windows of the last two dimensions; arguments as ``functional.avg_pool2d``."""
+    """Mean over windows of the last two dimensions; arguments as ``functional.avg_pool2d``.
+
+    Example:
+        >>> nn.AvgPool2d(3, stride=2)(torch.randn(20, 16, 50, 32)).shape
+        Size([20, 16, 24, 15])
+    """
 
     __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override"]
 
@@ -393,7 +413,12 @@ class _AdaptiveAvgPoolNd(_AdaptivePoolNd):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    """Mean over ``output_size`` windows that cover the last dimension evenly."""
+    """Mean over ``output_size`` windows that cover the last dimension evenly.
+
+    Example:
+        >>> nn.AdaptiveAvgPool1d(5)(torch.randn(1, 64, 8)).shape
+        Size([1, 64, 5])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool1d(input, self.output_size)
@@ -426,7 +451,12 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """Maximum over windows that cover the last two dimensions evenly; None keeps a dimension's size."""
+    """Maximum over windows that cover the last two dimensions evenly; None keeps a dimension's size.
+
+    Example:
+        >>> nn.AdaptiveMaxPool2d((5, 7))(torch.randn(1, 64, 8, 9)).shape
+        Size([1, 64, 5, 7])
+    """
 
     def forward(self, input: Tensor) -> Any:
         return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)

@@ -355,6 +355,11 @@ class RNN(RNNBase):
         batch_first: Whether input and output are (B, T, features).
         dropout: Share dropped between layers while training.
         bidirectional: Whether a second run goes backwards.
+
+    Example:
+        >>> output, h_n = nn.RNN(10, 20, 2)(torch.randn(5, 3, 10))
+        >>> output.shape, h_n.shape
+        (Size([5, 3, 20]), Size([2, 3, 20]))
     """
 
     def __init__(
@@ -416,6 +421,11 @@ class LSTM(RNNBase):
 
 class GRU(RNNBase):
     """Gated recurrent unit over sequences, in one or more layers; arguments as ``LSTM``.
+
+    Example:
+        >>> output, h_n = nn.GRU(10, 20, 2)(torch.randn(5, 3, 10))
+        >>> output.shape, h_n.shape
+        (Size([5, 3, 20]), Size([2, 3, 20]))
 
     Source: Cho et al., "Learning Phrase Representations using RNN Encoder-Decoder", 2014.
     """
@@ -505,7 +515,12 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """One step of an Elman network: (B, input), (B, hidden) to (B, hidden)."""
+    """One step of an Elman network: (B, input), (B, hidden) to (B, hidden).
+
+    Example:
+        >>> nn.RNNCell(10, 20)(torch.randn(3, 10)).shape
+        Size([3, 20])
+    """
 
     __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
 
@@ -528,7 +543,13 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of a long short-term memory: (B, input), ((B, hidden), (B, hidden)) to the next (h, c)."""
+    """One step of a long short-term memory: (B, input), ((B, hidden), (B, hidden)) to the next (h, c).
+
+    Example:
+        >>> h, c = nn.LSTMCell(10, 20)(torch.randn(3, 10))
+        >>> h.shape, c.shape
+        (Size([3, 20]), Size([3, 20]))
+    """
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
@@ -551,7 +572,12 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of a gated recurrent unit: (B, input), (B, hidden) to (B, hidden)."""
+    """One step of a gated recurrent unit: (B, input), (B, hidden) to (B, hidden).
+
+    Example:
+        >>> nn.GRUCell(10, 20)(torch.randn(3, 10)).shape
+        Size([3, 20])
+    """
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None

@@ -129,7 +129,15 @@ def clip_grad_norm(
 
 
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
-    """Limits every gradient's elements in place to [-clip_value, clip_value]."""
+    """Limits every gradient's elements in place to [-clip_value, clip_value].
+
+    Example:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> (x * torch.tensor([3.0, 0.5])).sum().backward()
+        >>> nn.utils.clip_grad_value_([x], 1.0)
+        >>> x.grad
+        tensor([1.0000, 0.5000])
+    """
     limit = float(clip_value)
     with no_grad():
         for grad in _gradients(parameters):

@@ -10,7 +10,20 @@ from taeda_optim.optimizer import Optimizer
 
 
 class PolynomialLR(LRScheduler):
-    """Base rate times ``(1 - step / total_iters) ** power``, then 0."""
+    """Base rate times ``(1 - step / total_iters) ** power``, then 0.
+
+    Example:
+        >>> optimizer = optim.SGD([torch.zeros(1)], lr=1.0)
+        >>> schedule = optim.lr_scheduler.PolynomialLR(optimizer, total_iters=4)
+        >>> for _ in range(4):
+        ...     print(schedule.get_last_lr())
+        ...     optimizer.step()
+        ...     schedule.step()
+        [1.0]
+        [0.75]
+        [0.5]
+        [0.25]
+    """
 
     _takes_found = True
 
@@ -26,6 +39,17 @@ class PolynomialLR(LRScheduler):
 
 class CosineAnnealingLR(LRScheduler):
     """Half a cosine from the base rate to ``eta_min`` in ``T_max`` steps, and back again.
+
+    Example:
+        >>> optimizer = optim.SGD([torch.zeros(1)], lr=1.0)
+        >>> schedule = optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=2)
+        >>> for _ in range(3):
+        ...     print(schedule.get_last_lr())
+        ...     optimizer.step()
+        ...     schedule.step()
+        [1.0]
+        [0.5]
+        [0.0]
 
     Source:
         Loshchilov and Hutter, SGDR: stochastic gradient descent with warm restarts (ICLR 2017).
@@ -45,6 +69,17 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     """Cosine annealing that starts again after ``T_0`` steps, each period ``T_mult`` times as long as the last.
 
     ``step(epoch)`` takes fractions of an epoch too.
+
+    Example:
+        >>> optimizer = optim.SGD([torch.zeros(1)], lr=1.0)
+        >>> schedule = optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
+        >>> for _ in range(3):
+        ...     print(schedule.get_last_lr())
+        ...     optimizer.step()
+        ...     schedule.step()
+        [1.0]
+        [0.5]
+        [1.0]
 
     Source:
         Loshchilov and Hutter, SGDR: stochastic gradient descent with warm restarts (ICLR 2017).

@@ -148,6 +148,13 @@ class ChainedScheduler(_Composed):
 
     Raises:
         TypeError, ValueError: parts that are no schedules, of different optimizers, or that follow a metric.
+
+    Example:
+        >>> optimizer = optim.SGD([torch.zeros(1)], lr=1.0)
+        >>> parts = [optim.lr_scheduler.ConstantLR(optimizer, 0.5, 2), optim.lr_scheduler.ExponentialLR(optimizer, 0.5)]
+        >>> schedule = optim.lr_scheduler.ChainedScheduler(parts)
+        >>> schedule.get_last_lr()
+        [0.5]
     """
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:

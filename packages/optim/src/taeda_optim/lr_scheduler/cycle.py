@@ -63,6 +63,18 @@ class CyclicLR(_Cycle):
 
     Raises:
         ValueError: an unknown mode, or lists of another length than groups.
+
+    Example:
+        >>> optimizer = optim.SGD([torch.zeros(1)], lr=1.0)
+        >>> schedule = optim.lr_scheduler.CyclicLR(optimizer, base_lr=0.5, max_lr=1.0, step_size_up=2)
+        >>> for _ in range(4):
+        ...     print(schedule.get_last_lr())
+        ...     optimizer.step()
+        ...     schedule.step()
+        [0.5]
+        [0.75]
+        [1.0]
+        [0.75]
     """
 
     _unsaved = _Cycle._unsaved | {"_scale_fn_custom"}
@@ -154,6 +166,17 @@ class OneCycleLR(_Cycle):
 
     Raises:
         ValueError: no number of steps, options out of range, or a step beyond the last.
+
+    Example:
+        >>> optimizer = optim.SGD([torch.zeros(1)], lr=1.0)
+        >>> schedule = optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=3, anneal_strategy="linear")
+        >>> for _ in range(3):
+        ...     print(schedule.get_last_lr())
+        ...     optimizer.step()
+        ...     schedule.step()
+        [0.9523811428571428]
+        [0.4761925714285714]
+        [4.000000000004e-06]
     """
 
     def __init__(

@@ -49,7 +49,19 @@ class LambdaLR(_Functions):
 
 
 class MultiplicativeLR(_Functions):
-    """The last rate times ``lr_lambda(step)``; one function, or one for each group."""
+    """The last rate times ``lr_lambda(step)``; one function, or one for each group.
+
+    Example:
+        >>> optimizer = optim.SGD([torch.zeros(1)], lr=1.0)
+        >>> schedule = optim.lr_scheduler.MultiplicativeLR(optimizer, lambda step: 0.5)
+        >>> for _ in range(3):
+        ...     print(schedule.get_last_lr())
+        ...     optimizer.step()
+        ...     schedule.step()
+        [1.0]
+        [0.5]
+        [0.25]
+    """
 
     _takes_found = True
 
@@ -86,7 +98,20 @@ class MultiplicativeLR(_Functions):
 
 
 class StepLR(LRScheduler):
-    """Times ``gamma`` every ``step_size`` steps."""
+    """Times ``gamma`` every ``step_size`` steps.
+
+    Example:
+        >>> optimizer = optim.SGD([torch.zeros(1)], lr=1.0)
+        >>> schedule = optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
+        >>> for _ in range(4):
+        ...     print(schedule.get_last_lr())
+        ...     optimizer.step()
+        ...     schedule.step()
+        [1.0]
+        [1.0]
+        [0.5]
+        [0.5]
+    """
 
     def __init__(
         self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
@@ -99,7 +124,20 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Times ``gamma`` at each of the ``milestones``."""
+    """Times ``gamma`` at each of the ``milestones``.
+
+    Example:
+        >>> optimizer = optim.SGD([torch.zeros(1)], lr=1.0)
+        >>> schedule = optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 3], gamma=0.5)
+        >>> for _ in range(4):
+        ...     print(schedule.get_last_lr())
+        ...     optimizer.step()
+        ...     schedule.step()
+        [1.0]
+        [0.5]
+        [0.5]
+        [0.25]
+    """
 
     def __init__(
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
@@ -119,7 +157,19 @@ class MultiStepLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Times ``gamma`` every step."""
+    """Times ``gamma`` every step.
+
+    Example:
+        >>> optimizer = optim.SGD([torch.zeros(1)], lr=1.0)
+        >>> schedule = optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+        >>> for _ in range(3):
+        ...     print(schedule.get_last_lr())
+        ...     optimizer.step()
+        ...     schedule.step()
+        [1.0]
+        [0.5]
+        [0.25]
+    """
 
     _takes_found = True
 
@@ -132,7 +182,20 @@ class ExponentialLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """Times ``factor`` for the first ``total_iters`` steps."""
+    """Times ``factor`` for the first ``total_iters`` steps.
+
+    Example:
+        >>> optimizer = optim.SGD([torch.zeros(1)], lr=1.0)
+        >>> schedule = optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
+        >>> for _ in range(4):
+        ...     print(schedule.get_last_lr())
+        ...     optimizer.step()
+        ...     schedule.step()
+        [0.5]
+        [0.5]
+        [1.0]
+        [1.0]
+    """
 
     def __init__(
         self, optimizer: Optimizer, factor: float = 1 / 3, total_iters: int = 5, last_epoch: int = -1
@@ -147,7 +210,20 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """Times a factor that goes linearly from ``start_factor`` to ``end_factor`` over ``total_iters`` steps."""
+    """Times a factor that goes linearly from ``start_factor`` to ``end_factor`` over ``total_iters`` steps.
+
+    Example:
+        >>> optimizer = optim.SGD([torch.zeros(1)], lr=1.0)
+        >>> schedule = optim.lr_scheduler.LinearLR(optimizer, start_factor=0.5, total_iters=2)
+        >>> for _ in range(4):
+        ...     print(schedule.get_last_lr())
+        ...     optimizer.step()
+        ...     schedule.step()
+        [0.5]
+        [0.75]
+        [1.0]
+        [1.0]
+    """
 
     _takes_found = True
 

@@ -27,6 +27,14 @@ class ReduceLROnPlateau(LRScheduler):
     Raises:
         TypeError: no Optimizer.
         ValueError: options out of range.
+
+    Example:
+        >>> optimizer = optim.SGD([torch.zeros(1)], lr=1.0)
+        >>> schedule = optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=1)
+        >>> for loss in (3.0, 2.0, 2.0, 2.0):
+        ...     schedule.step(loss)
+        >>> schedule.get_last_lr()
+        [0.5]
     """
 
     def __init__(
