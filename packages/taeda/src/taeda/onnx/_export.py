@@ -226,6 +226,35 @@ def _specs(
     return found
 
 
+def _inputs(
+    g: GraphWriter,
+    module: Any,
+    arguments: tuple[tuple[Any, ...], dict[str, Any]],
+    input_names: Sequence[str] | None,
+    dynamic_shapes: Any,
+    axes: dict[str, Any],
+) -> tuple[list[Any], list[tuple[Value, dict[int, str]]]]:
+    """What the program runs with, and the tensors among that, each with names of its axes that may vary."""
+    given, named = arguments
+    placeholders = [node.name for node in module.graph.nodes if node.op == "placeholder"]
+    leaves = _pytree.tree_flatten((*given, *named.values()))[0]
+    if len(leaves) != len(placeholders):
+        raise OnnxExporterError(
+            f"onnx.export: the program takes {len(placeholders)} inputs, found {len(leaves)} arguments"
+        )
+    labels = iter(list(input_names or ()))
+    values = [
+        Value(g.fresh(next(labels, name)), leaf.detach().clone()) if isinstance(leaf, tensor.Tensor) else leaf
+        for leaf, name in zip(leaves, placeholders, strict=True)
+    ]
+    inputs = [value for value, leaf in zip(values, leaves, strict=True) if isinstance(leaf, tensor.Tensor)]
+    specs: list[Any] = [None] * len(inputs)
+    if dynamic_shapes is not None:
+        specs = _specs(dynamic_shapes, given, named, placeholders)
+    found = zip(inputs, specs, strict=True)
+    return values, [(value, _axes(axes.get(value.name, spec), value.name)) for value, spec in found]
+
+
 def _outputs(
     g: GraphWriter, made: Any, names: Sequence[str] | None, inputs: set[str]
 ) -> list[tuple[str, Value]]:
@@ -328,34 +357,11 @@ def export(
         )
     g = GraphWriter(_opset(opset_version))
     given, named = _split_arguments(args, kwargs)
+    axes = dict(dynamic_axes or {})
     mode = training if training is not None else TrainingMode.PRESERVE if dynamo else TrainingMode.EVAL
     with select_model_mode_for_export(model, mode), tensor.no_grad():
         module, expected = _graph_of(model, given, named)
-        placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
-        leaves = _pytree.tree_flatten((*given, *named.values()))[0]
-        if len(leaves) != len(placeholders):
-            raise OnnxExporterError(
-                f"onnx.export: the program takes {len(placeholders)} inputs, found {len(leaves)} arguments"
-            )
-        inputs: list[tuple[Value, dict[int, str]]] = []
-        values: list[Any] = []
-        labels = iter(list(input_names or ()))
-        for leaf, node in zip(leaves, placeholders, strict=True):
-            if not isinstance(leaf, tensor.Tensor):
-                values.append(leaf)
-                continue
-            value = Value(g.fresh(next(labels, node.name)), leaf.detach().clone())
-            values.append(value)
-            inputs.append((value, {}))
-        described: list[Any] = [None] * len(inputs)
-        if dynamic_shapes is not None:
-            names = [node.name for node in placeholders]
-            described = _specs(dynamic_shapes, given, named, names)
-        axes = dict(dynamic_axes or {})
-        inputs = [
-            (value, _axes(axes.get(value.name, spec), value.name))
-            for (value, _), spec in zip(inputs, described, strict=True)
-        ]
+        values, inputs = _inputs(g, module, (given, named), input_names, dynamic_shapes, axes)
         g.dynamic = any(varying for _, varying in inputs)
         made = Walk(g, module).run(values)
     outputs = _outputs(g, made, output_names, {value.name for value, _ in inputs})
