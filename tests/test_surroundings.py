@@ -63,10 +63,31 @@ def test_files_of_the_library_do_not_depend_on_the_locale(tmp_path, monkeypatch)
     assert run(tmp_path, source, **ASCII) == "ANSI_X3.4-1968\n"
 
 
-def test_the_repositorys_check_finds_text_in_the_locales_encoding():
+@pytest.fixture
+def rules():
     spec = importlib.util.spec_from_file_location("house_rules", ROOT / "tools" / "checks" / "house_rules.py")
-    rules = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(rules)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_repositorys_check_finds_locks_that_fork_does_not_know(rules):
+    breaches = "a = threading.Lock()\nclass A:\n    b: Any = threading.RLock()\nc = threading.Condition()"
+    assert rules.kept_locks(breaches) == [1, 3, 4]
+    assert (
+        rules.kept_locks("a = held_at_fork(threading.Lock())\ndef f(self):\n    self.a = threading.Lock()")
+        == []
+    )
+    assert rules.kept_locks(f"{breaches}\nos.register_at_fork(after_in_child=f)") == []
+
+
+def test_the_repositorys_check_finds_references_to_notes_that_are_not_there(rules):
+    there = {"a.h": "/// Note [Long\n/// titles]\n/// text", "b.py": '"""Note [Short]. Text"""'}
+    asked = {"c.cpp": "// see Note [Long titles]; Note [Short] too", "d.md": "(`Note [Gone]` in a.h)"}
+    assert rules.lost_notes({**there, **asked}) == ["d.md: there is no Note [Gone]"]
+
+
+def test_the_repositorys_check_finds_text_in_the_locales_encoding(rules):
     breaches = [
         "open(a)",
         "open(a, 'w')",

@@ -1,6 +1,6 @@
 """Check of small rules: purpose lines, equal licence copies, no machine's own paths, no accelerator's name in the core,
 no backend beneath inference, no file that is too long to be one room, no text file read by the locale's encoding, no
-lock of a module that a forked child may find held.
+lock of a module that a forked child may find held, no reference to a Note that is not there.
 
 Run as `python tools/checks/house_rules.py`; prints one line per violation and fails when there is any.
 """
@@ -40,6 +40,15 @@ OF_A_BACKEND = re.compile(r'#include "cpu/[^"]*"|TAEDA_WITH_\w+')
 # A machine's locale says nothing of the files that taeda reads and writes.
 LOCALES = ("packages/", "tools/", "benchmarks/", "noxfile.py")
 
+# "Note [Title]", also over the end of a line of comment; where it begins a line, the Note itself follows.
+NOTE = re.compile(
+    r"(?P<begin>^[ \t]*(?:///?|#|\*|\"\"\")?[ \t]*)?\bNote \[(?P<title>[^\]]+)\](?P<end>[.:]?)", re.MULTILINE
+)
+COMMENT_BREAK = re.compile(r"\s*\n\s*(?:///?|#|\*)?\s*")
+
+# Where such things stand that the checks are about.
+EXAMPLES = {Path(__file__).resolve(), ROOT / "tests" / "test_surroundings.py"}
+
 LOCK = re.compile(r"(threading\.)?(Lock|RLock|Condition|Semaphore|BoundedSemaphore)\(")
 
 
@@ -67,7 +76,20 @@ def kept_locks(text: str) -> list[int]:
     values = [
         line.value for room in rooms for line in room.body if isinstance(line, (ast.Assign, ast.AnnAssign))
     ]
-    return [v.lineno for v in values if v is not None and LOCK.match(ast.unparse(v))]
+    return sorted(v.lineno for v in values if v is not None and LOCK.match(ast.unparse(v)))
+
+
+def lost_notes(texts: dict[str, str]) -> list[str]:
+    """Complaints about references to Notes that no file has."""
+    there, asked = set(), {}
+    for name, text in texts.items():
+        for found in NOTE.finditer(text):
+            title = COMMENT_BREAK.sub(" ", found["title"])
+            if found["begin"] is not None and (found["end"] or text[found.end() : found.end() + 1] == "\n"):
+                there.add(title)
+            else:
+                asked.setdefault(title, name)
+    return [f"{name}: there is no Note [{title}]" for title, name in asked.items() if title not in there]
 
 
 def tracked() -> list[Path]:
@@ -109,6 +131,12 @@ def check() -> list[str]:
     for path in tracked():
         if path.suffix in HEADS and path != Path(__file__).resolve():
             complaints += [f"{path.relative_to(ROOT)}: {text}" for text in check_file(path)]
+    commented = (
+        path for path in tracked() if path.suffix in CODE | {".md", ".yaml"} and path not in EXAMPLES
+    )
+    complaints += lost_notes(
+        {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in commented}
+    )
     licence = ROOT.joinpath("LICENSE").read_bytes()
     for copy in sorted(ROOT.glob("packages/*/LICENSE")):
         if copy.read_bytes() != licence:

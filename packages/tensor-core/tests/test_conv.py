@@ -86,8 +86,8 @@ def test_conv2d_and_gradients(case, dtype, channels_last):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("channels", [1, 3, 4, 8, 15])
 def test_strided_1x1_convolutions_of_few_channels(channels, threads):
-    # A routine of oneDNN's wrote behind its room here (onednn/conv.cpp, Note [Strided 1x1 convolutions ...]): into
-    # other threads' numbers, and what else lies on the heap.
+    # A routine of oneDNN's wrote behind its room here, into other threads' numbers and what else lies on the heap: see
+    # Note [Strided 1x1 convolutions of few channels] in onednn/conv.cpp.
     rng = np.random.default_rng(15)
     x, grad = rng.standard_normal((2, channels, 64, 64)), rng.standard_normal((2, 20, 32, 32))
     weight = taeda.zeros(20, channels, 1, 1)
