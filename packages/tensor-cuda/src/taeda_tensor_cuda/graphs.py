@@ -61,7 +61,7 @@ class CUDAGraph:
         >>> g, x = taeda.cuda.CUDAGraph(), taeda.zeros(3, device="cuda")
         >>> with taeda.cuda.graph(g):
         ...     y = x + 1
-        >>> x.fill_(2)
+        >>> _ = x.fill_(2)
         >>> g.replay()
         >>> y.tolist()
         [3.0, 3.0, 3.0]

@@ -18,9 +18,9 @@ Wrong calls, in ``taeda_testing.wrong``: ``wrong_call(error, words, *args)`` one
 with zeros of these shapes, ``broadcast(name)``, ``dimension(name)`` and ``inner(name, ...)`` the usual ones.
 
 Example:
-    >>> differentiable("cube", lambda x: x * x * x, unary(-2, 2), NUMBERS, in_place=True)
-    >>> function_of_one("exp2", np.exp2)
-    >>> function_of_two("hypot", np.hypot, FLOATS)
+    >>> record = differentiable("cube", lambda x: x * x * x, unary(-2, 2), NUMBERS, in_place=True)
+    >>> record = function_of_one("exp2", np.exp2)
+    >>> record = function_of_two("hypot", np.hypot, FLOATS)
 """
 
 from __future__ import annotations
