@@ -1,7 +1,5 @@
-// Parsing of Python arguments against signature tables, and the conversions that are not inline.
+// What Python arguments are, and their binding to signature tables.
 #include "python/args.h"
-
-#include <structseq.h>
 
 #include <algorithm>
 #include <cstring>
@@ -9,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "python/arg_kinds.h"
 #include "python/internal.h"
-#include "taeda/ops/shape.h"
 
 namespace taeda::py {
 
@@ -21,6 +19,49 @@ bool is_bool(PyObject* o) {
 }
 
 namespace {
+
+bool has_index(PyObject* o) { return Py_TYPE(o)->tp_as_number && Py_TYPE(o)->tp_as_number->nb_index; }
+
+}  // namespace
+
+bool is_integer(PyObject* o) {
+  if (PyLong_Check(o)) return !PyBool_Check(o);
+  if (is_tensor(o))
+    return tensor_of(o).dim() == 0 && is_integral(tensor_of(o).dtype()) && tensor_of(o).dtype() != DType::Bool;
+  if (!has_index(o)) return false;
+  if (!PySequence_Check(o)) return true;
+  if (PyObject_Length(o) >= 0) return false;
+  PyErr_Clear();  // an array of no dimensions: it has no length, and an index if it is one of integers
+  PyObject* const index = PyNumber_Index(o);
+  if (!index) PyErr_Clear();
+  Py_XDECREF(index);
+  return index;
+}
+
+bool is_item(PyObject* o) {
+  if (is_integer(o)) return true;
+  if (!is_tensor(o)) return false;
+  const Tensor& t = tensor_of(o);
+  return t.numel() == 1 && is_integral(t.dtype()) && t.dtype() != DType::Bool;
+}
+
+bool is_item_at(Py_ssize_t k, PyObject* o) { return is_item(o) || (k > 0 && PyBool_Check(o)); }
+bool is_number(PyObject* o) {
+  if (PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o)) return true;
+  if (is_tensor(o)) return tensor_of(o).dim() == 0;
+  // Strings and containers are the usual other arguments; they are told apart without a look at their methods.
+  if (PyUnicode_Check(o) || PyTuple_Check(o) || PyList_Check(o) || o == Py_None) return false;
+  return as_number(o).has_value();
+}
+bool is_int_sequence(PyObject* o) {
+  if (is_integer(o)) return true;
+  if (!PyTuple_Check(o) && !PyList_Check(o))
+    return PySequence_Check(o) && !PyUnicode_Check(o) && !is_tensor(o) && !PyBytes_Check(o);
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  for (Py_ssize_t i = 0; i < n; ++i)
+    if (!is_item_at(i, PySequence_Fast_GET_ITEM(o, i))) return false;
+  return true;
+}
 
 const char* expected_text(ArgKind kind) {
   switch (kind) {
@@ -52,6 +93,27 @@ const char* expected_text(ArgKind kind) {
   return "something else";
 }
 
+std::string type_text(PyObject* o) {
+  if (o == Py_None) return "None";
+  if (is_tensor(o)) return "Tensor " + describe(tensor_of(o));
+  std::string text = Py_TYPE(o)->tp_name;
+  if (PyTuple_Check(o) || PyList_Check(o)) {
+    const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+    text += " of (";
+    for (Py_ssize_t i = 0; i < std::min<Py_ssize_t>(n, 4); ++i)
+      text += (i ? ", " : "") + std::string(Py_TYPE(PySequence_Fast_GET_ITEM(o, i))->tp_name);
+    text += n > 4 ? ", ...)" : ")";
+  } else if (PyLong_Check(o) || PyFloat_Check(o) || PyUnicode_Check(o)) {
+    const Object shown(PyObject_Repr(o));
+    const char* utf8 = shown ? PyUnicode_AsUTF8(shown.get()) : nullptr;
+    if (!utf8) PyErr_Clear();
+    if (utf8) text += " " + std::string(utf8).substr(0, 60);
+  }
+  return text;
+}
+
+namespace {
+
 bool optional_kind(ArgKind kind) {
   switch (kind) {
     case ArgKind::OptTensor:
@@ -74,32 +136,6 @@ bool of_one_tensor(ArgKind kind) { return kind <= ArgKind::OptTensor; }
 /// Lists with a default: None stands for it.
 bool list_kind(ArgKind kind) { return kind == ArgKind::IntList || kind == ArgKind::FloatList; }
 
-bool has_index(PyObject* o) { return Py_TYPE(o)->tp_as_number && Py_TYPE(o)->tp_as_number->nb_index; }
-/// What may stand for an int inside a list: also an integral tensor of one element that has dimensions.
-bool is_item(PyObject* o) {
-  if (is_integer(o)) return true;
-  if (!is_tensor(o)) return false;
-  const Tensor& t = tensor_of(o);
-  return t.numel() == 1 && is_integral(t.dtype()) && t.dtype() != DType::Bool;
-}
-/// The first item tells what the list is of; those after it may be what counts as an int in Python.
-bool is_item_at(Py_ssize_t k, PyObject* o) { return is_item(o) || (k > 0 && PyBool_Check(o)); }
-bool is_number(PyObject* o) {
-  if (PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o)) return true;
-  if (is_tensor(o)) return tensor_of(o).dim() == 0;
-  // Strings and containers are the usual other arguments; they are told apart without a look at their methods.
-  if (PyUnicode_Check(o) || PyTuple_Check(o) || PyList_Check(o) || o == Py_None) return false;
-  return as_number(o).has_value();
-}
-bool is_int_sequence(PyObject* o) {
-  if (is_integer(o)) return true;
-  if (!PyTuple_Check(o) && !PyList_Check(o))
-    return PySequence_Check(o) && !PyUnicode_Check(o) && !is_tensor(o) && !PyBytes_Check(o);
-  const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-  for (Py_ssize_t i = 0; i < n; ++i)
-    if (!is_item_at(i, PySequence_Fast_GET_ITEM(o, i))) return false;
-  return true;
-}
 /// Python's own numbers, told without a look at any class's bases.
 bool is_plain_number(PyObject* o) { return PyFloat_CheckExact(o) || PyLong_CheckExact(o); }
 /// A tensor, or an object whose class answers for the operator.
@@ -143,25 +179,6 @@ bool matches(ArgKind kind, PyObject* o) {
     case ArgKind::Out: return is_tensor_like(o) || is_tensor_sequence(o, false);
   }
   return false;
-}
-
-std::string type_text(PyObject* o) {
-  if (o == Py_None) return "None";
-  if (is_tensor(o)) return "Tensor " + describe(tensor_of(o));
-  std::string text = Py_TYPE(o)->tp_name;
-  if (PyTuple_Check(o) || PyList_Check(o)) {
-    const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-    text += " of (";
-    for (Py_ssize_t i = 0; i < std::min<Py_ssize_t>(n, 4); ++i)
-      text += (i ? ", " : "") + std::string(Py_TYPE(PySequence_Fast_GET_ITEM(o, i))->tp_name);
-    text += n > 4 ? ", ...)" : ")";
-  } else if (PyLong_Check(o) || PyFloat_Check(o) || PyUnicode_Check(o)) {
-    const Object shown(PyObject_Repr(o));
-    const char* utf8 = shown ? PyUnicode_AsUTF8(shown.get()) : nullptr;
-    if (!utf8) PyErr_Clear();
-    if (utf8) text += " " + std::string(utf8).substr(0, 60);
-  }
-  return text;
 }
 
 /// NumPy's and PyTorch's spellings of the same arguments.
@@ -538,303 +555,6 @@ PyObject* run(Signature* signatures, int count, PyObject* self, PyObject* const*
 PyObject* run_as(const char* name, Signature* signatures, int count, PyObject* self, PyObject* const* args,
                  Py_ssize_t nargs, PyObject* kwnames) {
   return run_named([=] { return name; }, signatures, count, self, args, nargs, kwnames);
-}
-
-const Tensor& tensor_slow(const Signature& sig, int i, Slots& slots) {
-  PyObject* o = slots.values[i];
-  if (o && overrides(o)) throw Overridden();
-  if (!o || !is_tensor(o)) wrong_type(sig, i, o);
-  return tensor_of(o);
-}
-const Tensor& opt_tensor_arg(const Signature& sig, int i, Slots& slots) {
-  static const Tensor none;
-  return slots.given(i) ? tensor_arg(sig, i, slots) : none;
-}
-
-bool is_integer(PyObject* o) {
-  if (PyLong_Check(o)) return !PyBool_Check(o);
-  if (is_tensor(o))
-    return tensor_of(o).dim() == 0 && is_integral(tensor_of(o).dtype()) && tensor_of(o).dtype() != DType::Bool;
-  if (!has_index(o)) return false;
-  if (!PySequence_Check(o)) return true;
-  if (PyObject_Length(o) >= 0) return false;
-  PyErr_Clear();  // an array of no dimensions: it has no length, and an index if it is one of integers
-  PyObject* const index = PyNumber_Index(o);
-  if (!index) PyErr_Clear();
-  Py_XDECREF(index);
-  return index;
-}
-
-int64_t int_slow(const Signature& sig, int i, PyObject* o) {
-  if (!o || !is_item(o)) wrong_type(sig, i, o);
-  if (is_tensor(o)) return scalar_of(tensor_of(o), sig.name).to<int64_t>();
-  PyObject* index = PyNumber_Index(o);
-  if (!index) throw PythonError();
-  int overflow;
-  const long long v = PyLong_AsLongLongAndOverflow(index, &overflow);
-  Py_DECREF(index);
-  if (overflow)
-    fail(ErrorKind::Overflow, sig.name, ": argument '", sig.specs[i].name,
-         "' does not fit into 64 bits: ", type_text(o));
-  return v;
-}
-
-Scalar scalar_value(const Signature& sig, int i, PyObject* o) {
-  if (!o) wrong_type(sig, i, o);
-  if (PyFloat_CheckExact(o)) return PyFloat_AS_DOUBLE(o);
-  if (PyLong_CheckExact(o)) {
-    int overflow;
-    const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
-    if (!overflow) return int64_t(v);
-  }
-  if (is_tensor(o) && tensor_of(o).dim() == 0) return scalar_of(tensor_of(o), sig.name);
-  if (is_tensor(o) || PyUnicode_Check(o) || PyTuple_Check(o) || PyList_Check(o)) wrong_type(sig, i, o);
-  if (const std::optional<Scalar> number = number_for(o, sig.name, sig.specs[i].name)) return *number;
-  wrong_type(sig, i, o);
-}
-
-namespace {
-
-/// Whether results of real tensors and a complex number are complex.
-bool turns_complex(std::string_view name) {
-  for (const std::string_view one :
-       {"addcdiv", "addcmul", "cumulative_trapezoid", "full_like", "new_full", "trapezoid"})
-    if (name == one) return true;
-  return false;
-}
-void expect_complex_tensor(const Signature& sig, int i, const Slots& slots) {
-  if (turns_complex(sig.name)) return;
-  const Tensor* real = nullptr;
-  for (int k = 0; k < sig.count; ++k) {
-    if (!slots.values[k] || !is_tensor(slots.values[k])) continue;
-    const Tensor& t = tensor_of(slots.values[k]);
-    if (is_complex(t.dtype())) return;
-    if (!real) real = &t;
-  }
-  if (real)
-    fail(ErrorKind::Runtime, sig.name, ": argument '", sig.specs[i].name,
-         "' is complex, expected a real number beside a tensor of ", name(real->dtype()));
-}
-
-}  // namespace
-
-Scalar scalar_arg(const Signature& sig, int i, Slots& slots) {
-  const Scalar v = scalar_value(sig, i, slots.values[i]);
-  if (v.imag() != 0) [[unlikely]]
-    expect_complex_tensor(sig, i, slots);
-  return v;
-}
-
-double float_arg(const Signature& sig, int i, Slots& slots) {
-  PyObject* o = slots.values[i];
-  if (o && PyFloat_CheckExact(o)) return PyFloat_AS_DOUBLE(o);
-  const Scalar v = scalar_value(sig, i, o);
-  if (v.is_complex()) wrong_type(sig, i, o);
-  return v.to_double();
-}
-
-bool bool_slow(const Signature& sig, int i, PyObject* o) {
-  if (!o || !is_bool(o)) wrong_type(sig, i, o);
-  return is_true(o);
-}
-
-std::string_view str_arg(const Signature& sig, int i, Slots& slots) {
-  PyObject* o = slots.values[i];
-  if (!o || !PyUnicode_Check(o)) wrong_type(sig, i, o);
-  Py_ssize_t size;
-  const char* text = PyUnicode_AsUTF8AndSize(o, &size);
-  if (!text) throw PythonError();
-  return {text, size_t(size)};
-}
-
-DType dtype_arg(const Signature& sig, int i, Slots& slots) {
-  PyObject* o = slots.values[i];
-  if (o && is_dtype(o)) return reinterpret_cast<PyDType*>(o)->value;
-  if (o)
-    if (const std::optional<DType> found = as_dtype(o)) return *found;
-  wrong_type(sig, i, o);
-}
-
-Device device_arg(const Signature& sig, int i, Slots& slots) {
-  PyObject* o = slots.values[i];
-  if (o)
-    if (const std::optional<Device> found = as_device(o)) return *found;
-  wrong_type(sig, i, o);
-}
-
-const Generator& opt_generator_arg(const Signature& sig, int i, Slots& slots) {
-  static const Generator none;
-  if (!slots.given(i)) return none;
-  if (!is_generator(slots.values[i])) wrong_type(sig, i, slots.values[i]);
-  return reinterpret_cast<PyGenerator*>(slots.values[i])->value;
-}
-
-const Tensor* OperandArg::take(const Signature& sig, int i, PyObject* o) {
-  if (!o) wrong_type(sig, i, o);
-  if (!PyFloat_CheckExact(o) && !PyLong_CheckExact(o)) {
-    if (overrides(o)) throw Overridden();
-    if (is_tensor(o)) return &tensor_of(o);
-    if (!is_number(o)) wrong_type(sig, i, o);
-  }
-  return &(made_ = Tensor(scalar_value(sig, i, o)));
-}
-
-TensorListArg::TensorListArg(const Signature& sig, int i, Slots& slots) {
-  const bool none_allowed = sig.specs[i].kind == ArgKind::OptTensorList;
-  const auto take = [&](PyObject* item) {
-    if (item == Py_None && none_allowed) return tensors_.emplace_back();
-    if (!is_plain(item) && overrides(item)) throw Overridden();
-    if (!is_tensor(item)) {
-      fail(ErrorKind::Type, sig.name, ": argument '", sig.specs[i].name, "' must be ", expected_text(sig.specs[i].kind),
-           ", found ", type_text(item), " at item ", tensors_.size());
-    }
-    return tensors_.emplace_back(tensor_of(item));
-  };
-  if (slots.tail && i == sig.varargs) {
-    for (Py_ssize_t k = 0; k < slots.tail_count; ++k) take(slots.tail[k]);
-    return;
-  }
-  PyObject* o = slots.values[i];
-  if (!o || o == Py_None) {
-    if (sig.specs[i].required) wrong_type(sig, i, o);
-    return;
-  }
-  if (!is_plain(o) && !PyList_CheckExact(o) && !PyTuple_CheckExact(o) && overrides(o)) throw Overridden();
-  if (is_tensor(o) || PyUnicode_Check(o) || !PySequence_Check(o)) wrong_type(sig, i, o);
-  const Object owner = PyList_Check(o) || PyTuple_Check(o) ? share(o) : items_of(o);
-  PyObject* fast = owner.get();
-  tensors_.reserve(size_t(PySequence_Fast_GET_SIZE(fast)));
-  for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(fast); ++k) take(share(PySequence_Fast_GET_ITEM(fast, k)).get());
-}
-
-IntListArg::IntListArg(const Signature& sig, int i, Slots& slots, const Shape& missing) {
-  if (slots.tail && i == sig.varargs) {
-    for (Py_ssize_t k = 0; k < slots.tail_count; ++k) {
-      PyObject* item = slots.tail[k];
-      values_.push_back(k > 0 && PyBool_Check(item) ? item == Py_True : int_value(sig, i, item));
-    }
-    return;
-  }
-  PyObject* o = slots.values[i];
-  if (!o || o == Py_None) {
-    if (!o || !sig.specs[i].required) {
-      values_ = missing;
-      return;
-    }
-    wrong_type(sig, i, o);
-  }
-  if (PyTuple_Check(o) || PyList_Check(o)) [[likely]] {
-    for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); ++k) {
-      // Another object's __index__ may drop the item or shorten the list.
-      const Object item = share(PySequence_Fast_GET_ITEM(o, k));
-      if (!PyLong_CheckExact(item.get()) && !is_item_at(k, item.get())) wrong_type(sig, i, o);
-      values_.push_back(PyBool_Check(item.get()) ? item.get() == Py_True : int_value(sig, i, item.get()));
-    }
-    return;
-  }
-  if (is_integer(o)) {
-    values_.push_back(int_value(sig, i, o));
-    return;
-  }
-  if (!is_int_sequence(o)) wrong_type(sig, i, o);
-  const Py_ssize_t n = PySequence_Size(o);
-  if (n < 0) wrong_type(sig, i, o);
-  for (Py_ssize_t k = 0; k < n; ++k) {
-    const Object item = own(PySequence_GetItem(o, k));
-    values_.push_back(int_value(sig, i, item.get()));
-  }
-}
-
-void NamedAlone::part() {
-  static constexpr int64_t kLast[] = {-1};
-  parted_ = ops::unsqueeze(self_, -1);
-  dim_ = kLast, keepdim_ = false;
-}
-
-FloatListArg::FloatListArg(const Signature& sig, int i, Slots& slots) {
-  if (!slots.given(i)) return;
-  PyObject* o = slots.values[i];
-  if (!PyTuple_Check(o) && !PyList_Check(o)) wrong_type(sig, i, o);
-  for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); ++k) {
-    const Object item = share(PySequence_Fast_GET_ITEM(o, k));  // its __float__ may drop it
-    values_.push_back(scalar_value(sig, i, item.get()).to_double());
-  }
-}
-
-OutArg::OutArg(const Signature& sig, int i, Slots& slots, int count) : given_(slots.values[i]), count_(count) {
-  if (!is_plain(given_) && overrides(given_)) throw Overridden();
-  if (count == 1 && is_tensor(given_)) {
-    items_[0] = given_;
-    return;
-  }
-  const bool listed = PyTuple_Check(given_) || PyList_Check(given_);
-  Object held = listed ? own(PySequence_Tuple(given_)) : Object();
-  if (!listed || PyTuple_GET_SIZE(held.get()) != count)
-    fail(ErrorKind::Type, sig.name, ": argument 'out' must be ",
-         count == 1 ? std::string("a Tensor") : "a tuple of " + std::to_string(count) + " Tensors", ", found ",
-         type_text(given_));
-  for (int k = 0; k < count; ++k) {
-    items_[k] = PyTuple_GET_ITEM(held.get(), k);
-    if (!is_plain(items_[k]) && overrides(items_[k])) throw Overridden();
-    if (!is_tensor(items_[k])) wrong_type(sig, i, given_);
-    for (int other = 0; other < k; ++other)
-      if (items_[other] == items_[k])
-        fail(ErrorKind::Runtime, sig.name, ": argument 'out' names one Tensor for results ", other, " and ", k);
-  }
-  held_ = held.release();
-}
-
-PyObject* OutArg::result(PyTypeObject* type) const {
-  PyObject* items[8];
-  for (int k = 0; k < count_; ++k) items[k] = Py_NewRef(items_[k]);
-  return pack_results(type, items, count_);
-}
-
-PyObject* wrap(std::vector<Tensor> tensors) {
-  PyObject* out = PyTuple_New(Py_ssize_t(tensors.size()));
-  if (!out) return nullptr;
-  for (size_t i = 0; i < tensors.size(); ++i) PyTuple_SET_ITEM(out, Py_ssize_t(i), wrap(std::move(tensors[i])));
-  return out;
-}
-
-namespace {
-
-/// The class's name and, a line each, the parts with theirs.
-PyObject* shown_results(PyObject* results) noexcept {
-  const Object names = own(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(results)), "__match_args__"));
-  if (!names) return nullptr;
-  std::string text = std::string(Py_TYPE(results)->tp_name) + "(";
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names.get()); ++i) {
-    const Object part = own(PyObject_Repr(PyTuple_GET_ITEM(results, i)));
-    const char* const shown = part ? PyUnicode_AsUTF8(part.get()) : nullptr;
-    if (!shown) return nullptr;
-    text += i ? ",\n" : "\n";
-    text += std::string(PyUnicode_AsUTF8(PyTuple_GET_ITEM(names.get(), i))) + "=" + shown;
-  }
-  return PyUnicode_FromString((text + ")").c_str());
-}
-
-}  // namespace
-
-PyTypeObject* result_type(const char* name, const char* const* fields, int count) {
-  auto* described = new PyStructSequence_Field[size_t(count) + 1];  // lives as long as the type, that is forever
-  for (int i = 0; i < count; ++i) described[i] = {fields[i], nullptr};
-  described[count] = {nullptr, nullptr};
-  auto* full_name = new std::string(std::string("taeda.return_types.") + name);
-  PyStructSequence_Desc desc{full_name->c_str(), nullptr, described, count};
-  PyTypeObject* type = PyStructSequence_NewType(&desc);
-  if (!type) throw PythonError();
-  type->tp_repr = shown_results;
-  return type;
-}
-
-PyObject* pack_results(PyTypeObject* type, PyObject** items, int count) {
-  PyObject* out = PyStructSequence_New(type);
-  for (int i = 0; i < count; ++i) {
-    if (out) PyStructSequence_SetItem(out, i, items[i]);
-    else Py_XDECREF(items[i]);
-  }
-  return out;
 }
 
 }  // namespace taeda::py
