@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "infer/dtypes.h"
 #include "taeda/arithmetic.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/unary.h"

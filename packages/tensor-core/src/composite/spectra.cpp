@@ -6,7 +6,6 @@
 
 #include "infer/matrices.h"
 #include "taeda/arithmetic.h"
-#include "taeda/grad_mode.h"
 #include "taeda/levels.h"
 #include "taeda/ops.h"
 #include "taeda/tracking.h"

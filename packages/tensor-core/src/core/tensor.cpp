@@ -12,7 +12,6 @@
 #include "taeda/levels.h"
 #include "taeda/ops/cast.h"
 #include "taeda/reach.h"
-#include "taeda/spec.h"
 #include "taeda/warn.h"
 #include "taeda/wrappers.h"
 

@@ -20,7 +20,6 @@
 #include "cpu/loops/layers.h"
 #include "cpu/loops/softmax.h"
 #include "cpu/prepare.h"
-#include "infer/dtypes.h"
 #include "taeda/parallel.h"
 
 namespace taeda {

@@ -5,7 +5,6 @@
 #include <optional>
 #include <vector>
 
-#include "core/runtime.h"
 #include "cpu/dense_rows.h"
 #include "cpu/onednn/quantized.h"
 #include "cpu/prepare.h"

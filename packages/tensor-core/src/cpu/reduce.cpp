@@ -6,7 +6,6 @@
 #include "cpu/arith.h"
 #include "cpu/lines.h"
 #include "cpu/loops/moments.h"
-#include "cpu/loops/total.h"
 #include "cpu/reduce_engine.h"
 #include "infer/dims.h"
 #include "taeda/ops/arith.h"

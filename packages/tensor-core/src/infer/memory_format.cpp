@@ -5,7 +5,6 @@
 #include <cstdlib>
 
 #include "taeda/error.h"
-#include "taeda/spec.h"
 
 namespace taeda::infer {
 namespace {

@@ -3,7 +3,6 @@
 #include <optional>
 
 #include "infer/dtypes.h"
-#include "infer/cast.h"
 #include "infer/conv.h"
 #include "infer/windows.h"
 #include "taeda/ops/quantized.h"

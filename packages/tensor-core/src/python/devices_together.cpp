@@ -3,7 +3,6 @@
 #include "python/library.h"
 #include "taeda/collectives.h"
 #include "taeda/graphs.h"
-#include "taeda/parallel.h"
 
 namespace taeda::py {
 namespace {
