@@ -513,6 +513,22 @@ def test_batches_that_are_refused_do_not_count(momentum):
     )
 
 
+@pytest.mark.parametrize("kind", ["Conv2d", "ConvTranspose1d"])
+@pytest.mark.parametrize("derived", [False, True])
+def test_programs_put_an_init_of_theirs_before_that_of_convolutions(monkeypatch, kind, derived):
+    layer, seen = getattr(nn, kind), []
+    before = layer.__init__
+
+    def watched(self, *args, **kwargs):
+        seen.append(args)
+        before(self, *args, **kwargs)
+
+    monkeypatch.setattr(layer, "__init__", watched)
+    made = type("Derived", (layer,), {})(2, 3, 4) if derived else layer(2, 3, kernel_size=4)
+    assert seen == [(2, 3, 4) if derived else (2, 3)]
+    assert (made.in_channels, made.out_channels, set(made.kernel_size)) == (2, 3, {4})
+
+
 @pytest.mark.parametrize(("kind", "base"), [("Conv2d", "_ConvNd"), ("ConvTranspose3d", "_ConvTransposeNd")])
 @pytest.mark.parametrize("own", [False, True])
 def test_classes_between_a_convolution_and_its_base_are_set_up(kind, base, own):

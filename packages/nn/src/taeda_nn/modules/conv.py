@@ -217,9 +217,10 @@ class _ConvNd(Module):
         return ", ".join(parts)
 
 
-def _next_init(module: Any, init: Any) -> Any:
-    """The next ``__init__`` behind ``init``, which several classes share, in the order of the module's classes."""
-    owner = next(cls for cls in type(module).__mro__ if vars(cls).get("__init__") is init)
+def _next_init(module: Any) -> Any:
+    """The next ``__init__`` in the order of the module's classes, behind the class that gives the dimensions: several
+    share an ``__init__``, and programs put others in its place."""
+    owner = next(cls for cls in type(module).__mro__ if "_sizes" in vars(cls))
     return super(owner, module).__init__
 
 
@@ -240,7 +241,7 @@ def _init_conv(
     """Of convolutions, of as many dimensions as their ``_sizes`` gives numbers."""
     padding = padding if isinstance(padding, str) else self._sizes(padding)
     settings = self._sizes(kernel_size), self._sizes(stride), padding, self._sizes(dilation)
-    init = _next_init(self, _init_conv)
+    init = _next_init(self)
     init(in_channels, out_channels, *settings, groups, bias, padding_mode, device, dtype)
 
 
@@ -443,7 +444,7 @@ def _init_conv_transpose(
         self._sizes(output_padding),
     )
     settings = groups, bias, self._sizes(dilation), padding_mode, device, dtype
-    _next_init(self, _init_conv_transpose)(in_channels, out_channels, *sizes, *settings)
+    _next_init(self)(in_channels, out_channels, *sizes, *settings)
 
 
 class ConvTranspose1d(_ConvTransposeNd):
