@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 
+import numpy as np
 import pytest
 
 import taeda
@@ -208,6 +209,11 @@ def test_scales_follow_from_bounds():
         taeda.per_channel_symmetric,
     )  # fmt: skip
     assert scale.tolist() == pytest.approx([1 / 127.5, 2 / 127.5]) and zero.tolist() == [0, 0]
+    for scheme in ("per_tensor_affine", "per_tensor_symmetric", "per_channel_affine_float_qparams"):
+        bounds = taeda.tensor(-1.0), taeda.tensor(4.0)
+        pair = determine_qparams(*bounds, 0, 255, taeda.quint8, eps, False, getattr(taeda, scheme))
+        assert [value.dtype for value in pair] == [taeda.float64, taeda.int64]
+        assert [value.shape for value in pair] == [(1,), (1,)]
 
 
 def test_blocks_that_share_a_scale():
@@ -315,3 +321,107 @@ def test_convolutions_trained_with_their_normalization_are_convolutions(dims: in
     assert alone.bias is None and not alone.train().bn.training
     with pytest.raises(AssertionError, match="qconfig"):
         type(layer)(2, 4, 3)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def decomposed():
+    from taeda.ao.quantization.fx._decomposed import quantized_decomposed_lib
+
+    assert quantized_decomposed_lib.ns == "quantized_decomposed"
+    return taeda.ops.quantized_decomposed
+
+
+def _codes(x, scale, zero, low, high):
+    return np.clip(np.round(x * (np.float32(1) / scale)) + zero, low, high)
+
+
+@pytest.mark.parametrize("form", ["default", "tensor", "tensor2"])
+def test_codes_are_plain_integers_beside_one_scale(rng, decomposed, form):
+    x = (rng.standard_normal((3, 5)) * 4).astype(np.float32)
+    given = [0.05, 3, -20, 100]
+    tensors = {"default": 0, "tensor": 2, "tensor2": 4}[form]
+    given = [taeda.tensor(value) for value in given[:tensors]] + given[tensors:]
+    codes = getattr(decomposed.quantize_per_tensor, form)(taeda.tensor(x), *given, taeda.int8)
+    expected = _codes(x, np.float32(0.05), 3, -20, 100)
+    assert codes.dtype == taeda.int8 and np.array_equal(codes.numpy(), expected)
+    back = getattr(decomposed.dequantize_per_tensor, form)(codes, *given, taeda.int8)
+    assert back.dtype == taeda.float32 and np.allclose(back.numpy(), (expected - 3) * 0.05)
+    back = getattr(decomposed.dequantize_per_tensor, form)(codes, *given, taeda.int8, out_dtype=taeda.float64)
+    assert back.dtype == taeda.float64
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_codes_of_channels(rng, decomposed, axis):
+    x = (rng.standard_normal((4, 6)) * 4).astype(np.float32)
+    scales, zeros = rng.uniform(0.02, 0.2, x.shape[axis]).astype(np.float32), np.arange(x.shape[axis])
+    shape = (-1, 1) if axis == 0 else (1, -1)
+    expected = _codes(x, scales.reshape(shape), zeros.reshape(shape), -128, 127)
+    given = taeda.tensor(scales), taeda.tensor(zeros)
+    codes = decomposed.quantize_per_channel(taeda.tensor(x), *given, axis, -128, 127, taeda.int8)
+    assert np.array_equal(codes.numpy(), expected)
+    back = decomposed.dequantize_per_channel(codes, *given, axis, -128, 127, taeda.int8)
+    assert np.allclose(back.numpy(), (expected - zeros.reshape(shape)) * scales.reshape(shape))
+    plain = decomposed.dequantize_per_channel(codes, given[0], None, axis, -128, 127, taeda.int8)
+    assert np.allclose(plain.numpy(), expected * scales.reshape(shape))
+    leaf = taeda.tensor(x, requires_grad=True)
+    shown = decomposed.fake_quant_per_channel(leaf, *given, axis, -20, 20)
+    shown.sum().backward()
+    open_codes = np.round(x / scales.reshape(shape)) + zeros.reshape(shape)
+    assert np.array_equal(leaf.grad.numpy(), (open_codes >= -20) & (open_codes <= 20))
+    held = np.clip(open_codes, -20, 20)
+    assert np.allclose(
+        shown.detach().numpy(), (held - zeros.reshape(shape)) * scales.reshape(shape), atol=1e-6
+    )
+
+
+def test_codes_of_groups(rng, decomposed):
+    x = (rng.standard_normal((2, 8)) * 4).astype(np.float32)
+    scales, zeros = rng.uniform(0.2, 0.9, (2, 2)).astype(np.float32), np.array([[0, 1], [-2, 2]])
+    expected = _codes(x.reshape(2, 2, 4), scales[..., None], zeros[..., None], -8, 7).reshape(2, 8)
+    given = taeda.tensor(scales), taeda.tensor(zeros), -8, 7, taeda.int8, 4
+    codes = decomposed.quantize_per_channel_group(taeda.tensor(x), *given)
+    assert np.array_equal(codes.numpy(), expected)
+    back = decomposed.dequantize_per_channel_group(codes, *given, taeda.float32)
+    wanted = (expected.reshape(2, 2, 4) - zeros[..., None]) * scales[..., None]
+    assert np.allclose(back.numpy(), wanted.reshape(2, 8))
+
+
+def test_codes_of_tokens(rng, decomposed):
+    x = (rng.standard_normal((2, 3, 8)) * 4 + 1).astype(np.float32)
+    scales, zeros = decomposed.choose_qparams_per_token(taeda.tensor(x), taeda.int8)
+    assert np.allclose(scales.numpy(), np.abs(x).max(-1, keepdims=True) / 127) and not zeros.any()
+    scales, zeros = decomposed.choose_qparams_per_token_asymmetric(taeda.tensor(x), taeda.int8)
+    assert scales.dtype == taeda.float64 and zeros.dtype == taeda.int64
+    low, high = np.minimum(x.min(-1, keepdims=True), 0), np.maximum(x.max(-1, keepdims=True), 0)
+    assert np.allclose(scales.numpy(), (high - low) / 255)
+    given = scales, zeros, -128, 127, taeda.int8
+    codes = decomposed.quantize_per_token(taeda.tensor(x), *given)
+    back = decomposed.dequantize_per_token(codes, *given, taeda.float32)
+    assert back.dtype == taeda.float32 and (np.abs(back.numpy() - x) <= scales.numpy() * 1.01).all()
+
+
+@pytest.mark.parametrize(("symmetric", "zero"), [(False, 51), (True, 128)])
+def test_scales_chosen_for_a_tensor(decomposed, symmetric, zero):
+    choose = decomposed.choose_qparams_symmetric if symmetric else decomposed.choose_qparams
+    scale, zero_point = choose.tensor(taeda.tensor([-1.0, 0.5, 4.0]), 0, 255, 1e-7, taeda.uint8)
+    assert scale.item() == pytest.approx(4 / 127.5 if symmetric else 5 / 255) and zero_point.item() == zero
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "text"),
+    [
+        ("quantize_per_tensor", (0.1, 0, -128, 400, taeda.int8), "quant_max are -128 and 400, expected -128 to 127"),
+        ("dequantize_per_tensor", (0.1, 0, -128, 127, taeda.int8), "has dtype .*float32, expected .*int8"),
+        ("quantize_per_channel", (taeda.ones(2), taeda.zeros(2), 2, 0, 1, taeda.int8), "'axis' is 2"),
+        ("quantize_per_token", (taeda.ones(3), taeda.zeros(2), 0, 1, taeda.int8), "'scales' has 3 elements"),
+        ("quantize_per_channel_group", (taeda.ones(2), taeda.zeros(2), 0, 1, taeda.int8, 3), r"shape \(2, 4\)"),
+    ],
+)  # fmt: skip
+def test_codes_say_what_does_not_fit(decomposed, name, arguments, text):
+    with pytest.raises(AssertionError, match=f"{name}: .*{text}"):
+        getattr(decomposed, name)(taeda.ones(2, 4), *arguments)

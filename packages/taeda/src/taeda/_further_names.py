@@ -235,17 +235,6 @@ NAMES: dict[str, str] = {
     "ao.quantization._learnable_fake_quantize": "_LearnableFakeQuantize",
     "ao.quantization.fx":
     "convert=ao.quantization.fx.convert fuse=ao.quantization.fx.fuse prepare=ao.quantization.fx.prepare",
-    "ao.quantization.fx._decomposed":
-    "FakeQuantPerChannel choose_qparams_per_token choose_qparams_per_token_asymmetric "
-    "choose_qparams_per_token_asymmetric_meta choose_qparams_per_token_meta choose_qparams_symmetric_tensor "
-    "choose_qparams_symmetric_tensor_meta choose_qparams_tensor choose_qparams_tensor_meta convert_element_type "
-    "convert_element_type_meta dequantize_per_channel dequantize_per_channel_group dequantize_per_channel_meta "
-    "dequantize_per_tensor dequantize_per_tensor_meta dequantize_per_tensor_tensor dequantize_per_tensor_tensor2 "
-    "dequantize_per_tensor_tensor2_meta dequantize_per_tensor_tensor_meta dequantize_per_token "
-    "dequantize_per_token_meta fake_quant_per_channel fake_quant_per_channel_meta quantize_per_channel "
-    "quantize_per_channel_group quantize_per_channel_group_meta quantize_per_channel_meta quantize_per_tensor "
-    "quantize_per_tensor_meta quantize_per_tensor_tensor quantize_per_tensor_tensor2 "
-    "quantize_per_tensor_tensor2_meta quantize_per_tensor_tensor_meta quantize_per_token quantize_per_token_meta",
     "ao.quantization.fx._equalize":
     "EqualizationQConfig _InputEqualizationObserver _WeightEqualizationObserver calculate_equalization_scale "
     "clear_weight_quant_obs_node convert_eq_obs custom_module_supports_equalization "

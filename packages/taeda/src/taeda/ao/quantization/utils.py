@@ -286,11 +286,12 @@ def determine_qparams(
     elif qscheme == tk.per_channel_affine_float_qparams:
         width = (max_val - min_val) / float(quant_max - quant_min)
         scale = tk.where(width > eps, width, tk.ones_like(width))
-        return scale, -1 * min_val / scale
+        zero = -1 * min_val / scale
     else:
         scale = tk.maximum((high - low) / float(quant_max - quant_min), eps)
         zero = tk.clamp(quant_min - tk.round(low / scale).to(tk.int64), quant_min, quant_max)
-    return (scale.reshape(1), zero.reshape(1)) if scale.dim() == 0 else (scale, zero)
+    scale, zero = scale.to(tk.float64), zero.to(tk.int64)
+    return scale.reshape(scale.shape or 1), zero.reshape(zero.shape or 1)
 
 
 def has_no_children_ignoring_parametrizations(module: Any) -> bool:
