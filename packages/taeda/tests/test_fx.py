@@ -8,6 +8,7 @@ import operator
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import pytest
@@ -450,6 +451,21 @@ def test_nodes_that_have_effects_stay():
 def test_tracing_what_is_no_program_of_python_says_so():
     with pytest.raises(AssertionError, match="written in Python"):
         fx.symbolic_trace(taeda.add)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "named", "refused"),
+    [
+        (taeda.add, 2, {}, False), (taeda.add, 2, {"out": "z"}, True), (taeda.relu_, 1, {}, True),
+        (taeda.relu_, 2, {}, False), (taeda.ops.aten.add_.Tensor, 2, {}, True),
+        (taeda.ops.aten.add.Tensor, 2, {}, False), (lambda x, out: x, 1, {"out": "z"}, False),
+    ],
+)  # fmt: skip
+def test_calls_that_write_into_what_they_are_given_are_told(function, arguments, named, refused):
+    from taeda.fx.operator_schemas import check_for_mutable_operation
+
+    with pytest.raises(RuntimeError, match="mutable operation") if refused else nullcontext():
+        check_for_mutable_operation(function, ("x", "y")[:arguments], named)
 
 
 def test_signatures_of_built_in_functions():

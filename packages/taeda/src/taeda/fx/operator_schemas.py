@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import inspect
 import numbers
+import re
 import types
 import typing
 from typing import Any, NamedTuple
 
 from taeda_registry.slots import nn
 
-__all__ = ["ArgsKwargsPair", "get_signature_for_torch_op", "normalize_function", "normalize_module"]
+__all__ = [
+    "ArgsKwargsPair",
+    "check_for_mutable_operation",
+    "get_signature_for_torch_op",
+    "normalize_function",
+    "normalize_module",
+]
+
+_IN_PLACE = re.compile(r"[a-z0-9]_(\.|$)")  # `add_`, `add_.Tensor`
 
 
 class ArgsKwargsPair(NamedTuple):
@@ -45,6 +54,19 @@ def get_signature_for_torch_op(op: Any, return_schemas: bool = False) -> Any:
     """
     signatures = _all_of(op)
     return (signatures, None) if return_schemas else signatures
+
+
+def check_for_mutable_operation(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuses a call that writes into a tensor that is given: into `out`, or of an operator in place."""
+    from taeda.fx._signatures import signatures_of
+
+    signatures = signatures_of(target) or []
+    written = "out" in kwargs or _IN_PLACE.search(getattr(target, "__name__", "")) is not None
+    if written and any(_bound(signature, args, kwargs, False) is not None for signature in signatures):
+        raise RuntimeError(
+            f"Tried to trace mutable operation {target.__name__}. FX only supports functional code, so operations "
+            "that mutate operands in-place (e.g. via `out` arguments) are not supported"
+        )
 
 
 def normalize_function(
