@@ -549,6 +549,37 @@ def test_records_of_a_file_are_read_one_by_one(tmp_path):
     assert taeda._C.PyTorchFileReader is taeda.PyTorchFileReader
 
 
+def test_loaders_of_programs_are_made_of_the_parts_of_the_reader(tmp_path):
+    parts = taeda.serialization
+    path = tmp_path / "model.pt"
+    taeda.save({"weight": taeda.arange(4.0)}, path)
+    assert parts._maybe_decode_ascii(b"cpu") == parts._maybe_decode_ascii("cpu") == "cpu"
+    kind = parts.StorageType("FloatStorage")
+    assert kind.dtype is taeda.float32 and "float32" in str(kind)
+    with pytest.raises(KeyError):
+        parts.StorageType("WideStorage")
+    for place in (None, "cpu", taeda.device("cpu"), {"cpu": "cpu"}, lambda storage, location: None):
+        with parts._open_file_like(path, "rb") as file:
+            assert parts._is_zipfile(file)
+            with parts._open_zipfile_reader(file) as reader:
+                assert not parts._is_torchscript_zip(reader)
+                record = reader.get_storage_from_record("data/0", 16, taeda.UntypedStorage)
+                storage = record._typed_storage()._untyped_storage
+        assert file.closed
+        placed = parts._get_restore_location(place)(storage, "cpu")
+        typed = taeda.storage.TypedStorage(wrap_storage=placed, dtype=kind.dtype, _internal=True)
+        assert typed.tolist() == [0, 1, 2, 3]
+    buffer = io.BytesIO()
+    with parts._open_file_like(buffer, "wb") as file:
+        assert file is buffer
+    assert not buffer.closed
+    writer = taeda.PyTorchFileWriter(str(path))
+    writer.write_record("constants.pkl", b"content", 7)
+    writer.write_end_of_file()
+    with parts._open_zipfile_reader(str(path)) as reader:
+        assert parts._is_torchscript_zip(reader)
+
+
 def test_records_of_a_file_are_written_one_by_one(tmp_path):
     whole = tmp_path / "whole.pt"
     taeda.save({"a": taeda.arange(5.0)}, whole)

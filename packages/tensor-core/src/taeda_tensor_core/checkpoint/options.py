@@ -5,7 +5,11 @@ from __future__ import annotations
 import enum
 import tempfile
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
+
+import taeda_tensor_core as tc
+from taeda_tensor_core.checkpoint.files import is_path
 
 mkdtemp = tempfile.mkdtemp
 _options: dict[str, Any] = {"endianness": None, "crc32": True, "mmap": 2}
@@ -104,6 +108,62 @@ def _is_zipfile(f: Any) -> bool:
     first = f.read(4)
     f.seek(start)
     return first == b"PK\x03\x04"
+
+
+def _maybe_decode_ascii(bytes_str: bytes | str) -> str:
+    """A key of a file as text, be it stored as bytes."""
+    return bytes_str.decode("ascii") if isinstance(bytes_str, bytes) else bytes_str
+
+
+def _open_file_like(name_or_buffer: Any, mode: str) -> AbstractContextManager[Any]:
+    """A file by its path, which the context closes, or one that is open, which stays so."""
+    return open(name_or_buffer, mode) if is_path(name_or_buffer) else nullcontext(name_or_buffer)
+
+
+def _open_zipfile_reader(name_or_buffer: Any) -> AbstractContextManager[Any]:
+    """The reader of an archive's records."""
+    from taeda_tensor_core.checkpoint.records import PyTorchFileReader
+
+    return nullcontext(PyTorchFileReader(name_or_buffer))
+
+
+class StorageType:
+    """The class of storages that a file names, known by its dtype alone.
+
+    Raises:
+        KeyError: No storage has that name.
+    """
+
+    def __init__(self, name: str) -> None:
+        from taeda_tensor_core.checkpoint.torch_names import STORAGES
+
+        self._dtype = getattr(tc, STORAGES[name])
+
+    @property
+    def dtype(self) -> Any:
+        return self._dtype
+
+    def __str__(self) -> str:
+        return f"StorageType(dtype={self.dtype})"
+
+
+def _get_restore_location(map_location: Any) -> Callable[[Any, str], Any]:
+    """What puts a storage where `load` was told to, as `function(storage, location)`."""
+    if map_location is None:
+        return default_restore_location
+    if callable(map_location) and not isinstance(map_location, tc.device):  # devices are decorators too
+
+        def by_function(storage: Any, location: str) -> Any:
+            moved = map_location(storage, location)
+            return default_restore_location(storage, location) if moved is None else moved
+
+        return by_function
+    if isinstance(map_location, dict):
+        return lambda storage, location: default_restore_location(
+            storage, map_location.get(location, location)
+        )
+    target = str(tc.device(map_location))
+    return lambda storage, location: default_restore_location(storage, target)
 
 
 def location_tag(storage: Any) -> str:

@@ -130,6 +130,11 @@ _LISTS: dict[str, Callable[..., Any]] = {
 }
 
 
+def _is_torchscript_zip(zip_file: Any) -> bool:
+    """Whether the archive of a reader of records holds a script."""
+    return "constants.pkl" in zip_file.get_all_records()
+
+
 def is_script(f: Any) -> bool:
     """Whether a path or seekable file is such an archive, or one of PyTorch's older ones."""
     if is_path(f):
