@@ -81,3 +81,19 @@ def test_there_is_a_trace_only_inside():
     assert seen == [(True, True, True)]
     assert taeda._C._get_tracing_state() is None and not taeda.jit.is_tracing()
     assert taeda.ones(1).add(1).item() == 2.0
+
+
+def test_attributes_of_nodes_are_given_by_their_kind():
+    def program(x):
+        return x.clamp(0.5).sum(1, keepdim=True).to("cpu")
+
+    graph, _ = taeda.jit._get_trace_graph(program, (taeda.ones(2, 3),))
+    constants = [node for node in graph.nodes() if node.hasAttribute("value")]
+    found = {(kind := node.kindOf("value")): getattr(node, kind)("value") for node in constants}
+    assert found["f"] == 0.5 and type(found["i"]) is int
+    one = next(node for node in constants if node.kindOf("value") == "f")
+    assert not one.hasAttribute("other") and one.attributeNames() == ["value"]
+    with pytest.raises(RuntimeError, match="'other' is undefined"):
+        one.kindOf("other")
+    with pytest.raises(RuntimeError, match="'value' has the wrong type: 'f' gives it, not 's'"):
+        one.s("value")

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Graph", "Node", "Value", "trace_graph"]
 
+# Methods of nodes that give attributes, by the types of what they give.
+_ATTRIBUTE_KINDS: dict[str, Any] = {"i": int, "f": float, "s": (str, tensor.device), "t": tensor.Tensor}
+
 
 class Type:
     """The type of a value."""
@@ -188,6 +191,52 @@ class Node:
     def attributeNames(self) -> list[str]:
         """Names of attributes: that of a constant is "value"."""
         return ["value"] if self._kind == "prim::Constant" and self._outputs[0].toIValue() is not None else []
+
+    def hasAttribute(self, name: str) -> bool:
+        """Whether it has an attribute of that name."""
+        return name in self.attributeNames()
+
+    def kindOf(self, name: str) -> str:
+        """Which of the methods `i`, `f`, `s`, `t` and `ival` gives an attribute: by its value.
+
+        Raises:
+            RuntimeError: There is no attribute of that name.
+        """
+        if not self.hasAttribute(name):
+            raise RuntimeError(f"required keyword attribute {name!r} is undefined: a node of {self._kind}")
+        value = self._outputs[0].toIValue()
+        for kind, types in _ATTRIBUTE_KINDS.items():
+            if isinstance(value, types):
+                return kind
+        return "ival"
+
+    def _attribute(self, name: str, kind: str) -> Any:
+        found = self.kindOf(name)
+        if found != kind:
+            raise RuntimeError(
+                f"required keyword attribute {name!r} has the wrong type: {found!r} gives it, not {kind!r}"
+            )
+        return self._outputs[0].toIValue()
+
+    def i(self, name: str) -> int:
+        """The attribute, a whole number or a truth value."""
+        return int(self._attribute(name, "i"))
+
+    def f(self, name: str) -> float:
+        """The attribute, a number."""
+        return float(self._attribute(name, "f"))
+
+    def s(self, name: str) -> str:
+        """The attribute, a text or the name of a device."""
+        return str(self._attribute(name, "s"))
+
+    def t(self, name: str) -> Any:
+        """The attribute, a tensor."""
+        return self._attribute(name, "t")
+
+    def ival(self, name: str) -> Any:
+        """The attribute, of another kind."""
+        return self._attribute(name, "ival")
 
     def take(self, value: Value) -> None:
         """Another argument."""
