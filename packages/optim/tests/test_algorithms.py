@@ -134,6 +134,8 @@ CASES = [
     ("Adam", adam, {}),
     ("Adam", adam, {"lr": 0.1, "betas": (0.8, 0.9), "eps": 1e-3, "weight_decay": 0.1}),
     ("Adam", adam, {"lr": 0.1, "betas": (0.5, 0.6), "amsgrad": True, "maximize": True}),
+    ("Adam", adam, {"lr": 0.1, "amsgrad": 1, "maximize": 1.0}),
+    ("SGD", sgd, {"lr": 0.1, "momentum": np.array(0.9), "nesterov": 1, "maximize": 1.0}),
     ("AdamW", adamw, {"lr": 0.1}),
     ("AdamW", adamw, {"lr": 0.1, "weight_decay": 0.2, "amsgrad": True}),
     ("Adamax", adamax, {"lr": 0.1, "weight_decay": 0.1}),

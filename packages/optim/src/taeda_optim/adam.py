@@ -90,7 +90,7 @@ class Adam(Optimizer):
         return {"exp_avg", "exp_avg_sq"} | ({"max_exp_avg_sq"} if group["amsgrad"] else set())
 
     def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
-        amsgrad = group["amsgrad"]
+        amsgrad = bool(group["amsgrad"])
         names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if amsgrad else ("exp_avg", "exp_avg_sq")
         states = self._states(params, *names)
         steps = next_counts(states)
@@ -100,7 +100,8 @@ class Adam(Optimizer):
         call(
             params, grads, [s["exp_avg"] for s in states], [s["exp_avg_sq"] for s in states],
             [s["max_exp_avg_sq"] for s in states] if amsgrad else [], steps, number(group), beta1, beta2,
-            group["eps"], group["weight_decay"], amsgrad, group["maximize"], group["decoupled_weight_decay"],
+            number(group, "eps"), number(group, "weight_decay"), amsgrad, bool(group["maximize"]),
+            bool(group["decoupled_weight_decay"]),
         )  # fmt: skip
         raise_counts(states)
 

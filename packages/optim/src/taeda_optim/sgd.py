@@ -103,19 +103,17 @@ class SGD(Optimizer):
     ) -> None:
         recorded = group["differentiable"]
         call = (not self._singly and not recorded and fused_call("_fused_sgd_")) or update_sgd
+        rest = (
+            number(group), number(group, "momentum"), number(group, "dampening"),
+            number(group, "weight_decay"), bool(group["nesterov"]), bool(group["maximize"]), first_step,
+        )  # fmt: skip
         try:
-            call(
-                params, grads, buffers, number(group), group["momentum"], group["dampening"],
-                number(group, "weight_decay"), group["nesterov"], group["maximize"], first_step,
-            )  # fmt: skip
+            call(params, grads, buffers, *rest)
         except RuntimeError:
             # A parameter that was given another dtype since keeps its momentum.
             if all(p.dtype == b.dtype for p, b in zip(params, buffers, strict=False)):
                 raise
-            update_sgd(
-                params, grads, buffers, number(group), group["momentum"], group["dampening"],
-                number(group, "weight_decay"), group["nesterov"], group["maximize"], first_step,
-            )  # fmt: skip
+            update_sgd(params, grads, buffers, *rest)
 
 
 def _buffers(states: list[dict[str, Any]], some: list[int]) -> list[Any]:
