@@ -356,6 +356,15 @@ def test_storages_of_bytes_make_tensors():
     assert tc.TypedStorage.from_buffer(b"xx\1\0\2\0", "little", 1, 2, dtype=tc.int16).tolist() == [1]
 
 
+def test_typed_storages_tell_their_bytes_by_the_newer_name_alone():
+    """Programs ask for the older name, a method once, to know how old the library is."""
+    storage = tc.FloatStorage([1.0, 2.0])
+    assert (
+        not hasattr(storage, "_untyped")
+        and storage._untyped_storage.nbytes() == storage.untyped().nbytes() == 8
+    )
+
+
 def test_products_of_few_bits():
     a, b = tc.arange(-6, 6).reshape(3, 4).to(tc.int8), tc.arange(8).reshape(4, 2).to(tc.int8)
     assert tc._int_mm(a, b).dtype is tc.int32

@@ -27,6 +27,8 @@ NAMES = {
     "_shard.api": "ShardedTensor load_with_process_group shard_module shard_parameter",
     "_shard.metadata": "ShardMetadata",
     "_shard.sharding_spec": "ChunkShardingSpec EnumerableShardingSpec ShardMetadata ShardingSpec",
+    "_shard.sharding_spec._internals": "_check_shard_metadata_pair_overlap check_tensor get_chunk_sharding_params "
+    "get_chunked_dim_size get_split_size validate_non_overlapping_shards_metadata",
     "algorithms._comm_hooks": "default_hooks",
     "c10d_logger": "_exception_logger _time_logger",
     "checkpoint.utils": "CheckpointException _DistWrapper find_state_dict_object find_tensor_shard",

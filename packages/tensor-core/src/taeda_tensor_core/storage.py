@@ -387,7 +387,7 @@ class TypedStorage(_StorageBase, metaclass=_TypedMeta):
                 raise RuntimeError(
                     f"TypedStorage: {wrap_storage.nbytes()} bytes are no whole number of elements of {self.dtype}"
                 )
-            self._untyped = wrap_storage
+            self._untyped_storage = wrap_storage
             return
         if len(args) > 1:
             raise TypeError(f"TypedStorage: expected one argument, a size or elements, found {len(args)}")
@@ -396,7 +396,7 @@ class TypedStorage(_StorageBase, metaclass=_TypedMeta):
             made = _C.empty((given,), dtype=self.dtype, device=device or "cpu")
         else:
             made = _C.tensor(list(given), dtype=self.dtype, device=device or "cpu")
-        self._untyped = UntypedStorage(made)
+        self._untyped_storage = UntypedStorage(made)
 
     @classmethod
     def from_buffer(cls, *args: Any, dtype: Any = None, device: Any = None, **kwargs: Any) -> TypedStorage:
@@ -417,21 +417,19 @@ class TypedStorage(_StorageBase, metaclass=_TypedMeta):
         return TypedStorage(wrap_storage=UntypedStorage(elements), dtype=elements.dtype)
 
     def _elements(self) -> Tensor:
-        return self._untyped._elements().view(self.dtype)
+        return self._untyped_storage._elements().view(self.dtype)
 
     def untyped(self) -> UntypedStorage:
         """The same memory as bytes."""
-        return self._untyped
-
-    _untyped_storage = property(untyped)
+        return self._untyped_storage
 
     def size(self) -> int:
         """Number of elements."""
-        return self._untyped.nbytes() // self.dtype.itemsize
+        return self._untyped_storage.nbytes() // self.dtype.itemsize
 
     def nbytes(self) -> int:
         """Number of bytes."""
-        return self._untyped.nbytes()
+        return self._untyped_storage.nbytes()
 
     def element_size(self) -> int:
         """Bytes of an element."""
@@ -439,19 +437,19 @@ class TypedStorage(_StorageBase, metaclass=_TypedMeta):
 
     def data_ptr(self) -> int:
         """Address of the first byte."""
-        return self._untyped.data_ptr()
+        return self._untyped_storage.data_ptr()
 
     # What PyTorch calls the same where it does not warn of typed storages.
     _size, _nbytes, _element_size, _data_ptr = size, nbytes, element_size, data_ptr
 
     @property
     def _cdata(self) -> int:
-        return self._untyped._cdata
+        return self._untyped_storage._cdata
 
     @property
     def device(self) -> Any:
         """Where the memory is."""
-        return self._untyped.device
+        return self._untyped_storage.device
 
     def pickle_storage_type(self) -> str:
         """Name of the older class."""
@@ -466,12 +464,12 @@ class TypedStorage(_StorageBase, metaclass=_TypedMeta):
 
     def resize_(self, size: int) -> TypedStorage:
         """Another number of elements, as `UntypedStorage.resize_`."""
-        self._untyped.resize_(size * self.dtype.itemsize)
+        self._untyped_storage.resize_(size * self.dtype.itemsize)
         return self
 
     def share_memory_(self) -> TypedStorage:
         """Move the memory to where other processes can map it."""
-        self._untyped.share_memory_()
+        self._untyped_storage.share_memory_()
         return self
 
     def _new_shared(self, size: int, *, device: Any = None) -> TypedStorage:
