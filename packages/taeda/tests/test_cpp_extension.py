@@ -267,6 +267,10 @@ def test_operators_without_a_schema(functions):
         2,
     ]
     assert space.version() == 7
+    assert [t.tolist() for t in space.both(x, None, 2)] == [[6, 2, 4], [3, 1, 2]]
+    given = double(2)[0]
+    space.both(given, given, 3)[0].sum().backward()
+    assert given.grad.tolist() == [3, 3]
     assert torch.autograd.gradcheck(space.linear, double((3, 4), (5, 4), 5))
 
 
@@ -274,6 +278,19 @@ def test_a_library_is_opened_by_its_path(functions):
     torch.ops.load_library(functions.__file__)
     with pytest.raises(OSError, match="load_library"):
         torch.ops.load_library(SOURCES / "functions.cpp")
+
+
+def test_libraries_without_a_module_are_told_apart(folder):
+    for name in ("first", "second"):
+        source = Path(folder) / f"{name}.cpp"
+        source.write_text(
+            "#include <torch/script.h>\n"
+            f"at::Tensor {name}(const at::Tensor& x) {{ return x + {len(name)}; }}\n"
+            f'static auto registry = torch::RegisterOperators("cpp_{name}::add", &{name});\n'
+        )
+        cpp_extension.load(f"cpp_{name}", str(source), build_directory=folder, is_python_module=False)
+    assert torch.ops.cpp_first.add(torch.zeros(1)).item() == 5
+    assert torch.ops.cpp_second.add(torch.zeros(1)).item() == 6
 
 
 def test_operators_with_kernels_and_derivatives(folder):

@@ -95,6 +95,11 @@ static auto registry = torch::RegisterOperators().op("cpp_functions::twice", &tw
   return int64_t(7);
 });
 
+std::vector<at::Tensor> both(const at::Tensor& x, const at::optional<at::Tensor>& y, const int64_t n) {
+  return {x * n, y ? *y : x};
+}
+static auto older = torch::RegisterOperators("cpp_functions::both", &both);
+
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("linear", &linear);
   m.def("powers", &powers);

@@ -253,13 +253,19 @@ class Library {
   template <class R, class... A>
   Library& def(const std::string& schema, R (*function)(A...)) {
     const bool whole = schema.find('(') != schema.npos;
+    const auto text = [&] { return whole ? schema : detail::schema_of(schema, function); };
     if constexpr (!detail::is_tensors<std::decay_t<R>>) {
       detail::add_plain_function(name_, schema.substr(0, schema.find('(')), function);
+    } else if constexpr (std::is_same_v<std::decay_t<R>, std::vector<Tensor>>) {
+      // As many tensors as the function gives: operators of Python's libraries alone have a list as result.
+      def(text());
+      const std::string named = full(schema);
+      detail::add_rule(name_, named.substr(0, named.find('(')), "CompositeImplicitAutograd", function);
     } else {
       Functions functions;
       functions.composite = detail::Adapter<R, A...>::call;
       functions.context = reinterpret_cast<void*>(function);
-      check_status(define(whole ? schema : detail::schema_of(schema, function), functions));
+      check_status(define(text(), functions));
     }
     return *this;
   }
@@ -468,6 +474,10 @@ inline std::vector<std::function<void()>>& waiting() {
 class RegisterOperators {
  public:
   RegisterOperators() = default;
+  template <class F>
+  RegisterOperators(const std::string& schema, F function) {
+    std::move(*this).op(schema, function);
+  }
   /// "mypkg::scale", or with the whole schema, and its function.
   template <class F>
   RegisterOperators&& op(const std::string& schema, F function) && {
@@ -497,6 +507,15 @@ inline int32_t start_plugin(const taeda_api*) {
   });
 }
 
+#ifdef TAEDA_EXTENSION_PLUGIN
+/// Hidden, since a process has one object of an exported function's statics: libraries would be taken for one another.
+__attribute__((visibility("hidden"))) inline const taeda_plugin* description() {
+  static const taeda_plugin plugin = {sizeof(taeda_plugin), TAEDA_ABI_MAJOR, 4,
+                                      "an extension",       "an extension",  start_plugin};
+  return &plugin;
+}
+#endif
+
 }  // namespace detail
 using detail::RegisterOperators;
 
@@ -523,8 +542,6 @@ extern "C" TAEDA_PLUGIN_EXPORT __attribute__((used)) inline int32_t taeda_extens
 #ifdef TAEDA_EXTENSION_PLUGIN
 /// The library is loaded as a plug-in, by `taeda.ops.load_library`, and not imported.
 extern "C" TAEDA_PLUGIN_EXPORT __attribute__((used)) inline const taeda_plugin* taeda_plugin_describe() {
-  static const taeda_plugin plugin = {sizeof(taeda_plugin), TAEDA_ABI_MAJOR, 4,
-                                      "an extension",       "an extension",  ::taeda::detail::start_plugin};
-  return &plugin;
+  return ::taeda::detail::description();
 }
 #endif
