@@ -486,3 +486,7 @@ def test_arguments_of_old_constructors_may_have_names(kind):
         make(3, size=(2,))
     with pytest.raises(TypeError, match=kind):
         make(tc.ones(2), 2)
+
+
+def test_tensors_are_named_by_the_modules_of_their_functions_too():
+    assert tc.sparse.Tensor is tc.fft.Tensor is tc.special.Tensor is tc.Tensor

@@ -111,6 +111,8 @@ def _more_masked(name: str):
 
 
 _C.masked.__getattr__ = _more_masked
+# Annotations of programs name the class by its modules too, as they do with `sparse`.
+_C.fft.Tensor = _C.special.Tensor = _C.Tensor
 _C.masked.__dir__ = lambda: sorted({*vars(_C.masked), *_MASKED})
 
 
