@@ -1,6 +1,8 @@
 """Python numbers beside tensors: stored, compared, divided by and shifted by, at the ends of each dtype's range."""
 
 import math
+import operator
+from fractions import Fraction
 
 import pytest
 
@@ -336,3 +338,46 @@ def test_types_of_python_stand_for_dtypes():
         taeda.finfo(int)
     with pytest.raises(TypeError, match="integer"):
         taeda.iinfo(bool)
+
+
+class Symbol:
+    """What may become a number, and computes with tensors by itself."""
+
+    def __init__(self, value=None):
+        self.value = value
+
+    def __float__(self):
+        if self.value is None:
+            raise TypeError("cannot become a float")
+        return self.value
+
+    def __rmul__(self, other):
+        return "times", other
+
+    __radd__ = __rsub__ = __rtruediv__ = __rpow__ = __rfloordiv__ = __rmod__ = __rmul__
+    __gt__ = __rmul__
+
+
+class Named(taeda.Tensor):
+    pass
+
+
+@pytest.mark.parametrize("symbol", [Symbol(), Symbol(2.0)])
+@pytest.mark.parametrize("name", ["mul", "add", "sub", "truediv", "pow", "floordiv", "mod", "lt"])
+def test_operands_that_may_become_numbers_compute_by_themselves(name, symbol):
+    for x in (taeda.tensor([1.0, 2.0]), taeda.tensor(3.0).as_subclass(Named)):
+        text, other = getattr(operator, name)(x, symbol)
+        assert text == "times" and other is x
+
+
+def test_fractions_are_no_numbers_of_tensors():
+    x = taeda.ones(2)
+    for call in (
+        lambda: x * Fraction(1, 2),
+        lambda: Fraction(1, 2) * x,
+        lambda: operator.iadd(x, Fraction(1)),
+        lambda: taeda.mul(x, Fraction(1, 2)),
+    ):
+        with pytest.raises(TypeError, match="Fraction"):
+            call()
+    assert (x == Fraction(1)) is False

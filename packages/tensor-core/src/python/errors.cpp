@@ -84,7 +84,7 @@ std::optional<Scalar> foreign_number(PyObject* o) {
     return std::nullopt;
   }
   if (Py_TYPE(o)->tp_as_number->nb_index) return as_number(own(PyNumber_Index(o)).get());
-  return as_number(own(PyNumber_Float(o)).get());
+  return std::nullopt;  // fractions, decimals and symbols can become a float, and are none
 }
 
 }  // namespace

@@ -6,6 +6,13 @@
 namespace taeda::py {
 namespace {
 
+/// The number that an operand is: Python's and NumPy's. Objects that can become one know operators of their own.
+std::optional<Scalar> operand_number(PyObject* o) {
+  if (!PyFloat_Check(o) && !PyLong_Check(o) && !PyComplex_Check(o) && !optional_attribute(o, "item"))
+    return std::nullopt;
+  return number_for(o, "operator", nullptr);
+}
+
 /// One side of a binary operator: a tensor as it is, a Python number as wrapped number, an array of NumPy's as a tensor
 /// over it.
 class Side {
@@ -13,7 +20,7 @@ class Side {
   explicit Side(PyObject* o) {
     if (is_plain(o) || is_tensor(o)) [[likely]] {
       tensor_ = &tensor_of(o);
-    } else if (std::optional<Scalar> number = number_for(o, "operator", nullptr)) {
+    } else if (std::optional<Scalar> number = operand_number(o)) {
       made_ = Tensor(*number);
       tensor_ = &made_;
     } else if (std::optional<Tensor> array = from_array_interface(in_own_order(o).get(), "operator")) {
@@ -43,7 +50,7 @@ bool either_overrides(PyObject* a, PyObject* b) { return may_override(a) || may_
 
 /// Whether an operand is nothing that tensors compute with.
 bool is_foreign(PyObject* o) {
-  return !is_tensor(o) && !may_override(o) && !as_number(o) && !optional_attribute(o, "__array_interface__");
+  return !is_tensor(o) && !may_override(o) && !operand_number(o) && !optional_attribute(o, "__array_interface__");
 }
 
 /// What a class answered to an operator. A TypeError about an operand that is no partner of tensors leaves the operator
