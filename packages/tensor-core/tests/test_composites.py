@@ -215,6 +215,15 @@ def test_histogram_of_numbers_between_bounds(dtype: str) -> None:
         np.testing.assert_array_equal(found.numpy(), np.histogram(x, 7, bounds)[0])
 
 
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64])
+def test_whole_numbers_fall_into_bins_of_their_own(dtype: taeda.dtype) -> None:
+    for bins in (49, 200):
+        x = taeda.arange(bins, dtype=dtype)
+        np.testing.assert_array_equal(taeda.histc(x, bins, 0, bins).numpy(), np.ones(bins))
+        large = taeda.histc(x * 1e36, bins, 0, bins * 1e36)
+        assert large.sum().item() == bins and large.max().item() < 4
+
+
 @pytest.mark.parametrize("edges", [0, 1, 2, 3, 8, 100])
 def test_places_among_many_edges(edges: int) -> None:
     drawn = rng(6)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <memory>
 #include <new>
 #include <numeric>
@@ -556,11 +557,18 @@ Tensor histc_kernel(const Tensor& self, int64_t bins, const Scalar& min, const S
   std::memset(counts.bytes(), 0, size_t(bins) * 8);
   {
     const Unlocked unlocked(n > 32768);
-    const auto count = [&](const auto* data) {
+    // Multiplied before it is divided, in the elements' dtype, so that whole numbers fall into bins of their own.
+    const auto count = [&]<class T>(const T* data) {
+      const T first = T(low), last = T(high), width = last - first, parts = T(bins);
+      const auto place = [&](T x) {
+        const T at = (x - first) * parts / width;
+        if (std::isfinite(width) && at <= parts) return int64_t(at);
+        return int64_t((double(x) - low) / (high - low) * double(bins));  // the product is too large
+      };
       in_blocks(n, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
-          if (const double x = double(data[i]); x >= low && x <= high)
-            counts.data<double>()[std::min(bins - 1, int64_t((x - low) / (high - low) * double(bins)))] += 1;
+          if (const T x = data[i]; x >= first && x <= last)
+            counts.data<double>()[std::min(bins - 1, place(x))] += 1;
       });
     };
     if (values.dtype() == DType::Float32) count(values.data<float>());

@@ -164,13 +164,14 @@ Three unique_consecutive_all(const Tensor& self) {
 }
 
 Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max) {
-  const Tensor x = ops::to_dtype(ops::reshape(self, Shape{self.numel()}), DType::Float64);
+  const DType dtype = self.dtype() == DType::Float32 ? DType::Float32 : DType::Float64;
+  const Tensor x = ops::to_dtype(ops::reshape(self, Shape{self.numel()}), dtype);
   double low = min.to_double(), high = max.to_double();
   if (low == high && self.numel()) low = number_of(ops::amin(x)), high = number_of(ops::amax(x));
   infer::histogram_range(low, high);
   const Tensor inside = ops::logical_and(ops::ge(x, Tensor(low)), ops::le(x, Tensor(high)));
-  const Tensor safe = ops::where(inside, x, Tensor(low)),
-               share = (safe - Tensor(low)) / Tensor(high - low) * Tensor(double(bins));
+  const Tensor ahead = ops::where(inside, x, Tensor(low)) - Tensor(low), parts(double(bins)), width(high - low),
+               whole = ahead * parts / width, share = ops::where(ops::isfinite(whole), whole, ahead / width * parts);
   const Tensor bin =
       ops::clamp_max(ops::to_dtype(share, DType::Int64), Tensor(bins - 1));  // the upper bound is in the last bin
   const Tensor none = ops::zeros(Shape{bins}, DType::Float64, stated_device(self));
