@@ -1,4 +1,4 @@
-"""Plain pickles that PyTorch's programs wrote, read where taeda stands under torch's name."""
+"""Plain pickles that PyTorch's programs wrote, read where taeda stands under torch's name, and the other way round."""
 
 from __future__ import annotations
 
@@ -107,3 +107,63 @@ def test_modules_and_what_belongs_to_them(read):
 
 def test_names(read):
     assert read["names"]
+
+
+WRITE_HERE = """
+import copy, pickle, sys
+import taeda as torch
+sys.modules["torch"] = torch
+base = torch.arange(6.0).reshape(2, 3)
+parameter = torch.nn.Parameter(torch.ones(2))
+made = {
+    "base": base, "column": base[:, 1], "turned": base.t(), "leaf": torch.ones(2, requires_grad=True),
+    "parameter": parameter, "again": parameter, "frozen": torch.nn.Parameter(torch.ones(2), False),
+    "empty": torch.empty(0, 3), "number": torch.tensor(3), "meta": torch.ones(2, 3, device="meta"),
+    "state": torch.nn.Linear(2, 3).state_dict(), "size": base.shape, "dtype": base.dtype, "device": base.device,
+    **{name: torch.tensor([0, 1]).to(getattr(torch, name)) for name in (
+        "bool", "uint8", "int8", "int16", "uint16", "uint32", "float16", "bfloat16", "complex64", "float8_e5m2"
+    )},
+}
+for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+    back = pickle.loads(pickle.dumps(made, protocol))
+    assert back["parameter"] is back["again"] and back["leaf"].requires_grad and not back["frozen"].requires_grad
+    back["base"][0, 1] = 9
+    assert back["column"][0] == 9 and back["turned"].T.equal(back["base"]) and made["base"][0, 1] == 1
+    for name, value in made.items():
+        if isinstance(value, torch.Tensor):
+            now = back[name]
+            assert (type(now), now.dtype, now.stride(), now.device) == (
+                type(value), value.dtype, value.stride(), value.device
+            )
+pickle.dump(made, open(sys.argv[1], "wb"))
+"""
+
+
+def test_tensors_that_are_written_under_pytorchs_name_are_read_by_pytorch(tmp_path):
+    import pickle
+
+    import torch
+
+    path = tmp_path / "made.pkl"
+    subprocess.run([sys.executable, "-c", WRITE_HERE, path], check=True)
+    made = pickle.loads(path.read_bytes())
+    base = torch.arange(6.0).reshape(2, 3)
+    assert made["base"].equal(base) and made["column"].equal(base[:, 1]) and made["turned"].stride() == (1, 3)
+    assert made["leaf"].requires_grad and made["leaf"].is_leaf
+    assert type(made["parameter"]) is torch.nn.Parameter and made["parameter"] is made["again"]
+    assert not made["frozen"].requires_grad and made["empty"].shape == (0, 3) and made["number"].item() == 3
+    assert made["meta"].is_meta and torch.nn.Linear(2, 3).load_state_dict(made["state"])
+    assert (made["size"], made["dtype"], made["device"]) == (base.shape, base.dtype, base.device)
+    for name in (
+        "bool",
+        "uint8",
+        "int8",
+        "int16",
+        "uint16",
+        "uint32",
+        "float16",
+        "bfloat16",
+        "complex64",
+        "float8_e5m2",
+    ):
+        assert made[name].dtype == getattr(torch, name) and made[name].to(torch.complex64).tolist() == [0, 1]

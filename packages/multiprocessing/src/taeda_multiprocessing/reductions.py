@@ -150,6 +150,8 @@ def _reduce_tensor(value: Any) -> Any:
         )
     _try_move([value])
     reduced = devices.reduced(value)
+    if reduced is None and type(value) is _tensor_type and value.device.type == "cpu":
+        reduced = tensor.sharing.reduced_over_memory(value)  # also where its pickles are to be PyTorch's
     if not value.requires_grad:
         return NotImplemented if reduced is None else reduced
     rebuild, arguments, *state = value.__reduce_ex__(4) if reduced is None else reduced

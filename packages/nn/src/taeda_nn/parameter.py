@@ -21,6 +21,12 @@ def _reduced(parameter: Tensor, make: Any, *facts: Any) -> tuple[Any, ...]:
     return (_rebuild_with_state, (make, args, state)) if state else (make, args)
 
 
+def _as_pytorch(parameter: Tensor) -> tuple[Any, ...] | None:
+    """The reduction of PyTorch, where a provider of tensors stands under its name."""
+    reduced = getattr(getattr(tensor, "sharing", None), "reduced_as_pytorch", None)
+    return None if reduced is None else reduced(parameter)
+
+
 def _rebuild(cls: type, data: Tensor, requires_grad: bool) -> Tensor:
     try:
         return Tensor._make_subclass(cls, data, requires_grad)
@@ -101,6 +107,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return copied
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        if type(self) is Parameter and not self.__dict__ and (found := _as_pytorch(self)):
+            return found
         return _reduced(self, _rebuild, self.requires_grad)
 
     def __repr__(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from _thread import get_ident
+from collections import OrderedDict
 
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Generator, Tensor
@@ -63,17 +64,38 @@ class Memory:
         return rebuild_memory, (_plain_bytes(self.data),)
 
 
+#: In the place of a dtype: the storage says nothing of its elements.
+UNTYPED = "untyped"
+
+
+class TypedMemory(Memory):
+    """The same as programs of PyTorch read it: a storage whose elements have a dtype, or an untyped one."""
+
+    def __init__(self, tensor: Tensor, dtype: Any) -> None:
+        super().__init__(tensor)
+        self.dtype = dtype
+
+    def __reduce__(self) -> tuple:
+        from taeda_tensor_core import storage
+        from taeda_tensor_core.checkpoint.write_torch import encode
+
+        held: Any = self.data.untyped_storage()
+        if self.dtype != UNTYPED:
+            held = storage.TypedStorage(wrap_storage=held, dtype=self.dtype)
+        return storage._load_from_bytes, (b"".join(encode(held)),)
+
+
 # By thread: a pickle that another thread writes meanwhile has objects of its own, which end when that one is done.
 # Not a WeakValueDictionary: its entries are removed by Python functions, in which a Ctrl-C would be lost.
 _memories: dict[tuple, weakref.ref[Memory]] = {}
 
 
-def _memory_of(tensor: Tensor, place: tuple) -> Memory:
-    key = (get_ident(), *place)
+def _memory_of(tensor: Tensor, place: tuple, dtype: Any = None) -> Memory:
+    key = (get_ident(), dtype, *place)
     known = _memories.get(key)
     found = known() if known is not None else None
     if found is None:
-        found = Memory(tensor)
+        found = Memory(tensor) if dtype is None else TypedMemory(tensor, dtype)
         _memories[key] = weakref.ref(found)
         found.end = _C._at_end(_memories.pop, key, None)
     return found
@@ -150,6 +172,44 @@ def _over_memory(tensor: Tensor, key: tuple) -> tuple:
     return rebuild_view, (type(tensor), _memory_of(tensor, key), *place, tensor.requires_grad, state)
 
 
+def stands_as_torch() -> bool:
+    """Whether the library stands under the name of PyTorch, whose own names its pickles have then."""
+    return repr(_C.float32) == "torch.float32"
+
+
+def _as_pytorch(tensor: Tensor) -> tuple | None:
+    """The reduction that a tensor has in PyTorch, where the library stands under that name; else None."""
+    if type(tensor) is not Tensor or not stands_as_torch() or _C._state_of(tensor):
+        return None
+    from taeda_tensor_core.checkpoint import torch_names
+
+    sizes, grad = (tuple(tensor.shape), tensor.stride()), tensor.requires_grad
+    if tensor.device.type == "meta":
+        return torch_names.rebuild_meta, (tensor.dtype, *sizes, grad)
+    key = _storage_key(tensor)
+    if key is None and (tensor.device.type != "cpu" or tensor.numel()):
+        return None
+    typed = tensor.dtype.name in torch_names.STORAGES.values()
+    shown = tensor.dtype if typed else UNTYPED  # newer dtypes have no storages of their own
+    offset = tensor.storage_offset()
+    if key is None:
+        memory, offset = TypedMemory(_C.empty((0,), dtype=tensor.dtype), shown), 0
+    else:
+        memory = _memory_of(tensor, key, shown)
+    if typed:
+        return torch_names.rebuild_tensor, (memory, offset, *sizes, grad, OrderedDict())
+    return torch_names.rebuild_typed, (memory, offset, *sizes, grad, OrderedDict(), tensor.dtype)
+
+
+def reduced_as_pytorch(parameter: Tensor) -> tuple | None:
+    """The reduction that a parameter has in PyTorch, where the library stands under that name; else None."""
+    if not stands_as_torch():
+        return None
+    from taeda_tensor_core.checkpoint.torch_names import rebuild_parameter
+
+    return rebuild_parameter, (parameter.data, parameter.requires_grad, OrderedDict())
+
+
 def reduced_over_memory(tensor: Tensor) -> tuple | None:
     """How a tensor of any device is pickled as a view of its storage, for messages that carry storages by handles.
 
@@ -160,6 +220,8 @@ def reduced_over_memory(tensor: Tensor) -> tuple | None:
 
 
 def __reduce_ex__(self: Tensor, protocol: int) -> tuple:
+    if (found := _as_pytorch(self)) is not None:
+        return found
     key = _storage_key(self)
     if key is not None:
         return _over_memory(self, key)

@@ -8,7 +8,14 @@ from typing import Any
 
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
-from taeda_tensor_core._copies import Memory, reduced_over_memory, shown_over, storage_bytes, wraps
+from taeda_tensor_core._copies import (
+    Memory,
+    reduced_as_pytorch,
+    reduced_over_memory,
+    shown_over,
+    storage_bytes,
+    wraps,
+)
 
 __all__ = [
     "Memory",
@@ -16,6 +23,7 @@ __all__ = [
     "collectors",
     "export_memory",
     "import_memory",
+    "reduced_as_pytorch",
     "reduced_over_memory",
     "shown_over",
     "storage_bytes",

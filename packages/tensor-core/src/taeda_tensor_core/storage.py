@@ -580,6 +580,11 @@ def _load_from_bytes(b: bytes) -> Any:
     return load(io.BytesIO(b))
 
 
+_load_from_bytes.__module__ = (
+    "torch.storage"  # where pickles that are written under PyTorch's name look for it
+)
+
+
 #: The class that older programs name.
 Storage = UntypedStorage
 StorageBase = _StorageBase

@@ -338,6 +338,12 @@ def _own_kind(home: str) -> Callable[..., Any]:
     return call
 
 
+# Pickles that are written under PyTorch's name say its names.
+rebuild_tensor.__module__, rebuild_tensor.__qualname__ = "torch._utils", "_rebuild_tensor_v2"
+rebuild_typed.__module__, rebuild_typed.__qualname__ = "torch._utils", "_rebuild_tensor_v3"
+rebuild_meta.__module__, rebuild_meta.__qualname__ = "torch._utils", "_rebuild_meta_tensor_no_storage"
+rebuild_parameter.__module__, rebuild_parameter.__qualname__ = "torch._utils", "_rebuild_parameter"
+
 # By their names in the files. These make tensors and small values of checked arguments.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_tensor": rebuild_tensor,
