@@ -24,7 +24,7 @@ from taeda_tensor_core.checkpoint.other_pickles import pickler_of
 from taeda_tensor_core.checkpoint.read_safetensors import decode
 from taeda_tensor_core.checkpoint.source import Source
 from taeda_tensor_core.checkpoint.torch_names import placer
-from taeda_tensor_core.checkpoint.write_safetensors import encode
+from taeda_tensor_core.checkpoint.write_safetensors import NestedTooDeeply, encode
 
 #: The protocol of pickles, which PyTorch loads with ``weights_only=True``.
 DEFAULT_PROTOCOL = 2
@@ -84,7 +84,7 @@ def save(
     Raises:
         TypeError: something inside ``obj`` that the format cannot hold, a text file, or a `pickle_module` without a
             pickler; nothing was written.
-        ValueError: an unknown format, or containers nested deeper than 200.
+        ValueError: an unknown format, or containers nested deeper than 200 where safetensors were asked for.
         OSError: the file could not be written completely.
 
     Example:
@@ -108,7 +108,7 @@ def _encoded(obj: Any, name: str, format: str | None, protocol: int, module: Any
     asked = format is not None or name.endswith(".safetensors")
     try:
         head, chunks = encode(obj, exact=not asked)
-    except TypeError:
+    except (TypeError, NestedTooDeeply):
         if asked:
             raise
         return write_torch.encode(obj, protocol, kind)

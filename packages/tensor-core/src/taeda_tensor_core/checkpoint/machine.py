@@ -272,9 +272,8 @@ class Machine:
                     fail(_TOO_DEEP)
                 self.budget.take(100)
                 for child in inside:
-                    if depths.get(id(child), -1) is None:
-                        fail("the file holds a container that is inside itself")
-                    if not isinstance(child, _LEAVES):
+                    inside_itself = depths.get(id(child), -1) is None
+                    if not inside_itself and not isinstance(child, _LEAVES):
                         todo.append(child)
         return root
 

@@ -40,6 +40,10 @@ class _Item:
             self.high = self.tensor.data_ptr() + (high + 1) * size
 
 
+class NestedTooDeeply(ValueError):
+    """More containers inside of each other than a file of safetensors describes, as of one that contains itself."""
+
+
 @dataclass
 class Collector:
     """Walks a nested object: tensors get names and are taken out, the rest becomes JSON.
@@ -58,7 +62,7 @@ class Collector:
     def describe(self, value: Any, name: str, depth: int = 0) -> dict[str, Any]:
         """The JSON form of ``value``, which stands at ``name`` inside ``depth`` containers."""
         if depth > MAX_DEPTH:
-            raise ValueError(f"save: containers are nested deeper than {MAX_DEPTH} at '{name[:60]}...'")
+            raise NestedTooDeeply(f"save: containers are nested deeper than {MAX_DEPTH} at '{name[:60]}...'")
         if self.exact:
             _check_kept(value, name)
         if isinstance(value, tc.Tensor):
