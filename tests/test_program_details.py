@@ -834,3 +834,20 @@ def test_memory_is_filled_where_runs_are_to_be_the_same():
     finally:
         taeda.use_deterministic_algorithms(False)
     assert deterministic.fill_uninitialized_memory is True
+
+
+def test_conversions_make_new_parameters_where_a_program_asks_for_them():
+    layer = taeda.nn.Linear(2, 2)
+    weight = layer.weight
+    weight.grad = grad = taeda.ones(2, 2)
+    assert not taeda.__future__.get_overwrite_module_params_on_conversion()
+    taeda.__future__.set_overwrite_module_params_on_conversion(True)
+    try:
+        layer.double()
+    finally:
+        taeda.__future__.set_overwrite_module_params_on_conversion(False)
+    assert weight.dtype == grad.dtype == taeda.float32 and weight.grad is grad
+    assert layer.weight is not weight and type(layer.weight) is taeda.nn.Parameter
+    assert layer.weight.dtype == layer.weight.grad.dtype == taeda.float64
+    kept = layer.weight
+    assert layer.float().weight is kept and kept.dtype == taeda.float32

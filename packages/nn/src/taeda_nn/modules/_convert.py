@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 Self = TypeVar("Self", bound="Converting")
 
 
+#: Whether conversions give modules new parameters instead of giving their parameters new data.
+overwrites_parameters = False
+
+
 class Converting:
     """The conversions of ``Module``; each works in place and returns the module."""
 
@@ -29,7 +33,8 @@ class Converting:
                     continue
                 grad = param.grad
                 converted = fn(param)
-                if converted.layout != param.layout:  # one tensor cannot turn from dense to sparse
+                # One tensor cannot turn from dense to sparse.
+                if overwrites_parameters or converted.layout != param.layout:
                     param = module._parameters[name] = Parameter(converted, requires_grad=param.requires_grad)
                 elif converted is not param:
                     param.data = converted
