@@ -205,6 +205,17 @@ def test_functions_of_places_are_mapped_over_vectors(to_tensor):
         _vmap_for_bhqkv(lambda b, h, q, k: q, (), out_dims=1)
 
 
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_encoder_layers_that_are_one_step_answer_in_the_dtype_of_autocast(norm_first):
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=norm_first).eval()
+    x = tt.rand(2, 3, 8)
+    with tt.autocast("cpu", dtype=tt.bfloat16):
+        assert layer(x).dtype == tt.float32
+        with tt.no_grad():
+            assert layer(x).dtype == tt.bfloat16 and layer(x[0]).dtype == tt.float32
+            assert layer.train()(x).dtype == tt.float32
+
+
 def test_encoder_leaves_out_padding_at_the_ends(rng, to_tensor, close):
     layer = nn.TransformerEncoderLayer(4, 2, 8, 0.0, batch_first=True)
     encoder = nn.TransformerEncoder(layer, 2).double().eval()

@@ -10,7 +10,7 @@ from typing import Any
 
 from taeda_nn import functional as F
 from taeda_nn import init
-from taeda_nn._bind import Tensor, tensor
+from taeda_nn._bind import Tensor, autocasts, tensor
 from taeda_nn.modules._state import attributes
 from taeda_nn.modules.activation import GELU, ReLU
 from taeda_nn.modules.attention import MultiheadAttention
@@ -192,9 +192,19 @@ class TransformerEncoderLayer(_Layer):
         x = src
         if self.norm_first:
             x = x + self._sa_block(self.norm1(x), src_mask, src_key_padding_mask, is_causal)
-            return x + self._ff_block(self.norm2(x))
-        x = self.norm1(x + self._sa_block(x, src_mask, src_key_padding_mask, is_causal))
-        return self.norm2(x + self._ff_block(x))
+            x = x + self._ff_block(self.norm2(x))
+        else:
+            x = self.norm1(x + self._sa_block(x, src_mask, src_key_padding_mask, is_causal))
+            x = self.norm2(x + self._ff_block(x))
+        if autocasts("cpu") and src.device.type == "cpu" and self._is_one_step(src):
+            return x.to(tensor.get_autocast_dtype("cpu"))  # its parts are not casted one by one
+        return x
+
+    def _is_one_step(self, src: Tensor) -> bool:
+        """Whether PyTorch computes the layer as a whole: in evaluation of a batch, without gradients."""
+        if self.training or src.dim() != 3 or _reason_against_one_step(self):
+            return False
+        return not _is_recorded(self, src)
 
     def _ff_block(self, x: Tensor) -> Tensor:
         return self.dropout2(self._feed(x))
@@ -290,8 +300,17 @@ def _reason_against_nested(layer: Any) -> str:
     attention = getattr(layer, "self_attn", None)
     if not isinstance(layer, TransformerEncoderLayer) or not isinstance(attention, MultiheadAttention):
         return "the layer is no TransformerEncoderLayer"
-    if layer.norm_first:
-        return "norm_first is True"
+    return "norm_first is True" if layer.norm_first else _reason_against_one_step(layer)
+
+
+def _is_recorded(layer: Module, src: Tensor) -> bool:
+    return tensor.is_grad_enabled() and (
+        src.requires_grad or any(p.requires_grad for p in layer.parameters())
+    )
+
+
+def _reason_against_one_step(layer: TransformerEncoderLayer) -> str:
+    attention = layer.self_attn
     if not attention.batch_first:
         return "batch_first of self_attn is not True (use batch_first for better inference performance)"
     if not attention._qkv_same_embed_dim:
@@ -352,10 +371,7 @@ class TransformerEncoder(Module):
             return False
         if layer.training or not layer.self_attn.batch_first or padding.dtype != tensor.bool:
             return False
-        recorded = tensor.is_grad_enabled() and (
-            src.requires_grad or any(p.requires_grad for p in layer.parameters())
-        )
-        if recorded:
+        if _is_recorded(layer, src):
             return False
         return not self.mask_check or bool((padding[:, 1:] >= padding[:, :-1]).all())
 
