@@ -96,3 +96,10 @@ def test_sizes_are_containers_and_keys_are_no_tuples():
     ]
     assert values == (pytree.SequenceKey(1), pytree.MappingKey("a"), pytree.SequenceKey(0))
     assert not any(isinstance(key, tuple) for key in values) and pytree.keystr(values) == "[1]['a'][0]"
+
+
+def test_the_text_of_a_structure():
+    assert str(pytree.tree_structure([2, {"a": 3, "b": (4, None)}, []])) == (
+        "TreeSpec(list, None, [*,\n  TreeSpec(dict, ['a', 'b'], [*,\n    TreeSpec(tuple, None, [*,\n      *])]),\n"
+        "  TreeSpec(list, None, [])])"
+    )

@@ -447,10 +447,8 @@ class TreeSpec:
         if self.type is None:
             return "*"
         name = self.context.__name__ if self.type is _NamedTuples else self.type.__name__
-        inner = ",\n".join(" " * (indent + 2) + child.__repr__(indent + 2) for child in self.children_specs)
-        return f"TreeSpec({name}, {None if self.type is _NamedTuples else self.context}, [" + (
-            f"\n{inner}\n{' ' * indent}])" if inner else "])"
-        )
+        inner = f",\n{' ' * (indent + 2)}".join(child.__repr__(indent + 2) for child in self.children_specs)
+        return f"TreeSpec({name}, {None if self.type is _NamedTuples else self.context}, [{inner}])"
 
 
 PyTreeSpec = TreeSpec
