@@ -271,3 +271,22 @@ def test_graphs_that_older_programs_export():
     )
     with pytest.raises(taeda._dynamo.exc.Unsupported):
         taeda._dynamo.export(lambda x: x.tolist())(x)
+
+
+def test_functions_that_are_left_as_they_are():
+    from taeda._dynamo.decorators import leaf_function
+
+    seen = []
+
+    @leaf_function
+    def noted(x):
+        seen.append(x.sum().item())
+        return (x.mean(dim=1),)
+
+    @noted.register_fake
+    def noted_fake(x):
+        raise AssertionError("never called")
+
+    doubled = leaf_function(mutates_args={"x"})(lambda x: x.mul_(2))
+    assert noted(taeda.ones(2, 3))[0].tolist() == [1, 1] and seen == [6] and noted.__name__ == "noted"
+    assert doubled(taeda.ones(2)).tolist() == [2, 2] and callable(noted_fake)

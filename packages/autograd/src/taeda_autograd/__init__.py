@@ -86,5 +86,9 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), "anomaly_mode", "forward_ad", "grad_mode", "is_tensor_like"})
+
+
 __version__ = "0.1.0"
 __taeda_interface__ = {"autograd": "1.0"}

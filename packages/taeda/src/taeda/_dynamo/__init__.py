@@ -115,6 +115,23 @@ def substitute_in_graph(original_fn: Any, **options: Any) -> Any:
     return _itself
 
 
+def leaf_function(fn: Any = None, *, mutates_args: Any = None) -> Any:
+    """Mark of a function that a compiler leaves as it is, as all are here.
+
+    What it gives has `register_fake`, a decorator of the function that stands for it while compiling: never called.
+    """
+    if fn is None:
+        return lambda function: leaf_function(function, mutates_args=mutates_args)
+    import functools
+
+    @functools.wraps(fn)
+    def leaf(*args: Any, **kwargs: Any) -> Any:
+        return fn(*args, **kwargs)
+
+    leaf.register_fake = _itself  # type: ignore[attr-defined]
+    return leaf
+
+
 def error_on_graph_break(error: bool) -> Any:
     """Context in which breaks of graphs would be errors: there are none."""
     from contextlib import nullcontext

@@ -7,6 +7,7 @@ from taeda._dynamo import (
     disallow_in_graph,
     forbid_in_graph,
     graph_break,
+    leaf_function,
     mark_dynamic,
     mark_static,
     mark_static_address,
@@ -17,5 +18,6 @@ from taeda._dynamo import (
 
 __all__ = [
     "allow_in_graph", "assume_constant_result", "disable", "disallow_in_graph", "forbid_in_graph", "graph_break",
-    "mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic", "run", "substitute_in_graph",
+    "leaf_function", "mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic", "run",
+    "substitute_in_graph",
 ]  # fmt: skip
