@@ -359,3 +359,13 @@ def test_the_switch_of_threads_is_known_at_once_and_for_a_block():
     assert not autograd.is_multithreading_enabled()
     autograd.set_multithreading_enabled(True)
     assert autograd.is_multithreading_enabled()
+
+
+def test_tensors_of_inference_count_no_writes():
+    with inference_mode():
+        made = taeda.ones(2)
+        made.add_(1)
+    for each in (made, made[:1], made.detach()):
+        with pytest.raises(RuntimeError, match=r"Inference tensors do not track version counter\."):
+            each._version  # noqa: B018
+    assert (made + 1)._version == 0

@@ -570,7 +570,7 @@ def _selective_modes(policy_fn: Any, allow_mutation: bool) -> tuple[Any, Any]:
             result = func(*args, **(kwargs or {}))
             context = SelectiveCheckpointContext(is_recompute=False, op_output=result)
             if _policy(policy_fn, context, func, args, kwargs or {}):
-                versions = [t._version for t in _tensors((result,))]
+                versions = _writes(result)
                 kept[func].append((detached(result), versions))
             return result
 
@@ -589,7 +589,7 @@ def _selective_modes(policy_fn: Any, allow_mutation: bool) -> tuple[Any, Any]:
                     "run did not compute, or a second backward runs through it"
                 )
             result, versions = kept[func].pop(0)
-            if not allow_mutation and [t._version for t in _tensors((result,))] != versions:
+            if not allow_mutation and _writes(result) != versions:
                 raise RuntimeError(
                     "Tensor cached during selective activation checkpoint has been mutated; if this is intended, pass "
                     "allow_cache_entry_mutation=True"
@@ -597,6 +597,11 @@ def _selective_modes(policy_fn: Any, allow_mutation: bool) -> tuple[Any, Any]:
             return detached(result)
 
     return Keeping(), Giving()
+
+
+def _writes(result: Any) -> list[int]:
+    """How often each tensor of a result has been written to; nobody counts that of tensors of inference mode."""
+    return [t._version for t in _tensors((result,)) if not t.is_inference()]
 
 
 def create_selective_checkpoint_contexts(

@@ -30,7 +30,12 @@ PyObject* itemsize(PyObject* self, void*) { return PyLong_FromLongLong(tensor_of
 PyObject* nbytes(PyObject* self, void*) {
   return PyLong_FromLongLong(tensor_of(self).item_bytes() * tensor_of(self).numel());
 }
-PyObject* version(PyObject* self, void*) { return PyLong_FromUnsignedLong(tensor_of(self).version()); }
+PyObject* version(PyObject* self, void*) {
+  const Tensor& t = tensor_of(self);
+  if (!(t.impl()->flags & kInference)) return PyLong_FromUnsignedLong(t.version());
+  PyErr_SetString(PyExc_RuntimeError, "Inference tensors do not track version counter.");
+  return nullptr;
+}
 
 PyObject* transposed(PyObject* self, void*) {
   return guarded([&] {

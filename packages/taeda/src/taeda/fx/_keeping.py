@@ -25,7 +25,7 @@ def left_alone(program: Any, inputs: Any = ()) -> Iterator[None]:
     attributes = [(part, dict(part.__dict__), dict(part._buffers)) for part in parts]
     held = [value for _, _, buffers in attributes for value in buffers.values()] + _pytree.tree_leaves(inputs)
     before = [
-        (value, value._version, value.detach().clone())
+        (value, None if value.is_inference() else value._version, value.detach().clone())
         for value in held
         if isinstance(value, tensor.Tensor) and value.layout is tensor.strided
     ]
@@ -36,9 +36,12 @@ def left_alone(program: Any, inputs: Any = ()) -> Iterator[None]:
         for part, own, buffers in attributes:
             part.__dict__.update(own)
             part._buffers.update(buffers)
-        with tensor.no_grad():
-            for value, version, elements in before:
-                if value._version != version:
+        for value, version, elements in before:
+            if version is None:  # nobody counts what is written to it
+                with tensor.inference_mode():
+                    value.copy_(elements)
+            elif value._version != version:
+                with tensor.no_grad():
                     value.copy_(elements)
 
 
