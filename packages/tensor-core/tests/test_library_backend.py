@@ -146,7 +146,7 @@ def test_a_name_is_free_again_after_removal():
     assert "removed" not in str(caught.value)
     with library.Backend("passingdev", device_count=3) as second:
         assert second.index == first.index and tc.backends.device_count("passingdev") == 3
-        assert "fill_" in second.missing() and kept.device == tc.device("passingdev")
+        assert "fill_" in second.missing() and kept.device == tc.device("passingdev:0")
 
 
 def test_capabilities_and_properties_are_shown(backend):

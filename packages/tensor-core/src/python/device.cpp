@@ -32,12 +32,20 @@ int said_of(PyObject* self) { return reinterpret_cast<PyDevice*>(self)->said; }
 std::string type_of(Device device) {
   return is_absent(device) ? std::string(reserved_name(device)) : backend(device.backend).name();
 }
+/// The number that a program gave; whether it gave none of a kind that has several is told by kUnsaid.
+constexpr int kUnsaid = -2;
+struct Identity {
+  Device device;
+  int said;
+  bool operator==(const Identity&) const = default;
+};
 /// The same for objects of one device that were made before and after its plug-in was loaded.
-Device comparable(Device device) {
-  if (!is_absent(device)) return device;
-  const int8_t index = device.index < 0 ? int8_t(0) : device.index;
+Identity identity(PyObject* self) {
+  const Device device = value_of(self);
+  if (!is_absent(device)) return {device, said_of(self)};
   const int there = find_backend(reserved_name(device));
-  return there < 0 ? Device{device.backend, index} : Device{BackendId(there), index};
+  const BackendId kind = there < 0 ? device.backend : BackendId(there);
+  return {{kind, std::max(device.index, int8_t(0))}, device.index < 0 ? kUnsaid : -1};
 }
 
 /// A device of a known kind that nobody has loaded; nothing for other texts.
@@ -102,13 +110,18 @@ PyObject* construct(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     if (const std::optional<Device> absent = absent_device(text)) return make(*absent);
     const Device device = parse_device(text);
     const size_t colon = text.find(':');
-    if (device.backend > kMeta || colon == std::string::npos) return wrap(device);
+    const bool numbered = colon != std::string::npos;
+    if (device.backend > kMeta) return numbered ? wrap(device) : make(device, kUnsaid);
+    if (!numbered) return wrap(device);
     return make(device, std::stoi(text.substr(colon + 1)));  // tensors' own devices have no number
   });
 }
 
-int number_of(PyObject* self) { return value_of(self).backend <= kMeta ? said_of(self) : value_of(self).index; }
+int number_of(PyObject* self) {
+  return value_of(self).backend <= kMeta || said_of(self) == kUnsaid ? said_of(self) : value_of(self).index;
+}
 std::string spelled(PyObject* self) {
+  if (said_of(self) == kUnsaid) return type_of(value_of(self));
   const std::string name = spelled(value_of(self));
   return said_of(self) < 0 ? name : name + ":" + std::to_string(said_of(self));
 }
@@ -120,13 +133,12 @@ PyObject* repr(PyObject* self) {
 }
 PyObject* str(PyObject* self) { return PyUnicode_FromString(spelled(self).c_str()); }
 Py_hash_t hash(PyObject* self) {
-  const Device device = comparable(value_of(self));
-  return Py_hash_t(device.backend) * 256 + device.index + said_of(self) + 2;
+  const auto [device, said] = identity(self);
+  return Py_hash_t(device.backend) * 256 + device.index + said + 3;
 }
 PyObject* compare(PyObject* a, PyObject* b, int op) {
   if ((op != Py_EQ && op != Py_NE) || !is_device(a) || !is_device(b)) Py_RETURN_NOTIMPLEMENTED;
-  const bool equal = said_of(a) == said_of(b) && comparable(value_of(a)) == comparable(value_of(b));
-  return PyBool_FromLong(equal == (op == Py_EQ));
+  return PyBool_FromLong((identity(a) == identity(b)) == (op == Py_EQ));
 }
 PyObject* get_type(PyObject* self, void*) { return PyUnicode_FromString(type_of(value_of(self)).c_str()); }
 PyObject* get_index(PyObject* self, void*) {
@@ -139,10 +151,10 @@ PyObject* reduce(PyObject* self, PyObject*) {
 }
 
 PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
-PyGetSetDef attributes[] = {{"type", get_type, nullptr, "Name of the backend.", nullptr},
-                            {"index", get_index, nullptr,
-                             "Number of the device; None where there is only one and the program gave none.", nullptr},
-                            {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef attributes[] = {
+    {"type", get_type, nullptr, "Name of the backend.", nullptr},
+    {"index", get_index, nullptr, "Number of the device; None where the program gave none.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(construct)},
     {Py_tp_repr, reinterpret_cast<void*>(repr)},

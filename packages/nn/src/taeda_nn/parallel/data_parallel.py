@@ -18,7 +18,7 @@ def _place(device: Any) -> Any:
         if current is None:
             raise RuntimeError(f"data_parallel: there is no device {device}: no accelerator is present")
         return tensor.device(current.type, device)
-    return tensor.device(device)
+    return tensor.empty(0, device=device).device  # as tensors say it: with a number where there are several
 
 
 def _devices(asked: Sequence[Any] | None) -> list[Any]:
