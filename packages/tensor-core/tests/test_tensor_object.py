@@ -365,6 +365,13 @@ def test_integers_beyond_64_bits_are_reported_by_place():
         taeda.ones(3)[2**64]
     with pytest.raises(OverflowError, match="manual_seed: argument 'seed'"):
         taeda.manual_seed(2**64)
+    for call in (lambda: taeda.ones(2).unsqueeze(2**70), lambda: taeda.full((2,), 2**70)):
+        for kind in (OverflowError, ValueError, RuntimeError):
+            with pytest.raises(kind):
+                call()
+    assert taeda.ones(3).normal_(2**70, 0).tolist() == [2.0**70] * 3
+    with pytest.raises(OverflowError, match="normal_: argument 'mean'"):
+        taeda.ones(3).normal_(2**2000)
     taeda.manual_seed(2**64 - 1)
 
 

@@ -84,6 +84,11 @@ Scalar scalar_arg(const Signature& sig, int i, Slots& slots) {
 double float_arg(const Signature& sig, int i, Slots& slots) {
   PyObject* o = slots.values[i];
   if (o && PyFloat_CheckExact(o)) return PyFloat_AS_DOUBLE(o);
+  if (o && PyLong_CheckExact(o)) {  // of any size that a double has
+    const double v = PyLong_AsDouble(o);
+    if (v != -1 || !PyErr_Occurred()) return v;
+    PyErr_Clear();
+  }
   const Scalar v = scalar_value(sig, i, o);
   if (v.is_complex()) wrong_type(sig, i, o);
   return v.to_double();

@@ -44,8 +44,8 @@ PyObject* class_of(ErrorKind kind) {
 }
 
 /// A class that is a RuntimeError too: PyTorch raises that one where Python has a closer class, and programs catch it.
-PyObject* runtime_error_too(const char* name, PyObject* closer) noexcept {
-  const Object bases(PyTuple_Pack(2, closer, PyExc_RuntimeError));
+PyObject* runtime_error_too(const char* name, PyObject* closer, PyObject* further = nullptr) noexcept {
+  const Object bases(PyTuple_Pack(further ? 3 : 2, closer, PyExc_RuntimeError, further));
   return bases ? PyErr_NewExceptionWithDoc(name, "One of Python's errors that is a RuntimeError too.", bases.get(),
                                            nullptr)
                : nullptr;
@@ -54,7 +54,9 @@ PyObject* runtime_error_too(const char* name, PyObject* closer) noexcept {
 PyObject* raised_as(ErrorKind kind) noexcept {
   static PyObject* const index = runtime_error_too("taeda_tensor_core.errors.IndexError", PyExc_IndexError);
   static PyObject* const memory = runtime_error_too("taeda_tensor_core.errors.MemoryError", PyExc_MemoryError);
-  static PyObject* const overflow = runtime_error_too("taeda_tensor_core.errors.OverflowError", PyExc_OverflowError);
+  // Sizes, indices and seeds of more than 64 bits are a ValueError there.
+  static PyObject* const overflow =
+      runtime_error_too("taeda_tensor_core.errors.OverflowError", PyExc_OverflowError, PyExc_ValueError);
   static PyObject* const zero =
       runtime_error_too("taeda_tensor_core.errors.ZeroDivisionError", PyExc_ZeroDivisionError);
   switch (kind) {
