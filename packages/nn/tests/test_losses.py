@@ -132,6 +132,16 @@ def test_arguments_that_are_no_tensors(name):
         getattr(F, name)(tt.ones(2), [1.0, 1.0])
 
 
+@pytest.mark.parametrize("name", ["cross_entropy", "nll_loss"])
+def test_losses_of_classes_name_what_is_no_tensor(name):
+    loss, scores, classes = getattr(F, name), tt.ones(3), tt.tensor(1)
+    with pytest.raises(TypeError, match=f"{name}: argument 'input' must be a Tensor, found int"):
+        loss(1, classes)
+    with pytest.raises(TypeError, match=f"{name}.*: argument 'target' must be a Tensor, found list"):
+        loss(scores, [1])
+    assert loss(scores, classes).dim() == 0
+
+
 def test_targets_of_soft_margins_are_broadcast():
     x, target = tt.randn(3, 4, requires_grad=True), tt.tensor([1.0, -1.0, 1.0, -1.0])
     whole = target.expand(3, 4)

@@ -134,8 +134,11 @@ def cross_entropy(
     code = REDUCTIONS.get(reduction)
     if code is None:
         code = reduction_code("cross_entropy", reduction)
-    if input.dim() == 1:
-        target = _single_class(target)
+    try:
+        if input.dim() == 1:
+            target = _single_class(target)
+    except AttributeError:
+        raise not_tensors("cross_entropy", input=input, target=target) from None
     return _cross_entropy(input, target, weight, code, ignore_index, label_smoothing)
 
 
@@ -162,8 +165,11 @@ def nll_loss(
     """
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction)
-    if input.dim() == 1:
-        target = _single_class(target)
+    try:
+        if input.dim() == 1:
+            target = _single_class(target)
+    except AttributeError:
+        raise not_tensors("nll_loss", input=input, target=target) from None
     return _nll(input, target, weight, reduction_code("nll_loss", reduction), ignore_index)
 
 
