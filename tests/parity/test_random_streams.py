@@ -64,6 +64,11 @@ EXACT = {
         t.empty(9, dtype=getattr(t, name)).random_()
         for name in ("int64", "int32", "int16", "int8", "uint8", "float32", "float64", "float16", "bfloat16")
     ),
+    "random_ from": lambda t: tuple(
+        t.empty(9, dtype=getattr(t, name)).random_(low, None)
+        for name in ("int64", "int32", "int16", "int8", "uint8", "float32", "float64", "float16", "bfloat16")
+        for low in (0, 3, 100, *(() if name == "uint8" else (-5,)))
+    ),
     "random_ of bool": lambda t: t.empty(70, dtype=t.bool).random_().long(),
     "random_ to": lambda t: (t.empty(9).random_(100), t.empty(9, dtype=t.int64).random_(5, 1 << 35)),
     "randperm": lambda t: (t.randperm(0), t.randperm(1), t.randperm(2), t.randperm(1000)),

@@ -238,7 +238,17 @@ def groups(ops: list[Operator]) -> tuple[list[Group], dict[str, dict[str, str]]]
             for namespace in NAMESPACES if suffix == "" else ():
                 for name in op.names_in(namespace):
                     tables[namespace][name] = group.name
+    for group in found.values():
+        ops = group.ops
+        group.ops = sorted(ops, key=lambda op: -sum(_repeats(op, other) for other in ops))
     return list(found.values()), tables
+
+
+def _repeats(op: Operator, other: Operator) -> bool:
+    """Whether `op` takes the arguments of `other` and does without fewer of them: it is tried first."""
+    names, others = ([a.name for a in each.arguments] for each in (op, other))
+    without, others_without = (sum(a.default is not None for a in each.arguments) for each in (op, other))
+    return names == others and without < others_without
 
 
 def emit(family: str, ops: list[Operator]) -> str:

@@ -235,6 +235,30 @@ def test_whole_numbers_stay_below_the_upper_end(dtype):
         assert x.max().item() < high
 
 
+@pytest.mark.parametrize(
+    ("name", "last"), [("uint8", 255), ("int8", 127), ("int16", 2**15 - 1), ("float16", 2048), ("bool", 1)]
+)
+def test_a_lower_bound_without_an_upper_one_reaches_to_the_last_number(name, last):
+    x = taeda.empty(300_000, dtype=getattr(taeda, name))
+    for low in (0, last, *((-3,) if name in ("int8", "float16") else ())):
+        found = x.random_(low, None).to(taeda.int64)
+        assert found.min().item() == low and found.max().item() == last
+        assert taeda.equal(x, x.random_(low, to=None)) or low != last
+    assert x.random_(to=1).to(taeda.int64).max().item() == 0
+    with pytest.raises(RuntimeError, match=f"'low' is {last + 1}, expected a number that {name} holds"):
+        x.random_(last + 1, None)
+
+
+@pytest.mark.parametrize("low", [0, 5, -5, 2**62, -(2**63), 2**63 - 1])
+def test_the_widest_integers_are_drawn_from_a_lower_bound_on(low):
+    x = taeda.empty(20_000, dtype=taeda.int64).random_(low, None).numpy()
+    assert x.min() >= low and x.max() > 2**63 - 2**53
+    assert low >= 2**62 or x.min() < low + 2**53
+    for bounds in ((low, low), (0, -(2**63)), (-(2**63),)):
+        with pytest.raises(RuntimeError, match="must be less than"):
+            taeda.empty(2, dtype=taeda.int64).random_(*bounds)
+
+
 @pytest.mark.parametrize("dtype", HALVES_AND_FLOATS, ids=str)
 def test_exponential_numbers_are_positive(dtype):
     assert taeda.empty(300_000, dtype=dtype).exponential_(1e4).min().item() > 0

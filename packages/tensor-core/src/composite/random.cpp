@@ -88,6 +88,12 @@ Tensor randint_like(const Tensor& self, int64_t high, OptionalDType dtype, Optio
   return randint_like_low(self, 0, high, dtype, device, requires_grad, generator);
 }
 
+void random__from(const Tensor& self, int64_t low, std::optional<int64_t> high, const Generator& generator) {
+  if (high) infer::random_bounds("random_", self.dtype(), low, high);
+  else infer::random_start("random_", self.dtype(), low);
+  ops::random_(self, low, high ? *high : int64_t(infer::natural_count(self.dtype())), generator);
+}
+
 Tensor randperm(int64_t n, const Generator& generator, OptionalDType dtype, OptionalDevice device, bool requires_grad) {
   check(n >= 0, ErrorKind::Runtime, "randperm: argument 'n' must not be negative, got ", n);
   const DType type = dtype.value_or(DType::Int64);

@@ -8,6 +8,7 @@
 #include "cpu/kernel.h"
 #include "cpu/loops/random.h"
 #include "cpu/twisted.h"
+#include "infer/random.h"
 #include "taeda/half.h"
 #include "taeda/interrupt.h"
 #include "taeda/ops/arith.h"
@@ -144,29 +145,17 @@ void cauchy(const Tensor& self, double median, double sigma, const Generator& ge
   transformed(self, generator, [=](double u) { return median + sigma * std::tan(3.14159265358979323846 * (u - 0.5)); });
 }
 
-/// One past the largest integer that all smaller ones are exact below; 0 stands for 2^64.
-uint64_t natural_count(DType d) {
-  switch (d) {
-    case DType::Bool: return 2;
-    case DType::Float16: return (1 << 11) + 1;
-    case DType::BFloat16: return (1 << 8) + 1;
-    case DType::Float32: return (1 << 24) + 1;
-    case DType::Float64: return (uint64_t(1) << 53) + 1;
-    case DType::UInt64: return 0;
-    default: return uint64_t(1) << (item_size(d) * 8 - (is_signed(d) ? 1 : 0));
-  }
-}
 void random(const Tensor& self, std::optional<int64_t> low, std::optional<int64_t> high, const Generator& generator) {
   if (low && !high) std::swap(low, high);
   const int64_t first = low.value_or(0);
   if (is_twister(generator)) {
-    if (!low && !high) return twisted::natural(self, natural_count(self.dtype()), generator);
-    const uint64_t end = high ? uint64_t(*high) : natural_count(self.dtype());
+    if (!low && !high) return twisted::natural(self, infer::natural_count(self.dtype()), generator);
+    const uint64_t end = high ? uint64_t(*high) : infer::natural_count(self.dtype());
     return twisted::integers(self, first, end - uint64_t(first), generator);
   }
   LoopParams p;
   p.integer[0] = first;
-  p.integer[1] = int64_t(high ? uint64_t(*high) - uint64_t(first) : natural_count(self.dtype()));
+  p.integer[1] = int64_t(high ? uint64_t(*high) - uint64_t(first) : infer::natural_count(self.dtype()));
   // Whole numbers that the dtype does not tell apart may be rounded up to `high`.
   if (is_floating(self.dtype()) && high && self.numel())
     return fill_below(kInteger64, DType::Int64, self, p, generator, double(*high));

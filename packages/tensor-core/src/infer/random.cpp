@@ -34,6 +34,18 @@ int64_t largest_integer(DType dtype) {
   return is_floating(dtype) || bits >= 63 ? std::numeric_limits<int64_t>::max() : (int64_t(1) << bits) - 1;
 }
 
+uint64_t natural_count(DType dtype) {
+  switch (dtype) {
+    case DType::Bool: return 2;
+    case DType::Float16: return (1 << 11) + 1;
+    case DType::BFloat16: return (1 << 8) + 1;
+    case DType::Float32: return (1 << 24) + 1;
+    case DType::Float64: return (uint64_t(1) << 53) + 1;
+    case DType::UInt64: return 0;
+    default: return uint64_t(1) << (item_size(dtype) * 8 - (is_signed(dtype) ? 1 : 0));
+  }
+}
+
 void bernoulli_chance(const char* op, double p) {
   check(p >= 0 && p <= 1, ErrorKind::Runtime, op, ": argument 'p' must lie between 0 and 1, got ", p);
 }
@@ -64,6 +76,18 @@ void normal_spread(const char* op, const Tensor& self, double std) {
 }
 void poisson_rates(const Tensor& self) { check_floating("poisson", self); }
 
+void random_range(DType dtype, std::optional<int64_t> low, std::optional<int64_t> high) {
+  const bool to_the_end = low && high && *high <= 0 && uint64_t(*high) == natural_count(dtype);
+  if (to_the_end) random_start("random_", dtype, *low);
+  else random_bounds("random_", dtype, low, high);
+}
+void random_start(const char* op, DType dtype, int64_t low) {
+  check_dtype(!is_complex(dtype), op, dtype);
+  const int64_t least = smallest_integer(dtype);
+  const uint64_t most = natural_count(dtype) - 1;
+  check(low >= least && (low < 0 || uint64_t(low) <= most), ErrorKind::Runtime, op, ": argument 'low' is ", low,
+        ", expected a number that ", name(dtype), " holds, ", least, " to ", most);
+}
 void random_bounds(const char* op, DType dtype, std::optional<int64_t> low, std::optional<int64_t> high) {
   check_dtype(!is_complex(dtype), op, dtype);
   if (low && !high) std::swap(low, high);

@@ -391,6 +391,8 @@ def random(_, to, low, high, generator):
     low, high = (0, low) if high is None and low is not None else (low or 0, high)
     bits = {tc.bool: 1, tc.float16: 11, tc.bfloat16: 8, tc.float32: 24, tc.float64: 53}.get(to.dtype)
     top = 2**bits + (bits > 1) if bits else np.iinfo(NP[to.dtype]).max + 1
+    if high is not None and high <= low:  # the end of the widest integers, modulo 2**64
+        high += 2**64
     put(to, stream(generator).integers(low, min(top, 2**63) if high is None else high, tuple(to.shape)))
 
 
