@@ -69,6 +69,10 @@ EXACT = {
         for name in ("int64", "int32", "int16", "int8", "uint8", "float32", "float64", "float16", "bfloat16")
         for low in (0, 3, 100, *(() if name == "uint8" else (-5,)))
     ),
+    "random_ from the least": lambda t: (
+        t.empty(9, dtype=t.int64).random_(-(2**63), None),
+        t.empty(9, dtype=t.int32).random_(-(2**31), None),
+    ),
     "random_ of bool": lambda t: t.empty(70, dtype=t.bool).random_().long(),
     "random_ to": lambda t: (t.empty(9).random_(100), t.empty(9, dtype=t.int64).random_(5, 1 << 35)),
     "randperm": lambda t: (t.randperm(0), t.randperm(1), t.randperm(2), t.randperm(1000)),

@@ -175,7 +175,7 @@ void integers(const Tensor& self, int64_t first, uint64_t count, const Generator
       draw_each<int64_t, 1>(out, n, generator, [&](const uint32_t* w) { return int64_t(*w % count) + first; });
     else
       draw_each<int64_t, 2>(out, n, generator, [&](const uint32_t* w) {
-        return int64_t((count ? joined(w) % count : joined(w)) + uint64_t(first));
+        return int64_t(count ? joined(w) % count + uint64_t(first) : joined(w));  // all there are, from nowhere on
       });
   });
 }
