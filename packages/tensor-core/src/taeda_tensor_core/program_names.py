@@ -219,8 +219,39 @@ class _NoSymbol:
         raise NotImplementedError(f"{type(self).__name__} is not there: sizes are Python's numbers")
 
 
-class SymInt(_NoSymbol):
-    """Nothing is an instance of it: sizes are ints."""
+class SymInt(int):
+    """A size that may vary: the int that it was in an example, which shows as an expression of symbols.
+
+    Exported programs have them in `node.meta["val"]`. What is computed with one is a plain int.
+
+    Args:
+        value: The size in the example.
+        expression: Its text.
+    """
+
+    expression: str
+
+    def __new__(cls, value: int, expression: str | None = None) -> SymInt:
+        if expression is None:
+            raise NotImplementedError(
+                "SymInt: sizes are Python's numbers; exported programs make symbols of them"
+            )
+        made = super().__new__(cls, value)
+        made.expression = expression
+        return made
+
+    @property
+    def node(self) -> types.SimpleNamespace:
+        """Its expression, `node.expr`, and its size in the example, `node.hint`."""
+        return types.SimpleNamespace(expr=self.expression, hint=int(self))
+
+    def __repr__(self) -> str:
+        return self.expression
+
+    __str__ = __repr__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SymInt, (int(self), self.expression)
 
 
 class SymFloat(_NoSymbol):

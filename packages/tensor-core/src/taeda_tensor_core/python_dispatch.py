@@ -208,6 +208,30 @@ def _as_copied_there(op: Operator, args: tuple, kwargs: dict[str, Any]) -> _Told
     return op, args, kwargs
 
 
+def as_told(op: Operator, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, tuple, dict[str, Any]]:
+    """A call of an operator that nothing has been taken apart of, as PyTorch's overload and its arguments."""
+    if op.name in ("cast", "to_dtype"):
+        return overload("to", "dtype"), args[:2], {}
+    if op.name == "sub" and (other := renamed(op.name, args, kwargs)) is not None:
+        name, args, kwargs = other
+        op = find_op(name)
+    op, args, kwargs = _as_copied_there(op, args, kwargs)
+    args, kwargs = _given(op, args, kwargs)
+    while args and _repeats(args[-1], op.arguments[len(args) - 1]):
+        args = args[:-1]
+    if op.default.namespace != "aten":
+        return op.default, args, kwargs
+    name, args, kwargs = as_aten(op, args, kwargs)
+    return overload(op.name, name), args, kwargs
+
+
+def _repeats(value: Any, argument: Any) -> bool:
+    """Whether a size is the schema's default for each dimension."""
+    default = argument.default if argument.has_default else None
+    sizes = isinstance(value, list | tuple) and isinstance(default, list | tuple) and len(default) == 1
+    return sizes and len(value) > 0 and all(_same(item, default[0]) for item in value)
+
+
 class _Call:
     """One call, on its way from one who may answer to the next."""
 

@@ -94,11 +94,13 @@ class FakeTensor(tensor.Tensor):
         fake_device: Where it says it lies.
         fake_mode: The mode that made it.
         constant: A tensor of the elements where these are known, else None.
+        sizes: Its shape with sizes that show as expressions, in graphs of exported programs; else None.
     """
 
     fake_device: Any
     fake_mode: FakeTensorMode
     constant: Any
+    sizes: Any = None
 
     @classmethod
     def _over(cls, value: Any, mode: FakeTensorMode, device: Any, constant: Any = None) -> FakeTensor:
@@ -257,6 +259,8 @@ class FakeTensorMode(_overrides.TorchFunctionMode):
             device = owner.fake_device
             if name == "device":
                 return device
+            if name == "shape" and owner.sizes is not None:
+                return owner.sizes
             if name in ("is_cpu", "is_cuda", "is_meta"):
                 return device.type == name[3:]
         found = func(*args)
@@ -274,6 +278,9 @@ class FakeTensorMode(_overrides.TorchFunctionMode):
         owner = args[0] if args and isinstance(args[0], FakeTensor) else None
         if owner is not None and name == "get_device":
             return -1 if owner.fake_device.index is None else owner.fake_device.index
+        if owner is not None and name == "size" and owner.sizes is not None:
+            dim = args[1] if len(args) > 1 else kwargs.get("dim")
+            return owner.sizes if dim is None else owner.sizes[dim]
         if owner is not None and name == "type" and owner.fake_device.type not in ("cpu", "meta"):
             kind, _, last = func(*args).rpartition(".")
             return f"{kind}.{owner.fake_device.type}.{last}"

@@ -2,8 +2,8 @@
 
 `export` runs the module once; `ExportedProgram.module()` is a module made of the graph, which no longer needs the
 module's class. It asks of its inputs what `export` was told: sizes, bounds of sizes that may vary, values that are no
-tensors. Its graph reads parameters where PyTorch's has them among the inputs, and its functions are taeda's public
-ones; `run_decompositions` gives one of operators.
+tensors. Its graph is one of operators, with parameters and buffers among its inputs and sizes that vary as
+expressions; `run_decompositions` gives one of what these operators consist of.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from taeda.export import graph_signature
 from taeda.export._dims import Dim, dims
 from taeda.export._program import (
+    CustomDecompTable,
     ExportedProgram,
     UnflattenedModule,
     draft_export,
@@ -34,9 +35,9 @@ ExportGraphSignature = graph_signature.ExportGraphSignature
 export_for_training = export
 
 
-def default_decompositions() -> dict[Any, Any]:
-    """What operators are taken apart into when a program is exported: nothing is."""
-    return {}
+def default_decompositions() -> CustomDecompTable:
+    """The table by which `run_decompositions` takes operators apart; functions that are put into it go before."""
+    return CustomDecompTable()
 
 
 def register_dataclass(cls: type, *, serialized_type_name: str | None = None) -> None:

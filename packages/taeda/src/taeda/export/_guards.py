@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from taeda.export._dims import Dim, _DimHint
+from taeda.export._symbols import symbol_of
 from taeda.utils import _pytree
 from taeda_registry.slots import tensor
 
@@ -40,6 +41,7 @@ class _Guard(NamedTuple):
     """A condition on one input: its text, what kind it is, and what is compared."""
 
     way: tuple[Any, ...]
+    spelled: str
     text: str
     kind: str  # "value", "size", "at least", "at most", or "same" for all sizes of one symbol
     dim: int
@@ -59,6 +61,29 @@ class _Guard(NamedTuple):
         return bool(size >= self.bound if self.kind == "at least" else size <= self.bound)
 
 
+class Size(NamedTuple):
+    """A size of an input that may vary.
+
+    Attributes:
+        leaf: The place of the tensor among all inputs.
+        dim: Its dimension.
+        size: What it was in the example.
+        symbol: Its symbol.
+        bounds: What it may be.
+        name, text: How it is called where it was said, and how it is read.
+        hint: "AUTO" or "DYNAMIC" where nothing more was said of it.
+    """
+
+    leaf: int
+    dim: int
+    size: int
+    symbol: str
+    bounds: ValueRanges
+    name: str
+    text: str
+    hint: str
+
+
 class Guards:
     """The conditions of one program.
 
@@ -68,8 +93,39 @@ class Guards:
         ranges: Bounds of sizes that may vary, by their symbols.
     """
 
-    def __init__(self, names: list[str], guards: list[_Guard], ranges: dict[str, ValueRanges]) -> None:
-        self._names, self._guards, self.ranges = names, guards, ranges
+    def __init__(
+        self, names: list[str], guards: list[_Guard], ranges: dict[str, ValueRanges], sizes: list[Size]
+    ) -> None:
+        self.names, self._guards, self.ranges, self._sizes = names, guards, ranges, sizes
+
+    def sizes(self) -> list[Size]:
+        """The sizes that may vary."""
+        return list(self._sizes)
+
+    def fix(self, symbol: str) -> None:
+        """Let the sizes of a symbol be what they were in the example."""
+        fixed = {(size.text, size.size) for size in self._sizes if size.symbol == symbol}
+        self._sizes = [size for size in self._sizes if size.symbol != symbol]
+        del self.ranges[symbol]
+        for text, size in fixed:
+            own = [guard for guard in self._guards if guard.spelled == text]
+            place = self._guards.index(own[0])
+            self._guards = [guard for guard in self._guards if guard.spelled != text]
+            self._guards.insert(place, own[0]._replace(text=f"{text} == {size}", kind="size", bound=size))
+
+    def unite(self, symbols: list[str]) -> None:
+        """Let sizes of several symbols be the same size, under the last of these symbols."""
+        *others, last = symbols
+        leader = next(size.text for size in self._sizes if size.symbol in symbols)
+        self._sizes = [s._replace(symbol=last) if s.symbol in others else s for s in self._sizes]
+        for other in others:
+            del self.ranges[other]
+        self._guards = [
+            g._replace(bound=last, text=f"{g.spelled} == {leader}")
+            if g.kind == "same" and g.bound in symbols
+            else g
+            for g in self._guards
+        ]
 
     def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Check a call's arguments.
@@ -77,7 +133,7 @@ class Guards:
         Raises:
             AssertionError: A condition does not hold; the text is the first that does not.
         """
-        leaves = dict(_leaves(_by_name(self._names, args, kwargs)))
+        leaves = dict(_leaves(_by_name(self.names, args, kwargs)))
         sizes: dict[str, int] = {}
         for guard in self._guards:
             if guard.way in leaves and not guard.holds(leaves[guard.way], sizes):
@@ -112,26 +168,39 @@ def guards_of(names: list[str], args: tuple[Any, ...], kwargs: dict[str, Any], d
     made: list[_Guard] = []
     ranges: dict[str, ValueRanges] = {}
     symbols: dict[str, str] = {}
-    for way, leaf in _leaves(given):
+    firsts: dict[str, str] = {}
+    sizes: list[Size] = []
+    for place, (way, leaf) in enumerate(_leaves(given)):
         spelled = way[0] + "".join(way[1:])
         if isinstance(leaf, tensor.Tensor):
             for dim, size in enumerate(leaf.shape):
-                made += _of_size(way, spelled, dim, int(size), said.get((way, dim)), symbols, ranges)
+                found = said.get((way, dim))
+                conditions = _of_size(
+                    way, f"{spelled}.size()[{dim}]", dim, int(size), found, symbols, firsts, ranges
+                )
+                made += conditions
+                if conditions[-1].kind == "same":
+                    sizes.append(_size_of(place, conditions[-1], int(size), found, ranges))
         elif isinstance(leaf, (int, float, str, bool)):
-            made.append(_Guard(way, f"{spelled} == {leaf!r}", "value", 0, leaf))
-    return Guards(names, made, ranges)
+            made.append(_Guard(way, spelled, f"{spelled} == {leaf!r}", "value", 0, leaf))
+    return Guards(names, made, ranges, sizes)
+
+
+def _size_of(place: int, guard: _Guard, size: int, said: Any, ranges: dict[str, ValueRanges]) -> Size:
+    hint = said._kind if isinstance(said, _DimHint) else ""
+    name = f"L['{guard.way[0]}']{guard.spelled[len(guard.way[0]) :]}" if hint else said.__name__
+    return Size(place, guard.dim, size, guard.bound, ranges[guard.bound], name, guard.spelled, hint)
 
 
 def _of_size(
-    way: tuple[Any, ...], spelled: str, dim: int, size: int, said: Any, symbols: dict[str, str],
-    ranges: dict[str, ValueRanges],
+    way: tuple[Any, ...], text: str, dim: int, size: int, said: Any, symbols: dict[str, str],
+    firsts: dict[str, str], ranges: dict[str, ValueRanges],
 ) -> list[_Guard]:  # fmt: skip
     """The conditions on one size of one tensor."""
-    text = f"{spelled}.size()[{dim}]"
     if said is None or said is Dim.STATIC or isinstance(said, int):
         if isinstance(said, int) and said != size:
             raise _error(f"{text} is {size}, but dynamic_shapes says {said}")
-        return [_Guard(way, f"{text} == {size}", "size", dim, size)]
+        return [_Guard(way, text, f"{text} == {size}", "size", dim, size)]
     bounds = ValueRanges(0, None) if isinstance(said, _DimHint) else ValueRanges(said.min, said.max)
     if size not in bounds:
         raise _error(f"{text} is {size}, outside of {bounds}, the range of {said.__name__}")
@@ -141,13 +210,14 @@ def _of_size(
         raise _error(
             f"Found different definitions {ranges[symbols[name]]} and {bounds} for the same symbolic dimension {name}"
         )
-    symbol = symbols.setdefault(name, f"s{len(symbols)}")
+    symbol = symbols.setdefault(name, symbol_of(f"L['{way[0]}']{text[len(way[0]) :]}", set(symbols.values())))
     ranges[symbol] = bounds
-    made = [_Guard(way, f"{text} >= {bounds.lower}", "at least", dim, bounds.lower)]
+    first = firsts.setdefault(symbol, text)
+    made = [_Guard(way, text, f"{text} >= {bounds.lower}", "at least", dim, bounds.lower)]
     if bounds.upper is not None:
-        made.append(_Guard(way, f"{text} <= {bounds.upper}", "at most", dim, bounds.upper))
-    equal = f"{text} == {symbol}" if known else f"{text} is a size"
-    return [*made, _Guard(way, equal, "same", dim, symbol)]
+        made.append(_Guard(way, text, f"{text} <= {bounds.upper}", "at most", dim, bounds.upper))
+    equal = f"{text} == {first}" if known else f"{text} is a size"
+    return [*made, _Guard(way, text, equal, "same", dim, symbol)]
 
 
 def _said_of(given: dict[str, Any], dynamic_shapes: Any) -> dict[tuple[tuple[Any, ...], int], Any]:

@@ -1,20 +1,55 @@
-"""Exported programs in operators: parameters and buffers among the inputs, as PyTorch's core programs have them."""
+"""Exported programs in operators: parameters and buffers among the inputs, sizes that vary as expressions."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from taeda._subclasses.fake_tensor import FakeTensorMode
 from taeda.export import graph_signature as signature
-from taeda.fx._operators_record import OperatorRecording, following_branches
+from taeda.export._assemble import Held, assembled
+from taeda.export._runs import CannotTrace, Run
+from taeda.fx._keeping import left_alone
 from taeda.utils import _pytree
 from taeda_registry.slots import tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
+    from taeda.export._guards import Guards, Size
     from taeda.fx import GraphModule
 
-__all__ = ["in_operators"]
+__all__ = ["InOperators", "in_operators"]
+
+#: How far sizes are from those of the example in further runs: moved by so much, or multiplied.
+_MOVED: tuple[Callable[[int, int], int], ...] = (
+    lambda size, place: size + 1 + place,
+    lambda size, place: size + 5 + 2 * place,
+    lambda size, place: size + 14 + 3 * place,
+)
+_MULTIPLIED: tuple[Callable[[int, int], int], ...] = (
+    lambda size, place: size * (2 + place),
+    lambda size, place: size * (3 + place),
+    lambda size, place: size * (5 + place),
+)
+
+
+class InOperators(NamedTuple):
+    """A program in operators.
+
+    Attributes:
+        module: The graph module.
+        signature: What its inputs and outputs are.
+        constants: Tensors that it has besides those of the program, by path.
+        names: Names of the arguments.
+        in_spec, out_spec: The containers of the arguments and of the result.
+    """
+
+    module: GraphModule
+    signature: signature.ExportGraphSignature
+    constants: dict[str, Any]
+    names: list[str]
+    in_spec: Any
+    out_spec: Any
 
 
 def in_operators(
@@ -22,57 +57,159 @@ def in_operators(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     constants: Collection[str],
-    decompositions: Any,
-) -> tuple[GraphModule, signature.ExportGraphSignature]:
-    """The graph module of the operators that a program calls, and what its inputs and outputs are.
+    guards: Guards,
+    apart: bool = False,
+    decompositions: Any = None,
+) -> InOperators:
+    """The program as a graph of operators.
 
     Args:
-        program: A module of a graph of public functions.
-        args: The inputs that it runs with.
-        kwargs: Those by name.
+        program: A module of a graph.
+        args, kwargs: The inputs that it runs with.
         constants: Paths of the tensors that are neither parameters nor buffers.
+        guards: Which sizes vary; those of them that turn out not to are fixed there.
+        apart: Let operators stand in the graph as what they consist of.
         decompositions: Functions that stand for operators, by overload.
+
+    Raises:
+        CannotTrace: It cannot be told in operators.
+        UserError: A size that is to vary cannot.
     """
-    recording = OperatorRecording(decompositions)
-    specs = _held(program, constants, recording)
+    held = _held(program, constants)
     leaves = _pytree.tree_leaves((*args, *kwargs.values()))
-    names = [node.name for node in program.graph.nodes if node.op == "placeholder"]
-    for name, leaf in zip(names, leaves, strict=True):
-        node = recording.input(name, leaf)
-        is_tensor = isinstance(leaf, tensor.Tensor)
-        arg = (
-            signature.TensorArgument(node.name) if is_tensor else signature.ConstantArgument(node.name, leaf)
+    names = [node.target for node in program.graph.nodes if node.op == "placeholder"]
+    with left_alone(program, leaves):
+        work = _Sampling(program, [one.value for one in held], leaves, guards, (apart, decompositions))
+        runs = work.runs()
+        made = assembled(runs, held, names, work.inputs, work.symbols)
+    spec = _pytree.tree_structure((*args, *kwargs.values()))
+    return InOperators(*made, [*guards.names, *kwargs], spec, runs[0].spec)
+
+
+def _held(program: Any, constants: Collection[str]) -> list[Held]:
+    """Parameters, then buffers, then constants."""
+    kept, kinds = program.state_dict().keys(), signature.InputKind
+    found = [
+        Held(kinds.PARAMETER, path, value, None)
+        for path, value in program.named_parameters(remove_duplicate=False)
+    ]
+    buffers = list(program.named_buffers(remove_duplicate=False))
+    found += [Held(kinds.BUFFER, p, value, p in kept) for p, value in buffers if p not in constants]
+    return found + [Held(kinds.CONSTANT_TENSOR, p, value, None) for p, value in buffers if p in constants]
+
+
+class _Sampling:
+    """Runs of a program with inputs of several sizes."""
+
+    def __init__(
+        self, program: Any, held: list[Any], leaves: list[Any], guards: Guards, form: tuple[bool, Any]
+    ) -> None:
+        self.program, self.held, self.leaves, self.guards = program, held, leaves, guards
+        self.form, self.mode = form, FakeTensorMode(allow_non_fake_inputs=True)
+        self.inputs: list[list[Any]] = []
+        self.symbols: dict[str, list[int]] = {}
+
+    def runs(self) -> list[Run]:
+        """The run of the example, and further ones."""
+        first = self._run(0, self.leaves)
+        sizes = self.guards.sizes()
+        further = self._further(sizes)
+        if further is None:
+            self._settle(sizes)
+            sizes = self.guards.sizes()
+            further = self._further(sizes)
+        if further is None:
+            raise CannotTrace("its sizes vary together")
+        self.inputs.insert(0, self.leaves)
+        for symbol, size in {size.symbol: size.size for size in sizes}.items():
+            self.symbols[symbol].insert(0, size)
+        if further or not any(call.target is tensor.ops.aten.item.default for call in first.calls):
+            return [first, *further]
+        self.inputs.append(self.leaves)
+        return [first, self._run(1, self.leaves)]  # numbers out of tensors vary alone
+
+    def _run(self, number: int, inputs: list[Any]) -> Run:
+        return Run(self.program, number, self.mode, *self.form).trace(self.held, inputs)
+
+    def _further(self, sizes: list[Size]) -> list[Run] | None:
+        """Runs with other sizes; None where the program does not run with them."""
+        self.inputs, self.symbols = [], {}
+        if not sizes:
+            return []
+        for ways in (_MOVED, _MULTIPLIED):
+            try:
+                return self._sampled(sizes, ways)
+            except CannotTrace:
+                raise
+            except Exception as error:  # whatever a program raises for a size
+                self.refusal = error
+        return None
+
+    def _sampled(self, sizes: list[Size], ways: Any) -> list[Run]:
+        chosen = _chosen(sizes, ways)
+        self.inputs, self.symbols = [], {}
+        runs = []
+        for number, lengths in enumerate(chosen, 1):
+            inputs = [_resized(leaf, index, sizes, lengths) for index, leaf in enumerate(self.leaves)]
+            self.inputs.append(inputs)
+            for symbol, length in lengths.items():
+                self.symbols.setdefault(symbol, []).append(length)
+            runs.append(self._run(number, inputs))
+        return runs
+
+    def _settle(self, sizes: list[Size]) -> None:
+        """Find the sizes that cannot vary alone, and let them vary together or not at all."""
+        bad = [s for s in dict.fromkeys(size.symbol for size in sizes) if self._fails(sizes, {s})]
+        firsts = {size.symbol: size for size in reversed(sizes)}
+        settled: set[str] = set()
+        for symbol in bad:
+            if symbol in settled:
+                continue
+            alike = {s for s in bad if firsts[s].size == firsts[symbol].size}
+            hinted = all(firsts[s].hint for s in alike)
+            if hinted and len(alike) > 1 and not self._fails(sizes, alike):
+                self.guards.unite([s for s in bad if s in alike])
+                settled |= alike
+            elif firsts[symbol].hint == "AUTO":
+                self.guards.fix(symbol)
+            else:
+                self._refuse(firsts[symbol])
+
+    def _fails(self, sizes: list[Size], symbols: set[str]) -> bool:
+        found = [size for size in sizes if size.symbol in symbols]
+        if len(symbols) > 1:
+            found = [size._replace(symbol=min(symbols)) for size in found]
+        return self._further(found) is None
+
+    def _refuse(self, size: Size) -> None:
+        from taeda._dynamo.exc import UserError
+
+        raise UserError(
+            f'Constraints violated ({size.name})! For more information, run with TORCH_LOGS="+dynamic".\n'
+            f"  - Not all values of {size.name} = {size.text} in the specified range satisfy what the program asks: "
+            f"{type(self.refusal).__name__}: {self.refusal}\n"
+            f"Suggested fixes:\n  {size.name} = {size.size}"
         )
-        specs.append(signature.InputSpec(signature.InputKind.USER_INPUT, arg, None))
-    before = [(buffer, buffer.clone()) for buffer in program.buffers()]
-    with tensor.no_grad(), following_branches(recording):
-        outputs = _pytree.tree_leaves(program(*args, **kwargs))
-    with tensor.no_grad():
-        for buffer, value in before:
-            if not tensor.equal(buffer, value):
-                buffer.copy_(value)
-    made = recording.finished(tuple(outputs), "GraphModule")
-    return made, signature.ExportGraphSignature(specs, [_output(recording, value) for value in outputs])
 
 
-def _held(
-    program: Any, constants: Collection[str], recording: OperatorRecording
-) -> list[signature.InputSpec]:
-    """Inputs of what the program holds: parameters, then buffers, then constants."""
-    kept = program.state_dict().keys()
-    kinds = signature.InputKind
-    found = [(kinds.PARAMETER, "p", path, value, None) for path, value in program.named_parameters()]
-    buffers = list(program.named_buffers())
-    found += [(kinds.BUFFER, "b", p, value, p in kept) for p, value in buffers if p not in constants]
-    found += [(kinds.CONSTANT_TENSOR, "c", p, value, None) for p, value in buffers if p in constants]
-    specs = []
-    for kind, start, path, value, persistent in found:
-        node = recording.input(f"{start}_{path.replace('.', '_')}", value)
-        specs.append(signature.InputSpec(kind, signature.TensorArgument(node.name), path, persistent))
-    return specs
+def _chosen(sizes: list[Size], ways: Any) -> list[dict[str, int]]:
+    """The sizes of each symbol in further runs, within their bounds and, where that goes, all different."""
+    firsts = {size.symbol: size for size in reversed(sizes)}
+    found: list[dict[str, int]] = [{} for _ in ways]
+    for place, (symbol, size) in enumerate(sorted(firsts.items())):
+        free = [n for n in range(size.size + 40, 0, -1) if n in size.bounds and n != size.size]
+        for number, way in enumerate(ways):
+            wanted = way(size.size, place)
+            if wanted not in size.bounds:
+                wanted = free[number % len(free)] if free else size.size
+            found[number][symbol] = wanted
+    return found
 
 
-def _output(recording: OperatorRecording, value: Any) -> signature.OutputSpec:
-    node = recording.node_of(value) if isinstance(value, tensor.Tensor) else None
-    arg: Any = signature.ConstantArgument("", value) if node is None else signature.TensorArgument(node.name)
-    return signature.OutputSpec(signature.OutputKind.USER_OUTPUT, arg, None)
+def _resized(leaf: Any, index: int, sizes: list[Size], lengths: dict[str, int]) -> Any:
+    """An input with other sizes: its elements again, or fewer of them."""
+    for size in sizes:
+        if size.leaf == index:
+            places = tensor.arange(lengths[size.symbol], device=leaf.device) % max(1, size.size)
+            leaf = leaf.detach().index_select(size.dim, places).requires_grad_(leaf.requires_grad)
+    return leaf

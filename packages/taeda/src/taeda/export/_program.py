@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import copy
+import logging
 from typing import TYPE_CHECKING, Any
 
+from taeda.export._as_module import CallSpec, unlifted
 from taeda.export._guards import Guards
+from taeda.export._operators import InOperators, in_operators
+from taeda.export._runs import CannotTrace
 from taeda.export._shapes import described
 from taeda.export.graph_signature import ExportGraphSignature, signature_of
 from taeda.fx._keeping import left_alone
+from taeda.fx.graph_module import _assign_attr
 from taeda.utils import _pytree
 from taeda_registry.slots import nn, tensor
 
@@ -18,30 +23,39 @@ if TYPE_CHECKING:
 __all__ = ["ExportedProgram", "UnflattenedModule", "draft_export", "export", "load", "save", "unflatten"]
 
 _FORMAT = "taeda.export"
+_log = logging.getLogger(__name__)
+
+
+class CustomDecompTable(dict[Any, Any]):
+    """Functions that stand for operators where all others are taken apart too."""
 
 
 class ExportedProgram:
     """What `export` gives.
 
     Attributes:
-        graph_module: The program as a module.
+        graph_module: The program as a module of a graph of operators, to which parameters, buffers and constants are
+            given before what the user gives. Where a program cannot be told in operators, public functions stand in
+            the graph, which reads what the program holds.
         example_inputs: The arguments it was exported with, and those by name.
         constants: Tensors that it holds besides parameters and buffers, and buffers that are no part of the state.
     """
 
     def __init__(
-        self, graph_module: Any, example_inputs: Any = None, guards: Guards | None = None,
-        constants: tuple[str, ...] = (),
+        self, runner: Any, example_inputs: Any = None, guards: Guards | None = None,
+        constants: tuple[str, ...] = (), operators: InOperators | None = None,
     ) -> None:  # fmt: skip
-        self.graph_module, self.example_inputs = graph_module, example_inputs
-        self._guards, self._runner = guards, graph_module
-        self._signature: ExportGraphSignature | None = None
+        self.example_inputs = example_inputs
+        self._guards, self._runner, self._operators = guards, runner, operators
+        self.graph_module = runner if operators is None else operators.module
+        self._signature = None if operators is None else operators.signature
         self.range_constraints: dict[Any, Any] = {} if guards is None else dict(guards.ranges)
         self._constants = constants
-        kept = graph_module.state_dict().keys()
-        self.constants: dict[str, Any] = {
-            name: value for name, value in graph_module.named_buffers() if name not in kept
-        }
+        kept = runner.state_dict().keys()
+        held = dict(runner.named_buffers())
+        self.constants: dict[str, Any] = {name: held[name] for name in held if name in constants}
+        self.constants |= {} if operators is None else operators.constants
+        self.constants |= {name: held[name] for name in held if name not in kept}
 
     @property
     def tensor_constants(self) -> dict[str, Any]:
@@ -96,39 +110,68 @@ class ExportedProgram:
         Args:
             check_guards: Let calls whose inputs the program was not exported for raise AssertionError.
         """
-        made = copy.copy(self._runner)
-        _take_unused(made, self._runner)
+        if self._operators is None:
+            made = copy.copy(self._runner)
+            _take_unused(made, self._runner)
+        else:
+            made = unlifted(
+                self.graph_module, self.graph_signature, self._state(), self._operators.names, self.call_spec
+            )
         made.training = self._runner.training
         if check_guards and self._guards is not None:
             check = self._guards.check
             made.register_forward_pre_hook(lambda module, args, kwargs: check(args, kwargs), with_kwargs=True)
         return made
 
+    def _state(self) -> nn.Module:
+        """A module with all tensors of the program."""
+        made = nn.Module()
+        _take_unused(made, self._runner)
+        for path, value in ({} if self._operators is None else self._operators.constants).items():
+            _assign_attr(value, made, path, persistent=False)
+        return made
+
+    @property
+    def call_spec(self) -> CallSpec:
+        """The containers of the arguments and of the result."""
+        if self._operators is None:
+            info = getattr(self._runner.graph._codegen, "pytree_info", None)
+            return CallSpec(None, None) if info is None else CallSpec(info.in_spec, info.out_spec)
+        return CallSpec(self._operators.in_spec, self._operators.out_spec)
+
     def run_decompositions(
         self, decomp_table: Any = None, decompose_custom_triton_ops: bool = False
     ) -> ExportedProgram:
-        """The program with a graph of operators, parameters and buffers among its inputs; `module()` is the same.
-
-        Sizes are numbers in that graph, those of the inputs that the program was exported with.
+        """The program with a graph of what its operators consist of.
 
         Args:
-            decomp_table: Functions that stand for operators, by overload.
+            decomp_table: Functions that stand for operators, by overload: all others stay. With None, or what
+                `default_decompositions` gives, operators are taken apart.
             decompose_custom_triton_ops: Accepted; there are none.
 
         Raises:
-            RuntimeError: The program was read from a file, and its inputs are not known.
+            RuntimeError: The program was read from a file that has not its inputs.
         """
-        from taeda.export._operators import in_operators
-
         if self.example_inputs is None:
-            raise RuntimeError(
-                "run_decompositions: a program that was read from a file has no example inputs"
-            )
-        made = ExportedProgram(self._runner, self.example_inputs, self._guards, self._constants)
+            raise RuntimeError("run_decompositions: the file of the program has no example inputs")
         args, kwargs = self.example_inputs
-        found = in_operators(self._runner, args, kwargs, self._constants, decomp_table)
-        made.graph_module, made._signature = found
-        return made
+        if self._operators is None:
+            from taeda.export._with_branches import with_branches
+
+            made = ExportedProgram(self._runner, self.example_inputs, self._guards, self._constants)
+            found = with_branches(self._runner, args, kwargs, self._constants, decomp_table)
+            made.graph_module, made._signature = found
+            return made
+        constants = (*self._constants, *self._operators.constants)
+        apart = decomp_table is None or isinstance(decomp_table, CustomDecompTable)
+        program = self.module(check_guards=False)
+        found = in_operators(program, args, kwargs, constants, self._guards, apart, decomp_table)
+        found = found._replace(
+            constants=found.constants | self._operators.constants,
+            in_spec=self._operators.in_spec,
+            names=self._operators.names,
+        )
+        return ExportedProgram(self._runner, self.example_inputs, self._guards, self._constants, found)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
@@ -252,7 +295,13 @@ def _exported(
     if done.module is None:
         raise RuntimeError(f"export: {type(mod).__name__} cannot be exported: {done.failure}")
     _take_unused(done.module, mod)
-    return ExportedProgram(done.module, (args, kwargs), guards, done.constants)
+    try:
+        with _exporting():
+            operators = in_operators(done.module, args, kwargs, done.constants, guards)
+    except CannotTrace as error:
+        _log.info("%s stays in public functions: %s", type(mod).__name__, error)
+        operators = None
+    return ExportedProgram(done.module, (args, kwargs), guards, done.constants, operators)
 
 
 def _take_unused(program: nn.Module, mod: nn.Module) -> None:
@@ -298,7 +347,8 @@ def save(
             f"The 'ep' parameter must be an instance of 'ExportedProgram', got {type(ep).__name__}"
         )
     content = {"format": _FORMAT, "program": ep._runner, "extra": dict(extra_files or {})}
-    content |= {"guards": ep._guards, "constants": ep._constants}
+    content |= {"guards": ep._guards, "constants": ep._constants, "operators": ep._operators}
+    content |= {"example_inputs": ep.example_inputs}
     tensor.save(content, f, pickle_protocol=pickle_protocol)
 
 
@@ -323,4 +373,5 @@ def load(
     for name in extra_files or {}:
         if name in content["extra"]:
             extra_files[name] = content["extra"][name]  # type: ignore[index]
-    return ExportedProgram(content["program"], None, content.get("guards"), content.get("constants", ()))
+    parts = (content.get(name) for name in ("example_inputs", "guards"))
+    return ExportedProgram(content["program"], *parts, content.get("constants", ()), content.get("operators"))

@@ -12,7 +12,7 @@ from taeda_registry.slots import nn, tensor
 
 def _public_name(func: Any) -> str | None:
     """`torch.nn.functional.relu` and the like; None for what is not taeda's."""
-    if isinstance(func, (tensor.library.Overload, tensor.library.Operator, tensor.library.Named)):
+    if isinstance(func, (tensor.library.Overload, tensor.library.Operator, tensor.library.Plain)):
         return f"torch.ops.{func}"
     if getattr(func, "__module__", None) is None and not isinstance(func, types.BuiltinFunctionType):
         return None

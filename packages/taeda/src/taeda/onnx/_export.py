@@ -160,7 +160,7 @@ def _graph_of(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
     from taeda.jit import ScriptFunction
 
     if isinstance(model, ExportedProgram):
-        return model.module(check_guards=False), None
+        return model._runner, None
     if not isinstance(model, nn.Module | ScriptFunction):
         raise TypeError(
             "onnx.export: argument 'model' must be a module or what jit.trace or jit.script makes of a function, "

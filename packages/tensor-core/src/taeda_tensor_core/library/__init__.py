@@ -44,7 +44,7 @@ from taeda_tensor_core.library._levels import Level, any_example, for_each_examp
 from taeda_tensor_core.library._operators import Library, NewOperator, batched_operators, defined
 from taeda_tensor_core.library._registration import Kernel, Registration
 from taeda_tensor_core.library._schemas import infer_schema
-from taeda_tensor_core.library._table import Argument, Operator, Overload, Result, op, operators
+from taeda_tensor_core.library._table import Argument, Operator, Overload, Plain, Result, op, operators
 from taeda_tensor_core.library._tags import use_tags
 
 __all__ = [
@@ -64,6 +64,7 @@ __all__ = [
     "OpCheckError",
     "Operator",
     "Overload",
+    "Plain",
     "Registration",
     "Result",
     "any_example",

@@ -78,6 +78,10 @@ class Named(Plain):
         """ "package::operator" """
         return self._full
 
+    def __getattr__(self, name: str) -> Named:
+        super().__getattr__(name)  # AttributeError for what is no overload
+        return self
+
     @property
     def namespace(self) -> str:  # type: ignore[override]
         """The package."""

@@ -244,45 +244,56 @@ class ManyForms(Operator):
 
 
 class Plain:
-    """A function that is no operator, under an operator's name: no mode meets it. All its overloads are itself.
+    """A function that is no operator, under an operator's name: no mode meets it. All its overloads do the same.
 
     Attributes:
         namespace: "aten".
     """
 
-    __slots__ = ("_function", "_name")
+    __slots__ = ("_function", "_name", "_overloadname", "_packet", "_parts")
     namespace = "aten"
 
-    def __init__(self, name: str, function: Any) -> None:
+    def __init__(
+        self, name: str, function: Any, packet: Plain | None = None, overload_name: str = ""
+    ) -> None:
         self._name, self._function = name, function
+        self._packet, self._overloadname = packet, overload_name
+        self._parts: dict[str, Plain] = {}
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self._function(*args, **kwargs)
 
     def name(self) -> str:
-        """ "aten::numel" """
-        return f"aten::{self._name}"
+        """ "aten::numel", or "aten::sym_size.int" """
+        return f"aten::{self._name}{f'.{n}' if (n := self._overloadname) not in ('', 'default') else ''}"
 
     @property
     def __name__(self) -> str:
-        return self._name
+        return f"{self._name}.{self._overloadname}" if self._overloadname else self._name
 
     @property
     def overloadpacket(self) -> Plain:
-        """Itself."""
-        return self
+        """What it is an overload of."""
+        return self if self._packet is None else self._packet
 
     def overloads(self) -> list[str]:
         """Names of its overloads, as attributes."""
         return ["default"]
 
     def __getattr__(self, name: str) -> Plain:
-        if name == "default" or name in _OVERLOADS:
-            return self
+        if self._packet is None and (name == "default" or name in _OVERLOADS):
+            if name not in self._parts:
+                self._parts[name] = Plain(self._name, self._function, self, name)
+            return self._parts[name]
         raise AttributeError(f"{self!r} has no attribute {name!r}")
 
     def __repr__(self) -> str:
-        return f"<function {self.name()}>"
+        if self._packet is None:
+            return f"<function {self.name()}>"
+        return f"<OpOverload(op='aten.{self._name}', overload='{self._overloadname}')>"
+
+    def __str__(self) -> str:
+        return f"aten.{self.__name__}"
 
     def __copy__(self) -> Plain:
         return self
@@ -291,9 +302,13 @@ class Plain:
         return self
 
     def __reduce__(self) -> tuple:
-        from taeda_tensor_core.library._aten_names import plain
+        return _plain, (self._name, self._overloadname)
 
-        return plain, (self._name,)
+
+def _plain(name: str, overload_name: str = "") -> Plain:
+    """The function of an operator's name, or an overload of it."""
+    found = getattr(_C.ops.aten, name)
+    return getattr(found, overload_name) if overload_name else found
 
 
 class OperatorSchema:

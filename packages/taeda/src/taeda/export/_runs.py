@@ -1,0 +1,240 @@
+"""Runs of a recorded program, with the operators that each of its nodes calls."""
+
+from __future__ import annotations
+
+import dataclasses
+import weakref
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from taeda.fx.interpreter import Interpreter
+from taeda.utils import _pytree
+from taeda.utils._python_dispatch import TorchDispatchMode
+from taeda_registry.slots import tensor
+from taeda_tensor_core.python_dispatch import as_told
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from taeda._subclasses.fake_tensor import FakeTensorMode
+    from taeda.fx import GraphModule
+    from taeda.fx.node import Node
+
+__all__ = ["Call", "CannotTrace", "Ref", "Run"]
+
+
+class CannotTrace(RuntimeError):
+    """What a program does cannot stand in a graph of operators; the text says why."""
+
+
+class Ref(NamedTuple):
+    """A tensor, or a number out of one: the input, constant or call that it comes from, and the way into its result."""
+
+    home: str
+    index: int
+    way: tuple[int, ...] = ()
+
+
+@dataclasses.dataclass
+class Call:
+    """One call of an operator.
+
+    Attributes:
+        target: The overload, or a function that is kept whole.
+        args, kwargs: Its arguments, with a `Ref` for each tensor.
+        result: Its result, in fake tensors.
+        source: The node of the recorded program that it belongs to.
+    """
+
+    target: Any
+    args: Any
+    kwargs: Any
+    result: Any
+    source: Node | None
+
+
+class _Above(tensor.library.Layer):  # type: ignore[misc, name-defined]
+    """Meets operators before what they consist of."""
+
+    def __init__(self, run: Run, instead: Mapping[Any, Callable[..., Any]]) -> None:
+        self._run, self._instead = run, instead
+        super().__init__("graph of operators", "tracing")
+
+    def __call__(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._run.paused:
+            return op(*args, **kwargs)
+        func, given, named = as_told(op, args, kwargs)
+        if (instead := self._instead.get(func)) is not None:
+            with self:
+                result = instead(*given, **named)
+            if result is not NotImplemented:
+                return result
+        return self._run.call(func, given, named, lambda: op(*args, **kwargs))
+
+
+class _Below(TorchDispatchMode):  # type: ignore[misc]
+    """Meets what operators consist of."""
+
+    def __init__(self, run: Run, instead: Mapping[Any, Callable[..., Any]]) -> None:
+        super().__init__()
+        self._run, self._instead = run, instead
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if self._run.paused:
+            return func(*args, **kwargs)
+        if (instead := self._instead.get(func)) is not None:
+            with self:
+                result = instead(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        return self._run.call(func, args, kwargs, lambda: func(*args, **kwargs))
+
+
+class Run(Interpreter):
+    """One run of a recorded program.
+
+    Args:
+        program: A module of a graph of public functions, or of operators.
+        number: Which of several runs it is: numbers out of tensors are larger by it, so that they are known as such.
+        mode: Makes the fake tensors that results are kept as.
+        apart: Let the graph have what operators consist of.
+        instead: Functions that stand for operators.
+
+    Attributes:
+        calls: Operators in their order.
+        constants: Tensors that come from elsewhere, in the order of use.
+        result: What the program gave, with a `Ref` for each tensor; and its form with all containers.
+    """
+
+    def __init__(
+        self,
+        program: GraphModule,
+        number: int,
+        mode: FakeTensorMode,
+        apart: bool,
+        instead: Mapping[Any, Any] | None,
+    ) -> None:
+        super().__init__(program)
+        self.mode, self.apart = mode, apart
+        self.number, self.instead, self.paused = number, instead, False
+        self.calls: list[Call] = []
+        self.constants: list[Any] = []
+        self.result: Any = None
+        self.source: Node | None = None
+        self._refs: dict[int, tuple[Ref, Any]] = {}
+        self.extra_traceback = False
+
+    def trace(self, held: list[Any], inputs: list[Any]) -> Run:
+        """Run with these inputs; `held` are the tensors of the program.
+
+        Raises:
+            CannotTrace: It does what no operator does.
+        """
+        for home, values in (("held", held), ("input", inputs)):
+            for index, value in enumerate(values):
+                if isinstance(value, tensor.Tensor):
+                    self._know(value, Ref(home, index))
+        mode = (_Below if self.apart else _Above)(self, self.instead or {})
+        with tensor.no_grad(), mode:
+            given = self.run(*inputs, enable_io_processing=False)
+        whole = self.graph.process_outputs(given)
+        self.spec = _pytree.tree_structure(whole)
+        self.result = [self._arg(leaf) for leaf in _pytree.tree_leaves(whole)]
+        return self
+
+    # --- nodes ---
+
+    def run_node(self, n: Node) -> Any:
+        self.source = n
+        before = len(self.calls)
+        result = super().run_node(n)
+        if n.target in ("item", tensor.ops.aten.item.default) and type(result) is int:
+            return self._item(n, result)
+        if n.op in ("call_function", "call_method") and len(self.calls) == before:
+            self._without_operators(n, result)
+        return result
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if target in (tensor.cond, tensor.while_loop):
+            raise CannotTrace(f"{target.__name__} has graphs of its own")
+        if isinstance(target, tensor.library.Named) or getattr(target, "_kept_whole", False):
+            return self.whole(target, args, kwargs)
+        return super().call_function(target, args, kwargs)
+
+    def whole(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of a function that is kept as one call, whatever it calls."""
+
+        def run() -> Any:
+            self.paused = True
+            try:
+                return target(*args, **kwargs)
+            finally:
+                self.paused = False
+
+        return self.call(target, args, kwargs, run)
+
+    def _item(self, n: Node, result: int) -> int:
+        """A number out of a tensor: another in each run."""
+        value = self.env[n.args[0]]
+        if self.number:
+            result += self.number if result < 2 else -self.number % result or self.number
+        self.calls.append(Call(tensor.ops.aten.item.default, (self._arg(value),), {}, result, n))
+        return result
+
+    def _without_operators(self, n: Node, result: Any) -> None:
+        """What a node that calls no operator gives: what is known, or a tensor of Python's numbers."""
+        for leaf in _pytree.tree_leaves(result):
+            if not isinstance(leaf, tensor.Tensor) or id(leaf) in self._refs:
+                continue
+            if any(isinstance(self.env.get(used), tensor.Tensor) for used in n.all_input_nodes):
+                raise CannotTrace(f"{n.target} calls no operator")
+            self.paused = True
+            kept = leaf.clone()
+            self.paused = False
+            self.call(tensor.ops.aten.lift_fresh_copy.default, (kept,), {}, lambda leaf=leaf: leaf)
+
+    # --- operators ---
+
+    def call(self, target: Any, args: Any, kwargs: Any, run: Callable[[], Any]) -> Any:
+        """Run an operator and keep it."""
+        given = self._arg(tuple(args)), self._arg(dict(kwargs))
+        result = run()
+        if result is None or any(isinstance(leaf, tensor.Tensor) for leaf in _pytree.tree_leaves(result)):
+            self._know(result, Ref("call", len(self.calls)))
+            self.calls.append(Call(target, *given, self._faked(result), self.source))
+        return result
+
+    def _faked(self, value: Any) -> Any:
+        """A result without its memory."""
+        before, self.paused = self.paused, True
+        try:
+            return _pytree.tree_map_only(tensor.Tensor, self.mode.from_tensor, value)
+        finally:
+            self.paused = before
+
+    def _know(self, value: Any, ref: Ref) -> None:
+        if isinstance(value, tensor.Tensor):
+            number = id(value)  # which another tensor may have when this one is gone
+            self._refs[number] = ref, weakref.ref(value, lambda _: self._refs.pop(number, None))
+        elif isinstance(value, (list, tuple)):
+            for index, item in enumerate(value):
+                self._know(item, ref._replace(way=(*ref.way, index)))
+
+    def _arg(self, value: Any) -> Any:
+        """An argument as it is kept."""
+        if isinstance(value, tensor.Tensor):
+            if id(value) not in self._refs:
+                self._know(value, Ref("constant", len(self.constants)))
+                self.constants.append(value)
+            return self._refs[id(value)][0]
+        if isinstance(value, tensor.Size):
+            return list(value)
+        if isinstance(value, (list, tuple)):
+            return (
+                type(value)(map(self._arg, value))
+                if type(value) in (list, tuple)
+                else [*map(self._arg, value)]
+            )
+        if isinstance(value, dict):
+            return {key: self._arg(item) for key, item in value.items()}
+        return value
