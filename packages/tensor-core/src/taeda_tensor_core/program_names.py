@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
+import types
 import warnings
 from typing import Any
 

@@ -12,14 +12,13 @@ from typing import Any
 
 from taeda.export import graph_signature
 from taeda.export._dims import Dim, dims
+from taeda.export._files import load, save
 from taeda.export._program import (
     CustomDecompTable,
     ExportedProgram,
     UnflattenedModule,
     draft_export,
     export,
-    load,
-    save,
     unflatten,
 )
 from taeda.export._shapes import AdditionalInputs, ShapesCollection

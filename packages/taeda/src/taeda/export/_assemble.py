@@ -6,10 +6,11 @@ import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from taeda.export import graph_signature as signature
-from taeda.export._runs import CannotTrace, Ref
+from taeda.export._runs import CannotTrace, Ref, Sub
 from taeda.export._symbols import Expression, fitted
 from taeda.fx.graph import Graph
 from taeda.fx.graph_module import GraphModule
+from taeda.utils import _pytree
 from taeda_registry.slots import nn, tensor
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class _Assembly:
         self.sizes: dict[Expression, Node] = {}
         self.sources: dict[str, tuple[Node, int]] = {}
         self.last: Node | None = None
+        self.holder = nn.Module()
+        self.current: Call | None = None
 
     # --- inputs ---
 
@@ -62,6 +65,8 @@ class _Assembly:
             for dim, size in enumerate(node.meta["val"].shape):
                 if isinstance(size, tensor.SymInt):
                     self.sources.setdefault(str(size), (node, dim))
+        elif isinstance(node.meta["val"], tensor.SymInt):
+            self.sizes[self.expression(values)] = node
         return node
 
     # --- values ---
@@ -97,6 +102,8 @@ class _Assembly:
             parts = tuple(self.size(p) if isinstance(p, Expression) else p for p in expression.parts)
             made = self.graph.call_function(_OPERATIONS[expression.kind], parts)
         hint = expression.value({name: values[0] for name, values in self.symbols.items()})
+        if self.current is not None and expression.kind != "symbol":
+            self._note(made, self.current, [hint])
         made.meta["val"] = tensor.SymInt(hint, str(expression))
         self.sizes[expression] = made
         return made
@@ -120,6 +127,8 @@ class _Assembly:
             if any(value != first for value in values):
                 raise CannotTrace("its operators hang on sizes")
             return self.nodes[first]
+        if isinstance(first, Sub):
+            return self.graph_of(values)
         if isinstance(first, (list, tuple)) and not hasattr(first, "_fields"):
             if any(len(value) != len(first) for value in values):
                 raise CannotTrace("a number of arguments hangs on sizes")
@@ -135,13 +144,33 @@ class _Assembly:
             raise CannotTrace(f"an argument was {values}")
         return first
 
+    def graph_of(self, subs: list[Sub]) -> Node:
+        """The node of a graph module that is an argument."""
+        inner = _Assembly([sub.run for sub in subs], self.symbols)
+        names = [node.target for node in subs[0].run.graph.nodes if node.op == "placeholder"]
+        for place, name in enumerate(names):
+            inner.input(name, Ref("input", place), [sub.inputs[place] for sub in subs])
+        inner.calls()
+        results = inner.argument([tuple(sub.run.result) for sub in subs])
+        inner.graph.output(_pytree.tree_unflatten(results, subs[0].run.spec))
+        self.holder.add_module(subs[0].name, GraphModule(inner.holder, inner.graph, "GraphModule"))
+        return self.graph.get_attr(subs[0].name)
+
     # --- calls ---
+
+    def calls(self) -> None:
+        """The nodes of all calls."""
+        if any(len(run.calls) != len(self.runs[0].calls) for run in self.runs):
+            raise CannotTrace("its operators hang on sizes")
+        for index, calls in enumerate(zip(*(run.calls for run in self.runs), strict=True)):
+            self.call(index, list(calls))
 
     def call(self, index: int, calls: list[Call]) -> None:
         """The node of a call, and those of the parts of its result."""
         first = calls[0]
         if any(each.target is not first.target for each in calls):
             raise CannotTrace("its operators hang on sizes")
+        self.current = first
         args, kwargs = self.argument([c.args for c in calls]), self.argument([c.kwargs for c in calls])
         short = str(first.target).split(".")
         name = short[1] if len(short) > 1 else getattr(first.target, "__name__", "call")
@@ -206,14 +235,11 @@ def assembled(
         is_tensor = isinstance(values[0], tensor.Tensor)
         arg = signature.TensorArgument(name) if is_tensor else signature.ConstantArgument(name, values[0])
         specs.append(signature.InputSpec(_KINDS.USER_INPUT, arg, None))
-    if any(len(run.calls) != len(runs[0].calls) for run in runs):
-        raise CannotTrace("its operators hang on sizes")
-    for index, calls in enumerate(zip(*(run.calls for run in runs), strict=True)):
-        work.call(index, list(calls))
+    work.calls()
     results = work.argument([tuple(run.result) for run in runs])
     work.graph.output(results)
     outputs = [signature.OutputSpec(signature.OutputKind.USER_OUTPUT, _given(r), None) for r in results]
-    made = GraphModule(nn.Module(), work.graph, "GraphModule")
+    made = GraphModule(work.holder, work.graph, "GraphModule")
     return made, signature.ExportGraphSignature(specs, outputs), {one.path: one.value for one in lifted}
 
 
@@ -235,7 +261,7 @@ def _lifted(runs: list[Run], held: list[Held]) -> list[Held]:
 
 def _given(result: Any) -> Any:
     value = getattr(result, "meta", {}).get("val")
-    if isinstance(value, tensor.Tensor) or isinstance(value, tuple):
+    if isinstance(value, (tensor.Tensor, tuple)):
         return signature.TensorArgument(result.name)
     if isinstance(value, int):
         return signature.SymIntArgument(result.name)

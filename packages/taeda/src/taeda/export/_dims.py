@@ -9,13 +9,19 @@ __all__ = ["Dim", "dims"]
 
 
 class _DimHint:
-    """What an exporter is told about a size."""
+    """What an exporter is told about a size; a call gives one with bounds."""
 
-    def __init__(self, kind: str) -> None:
-        self._kind = kind
+    def __init__(self, kind: str, min: int | None = None, max: int | None = None) -> None:
+        self._kind, self.min, self.max = kind, min, max
+
+    def __call__(self, min: int | None = None, max: int | None = None) -> _DimHint:
+        if self._kind == "STATIC":
+            raise TypeError("Dim.STATIC: a size that stays as it is has no bounds")
+        return _DimHint(self._kind, min, max)
 
     def __repr__(self) -> str:
-        return f"DimHint({self._kind})"
+        given = (f", {name}={value}" for name in ("min", "max") if (value := getattr(self, name)) is not None)
+        return f"DimHint({self._kind}{''.join(given)})"
 
 
 class Dim:
@@ -34,10 +40,19 @@ class Dim:
     STATIC = _DimHint("STATIC")
 
     def __init__(self, name: str, *, min: int | None = None, max: int | None = None) -> None:
+        if not name.isidentifier():
+            raise AssertionError(f"Dim name must be a valid identifier, got {name}")
         low, high = 0 if min is None else min, max
         if high is not None and high <= low:
             raise AssertionError(f"Cannot create Dim with inconsistent min={min}, max={max}")
         self.__name__, self.min, self.max = name, low, high
+
+    def __repr__(self) -> str:
+        if not self.__name__.isidentifier():
+            return self.__name__  # what is derived from another
+        bounds = [f"min={self.min}"] if self.min in (0, 1) or self.min > 2 else []
+        bounds += [] if self.max is None else [f"max={self.max}"]
+        return f"Dim({', '.join([repr(self.__name__), *bounds])})"
 
     def _derived(self, sign: str, number: Any, bound: Callable[[int], int]) -> Dim:
         if type(number) is not int:

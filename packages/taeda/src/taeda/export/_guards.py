@@ -201,9 +201,12 @@ def _of_size(
         if isinstance(said, int) and said != size:
             raise _error(f"{text} is {size}, but dynamic_shapes says {said}")
         return [_Guard(way, text, f"{text} == {size}", "size", dim, size)]
-    bounds = ValueRanges(0, None) if isinstance(said, _DimHint) else ValueRanges(said.min, said.max)
+    bounds = ValueRanges(said.min or 0, said.max)
     if size not in bounds:
-        raise _error(f"{text} is {size}, outside of {bounds}, the range of {said.__name__}")
+        from taeda.fx.experimental.symbolic_shapes import ConstraintViolationError
+
+        name = getattr(said, "__name__", repr(said))
+        raise ConstraintViolationError(f"{size} not in range {bounds}: {text}, which is said to be {name}")
     name = f"{text} {len(symbols)}" if isinstance(said, _DimHint) else said.__name__
     known = name in symbols
     if known and ranges[symbols[name]] != bounds:
@@ -233,7 +236,8 @@ def _said_of(given: dict[str, Any], dynamic_shapes: Any) -> dict[tuple[tuple[Any
     if set(dynamic_shapes) - set(given):
         raise _error(
             "When `dynamic_shapes` is specified as a dict, its top-level keys must be the arg names "
-            f"{list(given)} of `inputs`, but here they are {list(dynamic_shapes)}."
+            f"{list(given)} of `inputs`, but here they are {list(dynamic_shapes)}. Alternatively, you could also ignore "
+            "arg names entirely and specify `dynamic_shapes` as a list/tuple matching `inputs`."
         )
     found: dict[tuple[tuple[Any, ...], int], Any] = {}
     for name, said in dynamic_shapes.items():
@@ -267,7 +271,8 @@ def _members(value: Any) -> list[tuple[Any, Any]]:
 def _note_sizes(way: tuple[Any, ...], value: Any, said: Any, found: dict[Any, Any]) -> None:
     if isinstance(said, (tuple, list)) and len(said) != value.dim():
         raise _error(
-            f"dynamic_shapes of {way[0]} has {len(said)} entries, expected one for each of {value.dim()} dimensions"
+            f"Expected dynamic shape spec {said} specified at `dynamic_shapes['{way[0]}']` to have the same length as "
+            f"the actual tensor shape {value.shape} (expected {value.dim()}, but got {len(said)} instead)"
         )
     for dim, one in (said if isinstance(said, dict) else dict(enumerate(said))).items():
         if type(dim) is not int or not -value.dim() <= dim < value.dim():

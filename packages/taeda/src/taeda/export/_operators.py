@@ -26,6 +26,11 @@ _MOVED: tuple[Callable[[int, int], int], ...] = (
     lambda size, place: size + 5 + 2 * place,
     lambda size, place: size + 14 + 3 * place,
 )
+_NEAR: tuple[Callable[[int, int], int], ...] = (
+    lambda size, place: size + 1,
+    lambda size, place: size - 1 if size > 2 else size + 3,
+    lambda size, place: size + 2,
+)
 _MULTIPLIED: tuple[Callable[[int, int], int], ...] = (
     lambda size, place: size * (2 + place),
     lambda size, place: size * (3 + place),
@@ -136,7 +141,7 @@ class _Sampling:
         self.inputs, self.symbols = [], {}
         if not sizes:
             return []
-        for ways in (_MOVED, _MULTIPLIED):
+        for ways in (_MOVED, _NEAR, _MULTIPLIED):
             try:
                 return self._sampled(sizes, ways)
             except CannotTrace:

@@ -13,16 +13,16 @@ from taeda.export._runs import CannotTrace
 from taeda.export._shapes import described
 from taeda.export.graph_signature import ExportGraphSignature, signature_of
 from taeda.fx._keeping import left_alone
+from taeda.fx._notes import Notes
 from taeda.fx.graph_module import _assign_attr
 from taeda.utils import _pytree
-from taeda_registry.slots import nn, tensor
+from taeda_registry.slots import nn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["ExportedProgram", "UnflattenedModule", "draft_export", "export", "load", "save", "unflatten"]
+__all__ = ["CustomDecompTable", "ExportedProgram", "UnflattenedModule", "draft_export", "export", "unflatten"]
 
-_FORMAT = "taeda.export"
 _log = logging.getLogger(__name__)
 
 
@@ -179,11 +179,11 @@ class ExportedProgram:
         )
 
     def __str__(self) -> str:
-        text = self.graph_module.print_readable(print_output=False)
+        text = self.graph_module.print_readable(print_output=False).replace("\n", "\n    ")
+        signature = str(self.graph_signature).replace("\n", "\n    ")
         return (
-            "ExportedProgram:\n"
-            + "\n".join("    " + line for line in text.splitlines())
-            + (f"\nGraph signature: {self.graph_signature}\nRange constraints: {self.range_constraints}\n")
+            f"ExportedProgram:\n    {text}\nGraph signature: {signature}\n"
+            f"Range constraints: {self.range_constraints}\n"
         )
 
 
@@ -244,7 +244,8 @@ def export(
         dynamic_shapes: Which sizes may vary: by argument, or one for each in their order, a dict by dimension or one
             entry for each of `Dim`, `Dim.DYNAMIC`, `Dim.AUTO`, a number or None. All others stay as they are. Or a
             `ShapesCollection`, or `AdditionalInputs`.
-        strict, preserve_module_call_signature, prefer_deferred_runtime_asserts_over_guards: Accepted.
+        strict: Say in `node.meta["source_fn_stack"]` which function, or which layer, nodes come from.
+        preserve_module_call_signature, prefer_deferred_runtime_asserts_over_guards: Accepted.
 
     Raises:
         ValueError: `mod` is no module.
@@ -258,7 +259,7 @@ def export(
         >>> program.module()(taeda.ones(4, 2)).shape
         Size([4, 3])
     """
-    return _exported(mod, args, kwargs or {}, dynamic_shapes, True)
+    return _exported(mod, args, kwargs or {}, dynamic_shapes, True, strict)
 
 
 def draft_export(
@@ -276,7 +277,12 @@ def draft_export(
 
 
 def _exported(
-    mod: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any, strict: bool
+    mod: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    dynamic_shapes: Any,
+    whole: bool,
+    strict: bool = False,
 ) -> ExportedProgram:
     from taeda.compiler import _exporting
     from taeda.export._guards import guards_of
@@ -285,12 +291,21 @@ def _exported(
     if not isinstance(mod, nn.Module):
         raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
     if not isinstance(args, tuple):
-        raise TypeError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
+        from taeda._dynamo.exc import UserError
+
+        raise UserError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
     said = described(dynamic_shapes, mod, args, kwargs)
     guards = guards_of(_names(mod.forward, args, {}), args, kwargs, said)
     with left_alone(mod, (args, kwargs)), _exporting():
         done = record(
-            mod, args, kwargs, root=mod, name=type(mod).__name__, keep_class=True, data_dependent=not strict
+            mod,
+            args,
+            kwargs,
+            root=mod,
+            name=type(mod).__name__,
+            keep_class=True,
+            data_dependent=not whole,
+            notes=Notes(mod, strict),
         )
     if done.module is None:
         raise RuntimeError(f"export: {type(mod).__name__} cannot be exported: {done.failure}")
@@ -320,58 +335,3 @@ def _take_unused(program: nn.Module, mod: nn.Module) -> None:
         for name, buffer in part._buffers.items():
             if name not in home._buffers:
                 home.register_buffer(name, buffer, persistent=name not in part._non_persistent_buffers_set)
-
-
-def save(
-    ep: ExportedProgram,
-    f: Any,
-    *,
-    extra_files: dict[str, Any] | None = None,
-    opset_version: dict[str, int] | None = None,
-    pickle_protocol: int = 2,
-) -> None:
-    """Write an exported program to a file.
-
-    Args:
-        ep: The program.
-        f: A path, or a file open for writing.
-        extra_files: Further contents by name.
-        opset_version: Accepted.
-        pickle_protocol: The version of Python's format that it writes.
-
-    Raises:
-        TypeError: It is no exported program.
-    """
-    if not isinstance(ep, ExportedProgram):
-        raise TypeError(
-            f"The 'ep' parameter must be an instance of 'ExportedProgram', got {type(ep).__name__}"
-        )
-    content = {"format": _FORMAT, "program": ep._runner, "extra": dict(extra_files or {})}
-    content |= {"guards": ep._guards, "constants": ep._constants, "operators": ep._operators}
-    content |= {"example_inputs": ep.example_inputs}
-    tensor.save(content, f, pickle_protocol=pickle_protocol)
-
-
-def load(
-    f: Any, *, extra_files: dict[str, Any] | None = None, expected_opset_version: dict[str, int] | None = None
-) -> ExportedProgram:
-    """Read what `save` wrote. That runs code that the file names: read only what you trust.
-
-    Args:
-        f: A path, or a file open for reading.
-        extra_files: Names of further contents; filled with them.
-        expected_opset_version: Accepted.
-
-    Raises:
-        RuntimeError: The file is another's.
-    """
-    if hasattr(f, "seek"):
-        f.seek(0)  # the file is read from its beginning, wherever it was left
-    content = tensor.load(f, weights_only=False)
-    if not isinstance(content, dict) or content.get("format") != _FORMAT:
-        raise RuntimeError(f"load: {f} was not written by taeda.export.save")
-    for name in extra_files or {}:
-        if name in content["extra"]:
-            extra_files[name] = content["extra"][name]  # type: ignore[index]
-    parts = (content.get(name) for name in ("example_inputs", "guards"))
-    return ExportedProgram(content["program"], *parts, content.get("constants", ()), content.get("operators"))

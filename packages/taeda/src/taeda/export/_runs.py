@@ -6,6 +6,7 @@ import dataclasses
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from taeda.fx.graph_module import GraphModule
 from taeda.fx.interpreter import Interpreter
 from taeda.utils import _pytree
 from taeda.utils._python_dispatch import TorchDispatchMode
@@ -16,10 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from taeda._subclasses.fake_tensor import FakeTensorMode
-    from taeda.fx import GraphModule
     from taeda.fx.node import Node
 
-__all__ = ["Call", "CannotTrace", "Ref", "Run"]
+__all__ = ["Call", "CannotTrace", "Ref", "Run", "Sub"]
 
 
 class CannotTrace(RuntimeError):
@@ -32,6 +32,14 @@ class Ref(NamedTuple):
     home: str
     index: int
     way: tuple[int, ...] = ()
+
+
+class Sub(NamedTuple):
+    """A graph that is an argument of a call: its name, what it does, and with which inputs."""
+
+    name: str
+    run: Run
+    inputs: list[Any]
 
 
 @dataclasses.dataclass
@@ -156,13 +164,39 @@ class Run(Interpreter):
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if target in (tensor.cond, tensor.while_loop):
-            raise CannotTrace(f"{target.__name__} has graphs of its own")
+            return self._with_graphs(target, args)
         if isinstance(target, tensor.library.Named) or getattr(target, "_kept_whole", False):
             return self.whole(target, args, kwargs)
         return super().call_function(target, args, kwargs)
 
-    def whole(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The result of a function that is kept as one call, whatever it calls."""
+    def _with_graphs(self, target: Any, args: tuple[Any, ...]) -> Any:
+        """The result of a branch or a loop, whose functions are graphs of their own."""
+        graphs, given = [], []
+        for value in args:
+            (graphs if isinstance(value, GraphModule) else given).append(value)
+        inputs = given[-1] if target is tensor.cond else [x for part in given for x in part]
+        nodes = [node for node in self.source.all_input_nodes if node.op == "get_attr"]  # type: ignore[union-attr]
+        subs = [
+            Sub(str(node.target), self._within(graph, list(inputs)), list(inputs))
+            for node, graph in zip(nodes, graphs, strict=False)
+        ]
+        rest = iter(subs)
+        kept = tuple(next(rest) if isinstance(value, GraphModule) else value for value in args)
+        return self.whole(target, args, {}, kept)
+
+    def _within(self, graph: GraphModule, inputs: list[Any]) -> Run:
+        """What a graph does with these inputs, of which nothing stands in this run's."""
+        before, self.paused = self.paused, True
+        try:
+            run = Run(graph, self.number, self.mode, self.apart, self.instead).trace([], inputs)
+        finally:
+            self.paused = before
+        if run.constants:
+            raise CannotTrace("a branch makes tensors of numbers")
+        return run
+
+    def whole(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], kept: Any = None) -> Any:
+        """The result of a function that is kept as one call, whatever it calls; `kept` are arguments to be kept."""
 
         def run() -> Any:
             self.paused = True
@@ -171,7 +205,7 @@ class Run(Interpreter):
             finally:
                 self.paused = False
 
-        return self.call(target, args, kwargs, run)
+        return self.call(target, args if kept is None else kept, kwargs, run)
 
     def _item(self, n: Node, result: int) -> int:
         """A number out of a tensor: another in each run."""
@@ -227,6 +261,8 @@ class Run(Interpreter):
                 self._know(value, Ref("constant", len(self.constants)))
                 self.constants.append(value)
             return self._refs[id(value)][0]
+        if isinstance(value, Sub):
+            return value
         if isinstance(value, tensor.Size):
             return list(value)
         if isinstance(value, (list, tuple)):

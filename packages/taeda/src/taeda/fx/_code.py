@@ -9,6 +9,7 @@ import re
 import typing
 from typing import Any, NamedTuple
 
+from taeda.fx._described import Lines, kind_of
 from taeda.fx._names import is_public, qualified_name, type_text
 from taeda.fx._namespace import Namespace
 from taeda.fx.node import Node, base_types
@@ -242,9 +243,15 @@ class CodeGen:
         return []
 
     def _gen_python_code(
-        self, nodes: Any, root_module: str, namespace: Namespace, verbose: bool = False
+        self,
+        nodes: Any,
+        root_module: str,
+        namespace: Namespace,
+        verbose: bool = False,
+        described: bool = False,
     ) -> PythonCode:
         writer = _Writer(namespace, root_module)
+        comments = Lines()
         for name, value in self.additional_globals():
             writer.globals[name] = value
         dying = _last_uses(nodes)
@@ -255,6 +262,11 @@ class CodeGen:
                 lines += [f"# {text}\n" for text in (node.stack_trace or "").strip().splitlines()[-2:]]
                 places += [None] * (len(lines) - len(places))
             kind = "" if node.type is None or node.op == "output" else f" : {writer.kind(node.type)}"
+            if described and node.op not in ("placeholder", "output") and (comment := comments.before(node)):
+                lines.append(comment if lines else comment.lstrip())
+                places += [None] * lines[-1].count("\n")
+            if described and node.op != "output" and (shape := kind_of(node)):
+                kind = f": {shape}"
             text = getattr(writer, node.op)(node, kind)
             if node.op == "output":
                 text = self.generate_output(_Text(writer.value(node.args[0])))

@@ -7,6 +7,7 @@ and so are sums and products of such, so that the graph serves other sizes of in
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import itertools
 import operator
@@ -22,6 +23,8 @@ from taeda_registry.slots import nn, tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from taeda.fx._notes import Notes
 
 __all__ = ["Recorded", "is_recording", "record"]
 
@@ -114,9 +117,9 @@ def is_recording() -> bool:
 class _Recording(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]
     """Keeps every public function that is called, and lets it run."""
 
-    def __init__(self, root: Any, data_dependent: bool = True) -> None:
+    def __init__(self, root: Any, data_dependent: bool = True, notes: Notes | None = None) -> None:
         super().__init__()
-        self.data_dependent = data_dependent
+        self.data_dependent, self.notes = data_dependent, notes
         self.graph = Graph()
         self.nodes: dict[int, Node] = {}
         self.kept: list[Any] = []
@@ -208,11 +211,23 @@ class _Recording(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name
                 return result
         ready = self._prepared(func, args, kwargs)
         result = func(*args, **kwargs)
+        last = self.graph._root._prev
         try:
-            return self._noted(func, ready, result)
+            result = self._noted(func, ready, result)
+            if self.notes is not None:
+                self._annotate(last, func)
+            return result
         except _CannotRecordError as error:
             self.failure = str(error)
             return result
+
+    def _annotate(self, last: Node, func: Any) -> None:
+        """Say of all nodes after one where they come from."""
+        node = self.graph._root._prev
+        while node is not last:
+            if node.op in ("call_function", "call_method"):
+                self.notes.note(node, func)  # type: ignore[union-attr]
+            node = node._prev
 
     def _refuse_branch(self, func: Any, args: Any) -> None:
         """Raise for a question about elements that are only known when the program runs."""
@@ -382,6 +397,7 @@ def record(
     name: str = "GraphModule",
     keep_class: bool = False,
     data_dependent: bool = True,
+    notes: Notes | None = None,
 ) -> Recorded:
     """Run a function once and give the graph of what it called.
 
@@ -393,12 +409,13 @@ def record(
         name: Name of the graph module's class.
         keep_class: Let the graph module give a container of the result's own class; else mappings become dicts.
         data_dependent: Take a branch on elements of tensors for good, and numbers out of them for constants.
+        notes: Says of nodes where they come from.
 
     Raises:
         GuardOnDataDependentSymNode: There is such a branch, and it may not be.
     """
     kwargs = kwargs or {}
-    recording = _Recording(root, data_dependent)
+    recording = _Recording(root, data_dependent, notes)
     graph = recording.graph
     values = (*args, *kwargs.values())
     names = _names(getattr(root, "forward", function) if root is not None else function, args, kwargs)
@@ -412,7 +429,7 @@ def record(
             recording.know(leaf, node)
     _active.append(recording)
     try:
-        with recording:
+        with recording, contextlib.nullcontext() if notes is None else notes.watching():
             result = function(*args, **kwargs)
     except _BranchError as error:
         from taeda.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode

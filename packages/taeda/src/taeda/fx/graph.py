@@ -376,12 +376,15 @@ class Graph:
 
     # --- as text ---
 
-    def python_code(self, root_module: str, *, verbose: bool = False, **_: Any) -> PythonCode:
+    def python_code(
+        self, root_module: str, *, verbose: bool = False, described: bool = False, **_: Any
+    ) -> PythonCode:
         """The graph as the source of a function.
 
         Args:
             root_module: Name of the variable through which modules and attributes are reached, "self" mostly.
             verbose: Write where the program called each node.
+            described: Write dtypes and shapes of what nodes give, and before nodes the lines that they come from.
         """
         namespace = Namespace()
 
@@ -392,7 +395,7 @@ class Graph:
         for node in self.nodes:
             node._repr_fn = named
         try:
-            return self._codegen._gen_python_code(self.nodes, root_module, namespace, verbose=verbose)
+            return self._codegen._gen_python_code(self.nodes, root_module, namespace, verbose, described)
         finally:
             for node, shown in before.items():
                 node._repr_fn = shown

@@ -377,7 +377,8 @@ class GraphModule(nn.Module):
 
     def print_readable(self, print_output: bool = True, **_: Any) -> str:
         """The code of this module and of graph modules below it, as one text."""
-        body = "\n".join("    " + line for line in self._code.strip("\n").splitlines())
+        code = self._graph.python_code("self", described=True).src
+        body = "\n".join("    " + line if line.strip() else "    " for line in code.strip().splitlines())
         parts = [f"class {self.__class__.__name__}(torch.nn.Module):\n{body}\n"]
         for _, module in self.named_children():
             if isinstance(module, GraphModule):

@@ -7,6 +7,7 @@ from typing import Any
 from taeda import _absent
 
 __all__ = [
+    "ConstraintViolationError",
     "GuardOnDataDependentSymNode",
     "ShapeEnv",
     "free_symbols",
@@ -34,6 +35,10 @@ __all__ = [
     "sym_eq",
     "sym_or",
 ]
+
+
+class ConstraintViolationError(RuntimeError):
+    """A size of an example is not what was said of it."""
 
 
 class GuardOnDataDependentSymNode(RuntimeError):
