@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from taeda._dynamo import exc
 from taeda._dynamo._follow import follow
+from taeda._dynamo.utils import counters
 from taeda.fx import _record
 from taeda.utils import _pytree
 from taeda_registry.slots import nn, tensor
@@ -30,6 +31,8 @@ _PLAIN = frozenset({
 _SIMPLE = (bool, int, float, str, type(None))
 _LIMIT = 8
 _in_force: list[Any] = []
+#: Stances under which functions run as they are, for as long as they are in force.
+forced: list[Any] = []
 
 
 def known_backend(backend: Any) -> Any:
@@ -166,7 +169,7 @@ class _Compiled:
         self.given_up = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self.given_up or _in_force or _record.is_recording():
+        if self.given_up or _in_force or forced or _record.is_recording():
             return self.function(*args, **kwargs)
         leaves, spec = _pytree.tree_flatten((args, kwargs))
         key = (
@@ -251,6 +254,9 @@ class _Compiled:
             raise exc.BackendCompilerFailed(
                 f"backend={self.name!r} gave a {type(run).__name__}, expected a function"
             )
+        counters["stats"]["calls_captured"] += sum("call" in node.op for node in done.module.graph.nodes)
+        counters["stats"]["unique_graphs"] += 1
+        counters["frames"].update(("total", "ok"))
         kept = [leaf for leaf in leaves if not isinstance(leaf, tensor.Tensor)]
         return _Entry(values, inputs, run, done.rebuild, kept)
 

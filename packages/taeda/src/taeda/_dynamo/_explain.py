@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from taeda.overrides import TorchFunctionMode
+from taeda.overrides import TorchFunctionMode, is_tensor_method_or_property
 
 
 @dataclass
@@ -70,9 +70,17 @@ def explain(f: Callable[..., Any], *extra_args: Any, **extra_kwargs: Any) -> Any
         with _Calls() as calls:
             f(*args, **kwargs)
         graphs = 1 if calls.found else 0
-        return ExplainOutput([], graphs, 0, [], len(calls.found), [calls.found][:graphs])
+        count = sum(map(_is_function, calls.found))
+        return ExplainOutput([], graphs, 0, [], count, [calls.found][:graphs])
 
     return inner(*extra_args, **extra_kwargs) if extra_args or extra_kwargs else inner
+
+
+def _is_function(called: Any) -> bool:
+    """Whether a graph has a call of a function for it, not of a method: operators such as `+` are functions."""
+    from taeda._dynamo._follow import _SYMBOLS
+
+    return not is_tensor_method_or_property(called) or called.__name__ in _SYMBOLS
 
 
 class ExplainWithBackend:

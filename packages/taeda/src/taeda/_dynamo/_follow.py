@@ -7,11 +7,14 @@ A function that reads numbers out of tensors, or does what a graph cannot say, i
 from __future__ import annotations
 
 import contextlib
+import functools
 import operator
 import types
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from taeda._subclasses.fake_tensor import FakeTensorMode
 from taeda.fx import _record
+from taeda.fx._notes import Notes
 from taeda.fx.graph_module import GraphModule
 from taeda.fx.node import Node, writes
 from taeda.utils import _pytree
@@ -66,7 +69,8 @@ class _Following(_record._Recording):
     """Keeps every call; tensors that nobody made become inputs when they are used first."""
 
     def __init__(self, given: dict[str, Any]) -> None:
-        super().__init__(None)
+        super().__init__(None, notes=Notes(nn.Module(), False))
+        self.mode = FakeTensorMode()
         self.given = {id(value): label for label, value in reversed(given.items())}
         self.inputs: list[Any] = []
         self.before: list[tuple[Any, int, Any]] = []
@@ -88,13 +92,19 @@ class _Following(_record._Recording):
         with (
             self.graph.inserting_before(self._first) if self._first is not None else contextlib.nullcontext()
         ):
-            node = self.graph.placeholder(name)
+            node = self.graph.placeholder(name, tensor.Tensor)
         self.inputs.append(value if label is None else label)
         self.know(value, node)
         if not (value.requires_grad and self.grad_mode):
             with _untouched(self):
                 self.before.append((value, value._version, value.detach().clone()))
         return node
+
+    def know(self, value: Any, node: Node) -> None:
+        super().know(value, node)
+        if type(value) in (tensor.Tensor, nn.Parameter) and value.layout is tensor.strided:
+            with _untouched(self):
+                node.meta["example_value"] = self.mode.from_tensor(value)
 
     def restore(self) -> None:
         """Give the inputs that the function wrote the numbers that they had."""
@@ -110,6 +120,7 @@ class _Following(_record._Recording):
             return func(*args, **(kwargs or {}))
         if self.failure is None and getattr(func, "__name__", "") == "__getitem__" and _masks(args[1]):
             self.failure = "the size of what a mask chooses depends on numbers"
+        kwargs = {key: value for key, value in (kwargs or {}).items() if not _is_default(func, key, value)}
         return super().__torch_function__(func, kinds, args, kwargs)
 
     def _noted(self, func: Any, ready: Any, result: Any) -> Any:
@@ -173,6 +184,20 @@ class _Following(_record._Recording):
         return result
 
 
+@functools.cache
+def _defaults(func: Any) -> dict[str, Any]:
+    return {name: parameter.default for name, parameter in _record._parameters(func).items()}
+
+
+def _is_default(func: Any, key: str, value: Any) -> bool:
+    """Whether an argument by name is what it would be if it was not given."""
+    plain = value is None or type(value) in (bool, int, float, str)
+    if not plain or not isinstance(func, types.FunctionType):
+        return False
+    default = _defaults(func).get(key, ...)
+    return type(default) is type(value) and default == value
+
+
 def _masks(index: Any) -> bool:
     items = index if isinstance(index, tuple) else (index,)
     return any(isinstance(item, tensor.Tensor) and item.dtype == tensor.bool for item in items)
@@ -221,7 +246,7 @@ def follow(function: Callable[[], Any], given: dict[str, Any], name: str = "Grap
     """
     recording = _Following(given)
     states = tensor.get_rng_state()
-    with _whole_functions(recording), recording:
+    with _whole_functions(recording), recording, recording.notes.watching():  # type: ignore[union-attr]
         result = function()
     module, rebuild = None, None
     if recording.failure is None:

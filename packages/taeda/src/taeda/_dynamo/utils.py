@@ -24,7 +24,7 @@ def compile_times(repr: str = "str", aggregate: bool = False) -> str:
     return ""
 
 
-#: What a compiler would count: nothing is counted.
+#: Graphs that went to backends of programs' own, and the calls in them.
 counters: collections.defaultdict[str, collections.Counter[str]] = collections.defaultdict(
     collections.Counter
 )

@@ -76,6 +76,9 @@ class JointFunction:
         given = [leaf for leaf in leaves if isinstance(leaf, tensor.Tensor)]
         if not done.tracked or not done.wanted:
             whole = done.recording.finished(tuple(done.outputs), "GraphModule")
+            for place, node in enumerate(n for n in whole.graph.nodes if n.op == "placeholder"):
+                node.name = node.target = f"arg{place}_1"  # without gradients inputs are no primals
+            whole.recompile()
             run = _unboxed(self._forward(whole, given))
             return lambda inputs: _pytree.tree_unflatten(list(run(*inputs)), done.spec)
         tangents = [tensor.ones_like(done.outputs[place]).detach() for place in done.wanted]

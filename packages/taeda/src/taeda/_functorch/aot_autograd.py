@@ -1,7 +1,6 @@
 """Graphs of functions for compilers of graphs: one of the forward computation, and one of the gradients.
 
-A backend of `taeda.compile` that has one compiler gets the graph of public functions, which autograd differentiates;
-with `bw_compiler`, and from `aot_function`, compilers get operators, as in PyTorch.
+Backends of `taeda.compile` get graphs of public functions; compilers that are given here get operators, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -46,10 +45,6 @@ def make_boxed_compiler(compiler: Callable[..., Any]) -> Callable[..., Any]:
     return boxed
 
 
-def _unboxed(run: Callable[..., Any]) -> Callable[..., Any]:
-    return (lambda *args: run(list(args))) if getattr(run, "_boxed_call", False) else run
-
-
 def aot_autograd(
     *,
     fw_compiler: Callable[..., Any],
@@ -63,8 +58,7 @@ def aot_autograd(
     Args:
         fw_compiler: Takes a graph module and the list of its inputs, and gives a function of these or, marked by
             `make_boxed_func`, of their list.
-        bw_compiler: The same for the graph of the gradients; without it they come from autograd, and the graph is one
-            of public functions.
+        bw_compiler: The same for the graph of the gradients; `fw_compiler` where it is None.
         partition_fn: See `aot_function`.
         decompositions: Functions that stand for operators, by overload. Further arguments are accepted.
 
@@ -75,8 +69,6 @@ def aot_autograd(
     """
 
     def backend(gm: Any, example_inputs: list[Any], **_: Any) -> Callable[..., Any]:
-        if bw_compiler is partition_fn is decompositions is None:
-            return _unboxed(fw_compiler(gm, example_inputs))
         return aot_function(gm, fw_compiler, bw_compiler, partition_fn, decompositions)
 
     return backend
@@ -144,10 +136,11 @@ compiled_function, compiled_module = aot_function, aot_module
 
 
 def aot_module_simplified(
-    mod: nn.Module, args: Any, fw_compiler: Callable[..., Any], *_: Any, **__: Any
-) -> Callable[..., Any]:
-    """What a compiler makes of a graph module whose inputs are `args`: a function of these."""
-    return _unboxed(fw_compiler(mod, list(args)))
+    mod: nn.Module, args: Any, fw_compiler: Callable[..., Any], bw_compiler: Callable[..., Any] | None = None,
+    partition_fn: Any = None, decompositions: Any = None, **_: Any,
+) -> Callable[..., Any]:  # fmt: skip
+    """What compilers make of a graph module whose inputs are `args`: a function of these; see `aot_function`."""
+    return aot_function(mod, fw_compiler, bw_compiler, partition_fn, decompositions)
 
 
 @make_boxed_compiler

@@ -142,7 +142,10 @@ class FakeTensorConverter:
         """The fake tensor of `t`, a leaf."""
         if t not in self._made:
             with _overrides.DisableTorchFunction(), tensor.no_grad():
-                like = tensor.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
+                if any(step < 0 for step in t.stride()):  # of a view that goes backwards
+                    like = tensor.empty(t.shape, dtype=t.dtype, device="meta")
+                else:
+                    like = tensor.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
                 fake = FakeTensor._over(like, fake_mode, t.device).requires_grad_(t.requires_grad)
                 fake._is_param = isinstance(t, nn.Parameter)
                 self._made[t] = fake

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import pickle
 import sys
 import threading
@@ -188,11 +189,15 @@ def reset() -> None:
     """Forget what was compiled: nothing was."""
 
 
+#: The names that PyTorch lists.
+_OFFERED = ("cudagraphs", "inductor", "openxla", "tvm")
+
+
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
-    """Compilers that programs have registered."""
+    """Names of compilers: those that programs have registered, and PyTorch's, with which functions run as they are."""
     from taeda._dynamo._compiled import REGISTERED
 
-    return sorted(REGISTERED)
+    return sorted({*REGISTERED, *_OFFERED})
 
 
 def cudagraph_mark_step_begin() -> None:
@@ -200,21 +205,47 @@ def cudagraph_mark_step_begin() -> None:
 
 
 class set_stance:
-    """How calls of compiled functions run: as Python, whatever the stance."""
+    """How calls of compiled functions run: with "force_eager" as they are, not through graphs.
+
+    It is in force from when it is made, to the end of a `with` block or, as a decorator, while the function runs.
+    """
 
     def __init__(
         self, stance: str = "default", *, skip_guard_eval_unsafe: bool = False, force_backend: Any = None
     ) -> None:
         self.stance = stance
+        self._before = self._put()
+
+    def _put(self) -> list[Any]:
+        from taeda._dynamo._compiled import forced
+
+        before = list(forced)
+        forced[:] = [self] if self.stance == "force_eager" else []
+        return before
+
+    def _take_back(self) -> None:
+        from taeda._dynamo._compiled import forced
+
+        forced[:] = self._before
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *_: object) -> None:
-        pass
+        self._take_back()
 
-    def __call__(self, fn: T) -> T:
-        return fn
+    def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        self._take_back()
+
+        @functools.wraps(fn)
+        def within(*args: Any, **kwargs: Any) -> Any:
+            self._before = self._put()
+            try:
+                return fn(*args, **kwargs)
+            finally:
+                self._take_back()
+
+        return within
 
 
 @contextlib.contextmanager

@@ -17,11 +17,19 @@ if TYPE_CHECKING:
     from taeda.export._runs import Call, Run
     from taeda.fx.node import Node
 
-__all__ = ["Held", "assembled"]
+__all__ = ["Held", "NeedsRuns", "assembled"]
 
 _KINDS = signature.InputKind
 _OPERATIONS = {"add": operator.add, "mul": operator.mul, "floordiv": operator.floordiv}
 _NOTES = ("stack_trace", "nn_module_stack", "source_fn_stack", "torch_fn", "custom")
+
+
+#: How many runs tell a quotient from others.
+_ENOUGH = 7
+
+
+class NeedsRuns(Exception):
+    """The runs are too few to tell how a size hangs on those of inputs."""
 
 
 class Held(NamedTuple):
@@ -73,7 +81,10 @@ class _Assembly:
 
     def expression(self, values: list[int]) -> Any:
         """A size by its values in the runs."""
-        return fitted(values, self.symbols) if len(values) > 1 else values[0]
+        found = fitted(values, self.symbols) if len(values) > 1 else values[0]
+        if isinstance(found, Expression) and found.divides and len(values) < _ENOUGH:
+            raise NeedsRuns
+        return found
 
     def shown(self, values: list[Any]) -> Any:
         """What a node gives, as its `meta["val"]`."""
@@ -219,6 +230,7 @@ def assembled(
 
     Raises:
         CannotTrace: The runs differ in more than sizes.
+        NeedsRuns: They are too few.
     """
     work = _Assembly(runs, symbols)
     specs = []

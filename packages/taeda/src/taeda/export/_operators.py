@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from taeda._subclasses.fake_tensor import FakeTensorMode
 from taeda.export import graph_signature as signature
-from taeda.export._assemble import Held, assembled
+from taeda.export._assemble import Held, NeedsRuns, assembled
 from taeda.export._runs import CannotTrace, Run
 from taeda.fx._keeping import left_alone
 from taeda.utils import _pytree
@@ -36,6 +36,11 @@ _MULTIPLIED: tuple[Callable[[int, int], int], ...] = (
     lambda size, place: size * (3 + place),
     lambda size, place: size * (5 + place),
 )
+#: Still further runs, where few do not tell enough.
+_MORE = {
+    _MOVED: tuple((lambda size, place, by=by: size + by + place) for by in (3, 8, 25)),
+    _MULTIPLIED: tuple((lambda size, place, by=by: size * (by + place)) for by in (4, 7, 11)),
+}
 
 
 class InOperators(NamedTuple):
@@ -86,7 +91,11 @@ def in_operators(
     with left_alone(program, leaves):
         work = _Sampling(program, [one.value for one in held], leaves, guards, (apart, decompositions))
         runs = work.runs()
-        made = assembled(runs, held, names, work.inputs, work.symbols)
+        try:
+            made = assembled(runs, held, names, work.inputs, work.symbols)
+        except NeedsRuns:
+            runs += work.more()
+            made = assembled(runs, held, names, work.inputs, work.symbols)
     spec = _pytree.tree_structure((*args, *kwargs.values()))
     return InOperators(*made, [*guards.names, *kwargs], spec, runs[0].spec)
 
@@ -143,12 +152,31 @@ class _Sampling:
             return []
         for ways in (_MOVED, _NEAR, _MULTIPLIED):
             try:
-                return self._sampled(sizes, ways)
+                found = self._sampled(sizes, ways)
+                self.ways = ways
+                return found
             except CannotTrace:
                 raise
             except Exception as error:  # whatever a program raises for a size
                 self.refusal = error
         return None
+
+    def more(self) -> list[Run]:
+        """Runs with sizes that there were not yet.
+
+        Raises:
+            CannotTrace: The program does not run with them.
+        """
+        if self.ways not in _MORE:
+            raise CannotTrace("its sizes are too narrow to tell how those within hang on them")
+        before = self.inputs, self.symbols
+        try:
+            runs = self._sampled(self.guards.sizes(), _MORE[self.ways])
+        except Exception as error:  # whatever a program raises for a size
+            raise CannotTrace(f"it does not run with further sizes: {error}") from error
+        self.inputs = before[0] + self.inputs
+        self.symbols = {name: sizes + self.symbols.get(name, []) for name, sizes in before[1].items()}
+        return runs
 
     def _sampled(self, sizes: list[Size], ways: Any) -> list[Run]:
         chosen = _chosen(sizes, ways)

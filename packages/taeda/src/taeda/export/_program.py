@@ -114,21 +114,12 @@ class ExportedProgram:
             made = copy.copy(self._runner)
             _take_unused(made, self._runner)
         else:
-            made = unlifted(
-                self.graph_module, self.graph_signature, self._state(), self._operators.names, self.call_spec
-            )
+            operators, state = self._operators, state_of(self._runner, self._operators.constants)
+            made = unlifted(self.graph_module, self.graph_signature, state, operators.names, self.call_spec)
         made.training = self._runner.training
         if check_guards and self._guards is not None:
             check = self._guards.check
             made.register_forward_pre_hook(lambda module, args, kwargs: check(args, kwargs), with_kwargs=True)
-        return made
-
-    def _state(self) -> nn.Module:
-        """A module with all tensors of the program."""
-        made = nn.Module()
-        _take_unused(made, self._runner)
-        for path, value in ({} if self._operators is None else self._operators.constants).items():
-            _assign_attr(value, made, path, persistent=False)
         return made
 
     @property
@@ -317,6 +308,15 @@ def _exported(
         _log.info("%s stays in public functions: %s", type(mod).__name__, error)
         operators = None
     return ExportedProgram(done.module, (args, kwargs), guards, done.constants, operators)
+
+
+def state_of(program: nn.Module, constants: dict[str, Any]) -> nn.Module:
+    """A module with all tensors of a program, and constants by path."""
+    made = nn.Module()
+    _take_unused(made, program)
+    for path, value in constants.items():
+        _assign_attr(value, made, path, persistent=False)
+    return made
 
 
 def _take_unused(program: nn.Module, mod: nn.Module) -> None:

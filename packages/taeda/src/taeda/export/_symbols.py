@@ -55,6 +55,12 @@ class Expression(NamedTuple):
         first, second = (right, left) if isinstance(right, int) else (left, right)  # numbers stand first
         return f"{_operand(first)}*{_operand(second)}"
 
+    @property
+    def divides(self) -> bool:
+        """Whether there is a quotient in it, which few values tell badly from others."""
+        inner = any(isinstance(part, Expression) and part.divides for part in self.parts)
+        return self.kind == "floordiv" or inner
+
     def value(self, sizes: dict[str, int]) -> int:
         """What it is where symbols have these sizes."""
         if self.kind == "symbol":
@@ -100,10 +106,13 @@ def _linear(base: Any, sizes: list[int], values: Sequence[int]) -> Any:
 
 
 def _divided(base: Any, sizes: list[int], values: Sequence[int]) -> Any:
-    """`a*((base + b)//k) + c`, or None."""
-    factor = math.gcd(*(value - values[0] for value in values))
-    if not factor:
-        return None
+    """`a*((base + b)//k) + c`, or None; one without a factor before others."""
+    common = math.gcd(*(value - values[0] for value in values))
+    found = (_quotient(base, sizes, values, factor) for factor in dict.fromkeys((1, common)))
+    return next((one for one in found if one is not None), None)
+
+
+def _quotient(base: Any, sizes: list[int], values: Sequence[int], factor: int) -> Any:
     moved = values[0] % factor
     steps = [(value - moved) // factor for value in values]
     for divisor in range(2, _LARGEST_STRIDE + 1):

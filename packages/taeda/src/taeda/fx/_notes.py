@@ -25,6 +25,10 @@ _OURS = tuple(
 )
 
 
+#: The functions that run what is recorded.
+_STARTS = frozenset({"_exported", "follow"})
+
+
 def _class_name(module: Any) -> str:
     """The name of a module's class, as programs know it."""
     kind = type(module)
@@ -89,7 +93,7 @@ def _stack_trace() -> str:
     """The lines of the program that are being run, from the recorded module's on."""
     lines: list[str] = []
     frame = sys._getframe(2)
-    while frame is not None and frame.f_code.co_name != "_exported":
+    while frame is not None and frame.f_code.co_name not in _STARTS:
         code = frame.f_code
         if not code.co_filename.startswith(_OURS) or code.co_name == "forward":
             text = linecache.getline(code.co_filename, frame.f_lineno, frame.f_globals).strip()

@@ -284,6 +284,36 @@ def _has_tensor(value: Any) -> bool:
     return isinstance(value, (tuple, list)) and any(map(_has_tensor, value))
 
 
+def input_names(names: list[str], args: tuple[Any, ...]) -> list[str]:
+    """A name for each leaf of arguments: that of its argument with a number."""
+    counts: dict[str, int] = {}
+    found = []
+    for name, arg in zip(names, args, strict=True):
+        for _ in _pytree.tree_leaves(arg):
+            counts[name] = counts.get(name, 0) + 1
+            found.append(f"{name}_{counts[name]}")
+    return found
+
+
+def _describe(made: GraphModule) -> None:
+    """Let nodes tell what they give as fake tensors, which keep no memory."""
+    from taeda._subclasses.fake_tensor import FakeTensorMode
+    from taeda.fx.passes.shape_prop import _extract_tensor_metadata
+
+    mode = FakeTensorMode()
+
+    def fake(value: Any) -> Any:
+        plain = type(value) in (tensor.Tensor, nn.Parameter) and value.layout is tensor.strided
+        return mode.from_tensor(value) if plain else value
+
+    for node in made.graph.nodes:
+        if (value := node.meta.get("val")) is None:
+            continue
+        node.meta["val"] = _pytree.tree_map_only(tensor.Tensor, fake, value)
+        if isinstance(value, tensor.Tensor) and value.layout is tensor.strided:
+            node.meta["tensor_meta"] = _extract_tensor_metadata(value)
+
+
 def recorded(
     function: Callable[..., Any],
     args: tuple[Any, ...],
@@ -304,14 +334,16 @@ def recorded(
     names = _names(called, args, {})
     given, spec = _pytree.tree_flatten(args)
     flat = all(map(_pytree.tree_is_leaf, args))
-    named = flat and set(names) <= set(_parameters(called))
-    for number, leaf in enumerate(given):
-        recording.input(f"{names[number] if named else f'arg{number}'}_1", leaf)
+    if not set(names) <= set(_parameters(called)):
+        names = [f"arg{number}" for number in range(len(names))]
+    for name, leaf in zip(input_names(names, args), given, strict=True):
+        recording.input(name, leaf)
     with following_branches(recording):
         result = function(*args)
     leaves, out_spec = _pytree.tree_flatten(result)
     plain = flat and (_pytree.tree_is_leaf(result) or type(result) in (list, tuple))
     made = recording.finished(result if plain else leaves, getattr(function, "__name__", "GraphModule"))
+    _describe(made)
     if not plain:
         made.graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(names, spec, out_spec)))
         made.recompile()

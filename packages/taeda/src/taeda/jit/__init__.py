@@ -132,14 +132,21 @@ def _get_trace_graph(
 def script(
     obj: Any, optimize: None = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None
 ) -> Any:
-    """A class itself; a function or module as a `ScriptFunction` or `RecursiveScriptModule` that calls it."""
+    """A class itself; a function or module as a `ScriptFunction` or `RecursiveScriptModule` that calls it.
+
+    Raises:
+        RuntimeError: A function names what there is not.
+        NotSupportedError: It takes any number of arguments.
+    """
     from types import FunctionType
 
+    from taeda.jit._checks import check
     from taeda.jit._state import _enabled
     from taeda_registry.slots import nn
 
     if not _enabled:
         return obj
+    check(obj)
     if _python_isinstance(obj, nn.Module) and not _python_isinstance(obj, ScriptModule):
         return RecursiveScriptModule(obj)
     return ScriptFunction(obj) if type(obj) is FunctionType else obj
@@ -207,6 +214,9 @@ class Attribute(tuple):
 
     def __new__(cls, value: Any, type: Any) -> Attribute:
         return super().__new__(cls, (value, type))
+
+    def __getnewargs__(self) -> tuple[Any, Any]:
+        return self[0], self[1]
 
     value = property(lambda self: self[0])
     type = property(lambda self: self[1])

@@ -207,7 +207,7 @@ def pipeline(
 
 def _exported(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
     try:
-        return export(module, args, kwargs).module(check_guards=False)
+        return export(module, args, kwargs)._runner  # its graph has the marks
     except Exception as error:
         raise RuntimeError(
             f"pipeline: argument module: expected a model that can be exported as one graph: {error}; stages can "

@@ -31,13 +31,13 @@ def make_fx(
 ) -> Callable[..., Any]:
     """A function that runs `f` once on its arguments and gives the graph module of the operators that `f` called.
 
-    Sizes are numbers in the graph. With "symbolic" it has taeda's public functions instead, and sizes that `f` reads
-    from tensors stay sizes of the tensors.
+    Sizes are numbers in the graph; with "symbolic" sizes that are other numbers for other inputs are computed there.
+    `node.meta["val"]` tells as a fake tensor what each node gives.
 
     Args:
         f: The function.
         decomposition_table: Functions that stand for operators, by overload: what they call is in the graph.
-        tracing_mode: "real" or "fake" for operators, "symbolic" for public functions.
+        tracing_mode: "real", "fake" or "symbolic".
 
     All other arguments are accepted and not read.
 
@@ -55,7 +55,7 @@ def make_fx(
     if tracing_mode not in ("real", "fake", "symbolic"):
         raise ValueError(f"Unexpected tracing type: {tracing_mode}")
     if tracing_mode == "symbolic":
-        return _with_sizes(f)
+        return _with_sizes(f, decomposition_table, pre_dispatch)
 
     def run(*args: Any) -> Any:
         from taeda.fx._operators_record import recorded
@@ -65,16 +65,50 @@ def make_fx(
     return run
 
 
-def _with_sizes(f: Callable[..., Any]) -> Callable[..., Any]:
-    from taeda.fx._record import record
+def _with_sizes(f: Callable[..., Any], decompositions: Any, pre_dispatch: bool) -> Callable[..., Any]:
+    from taeda.export import Dim
+    from taeda.export._guards import guards_of
+    from taeda.export._operators import in_operators
+    from taeda.export._runs import CannotTrace
+    from taeda.fx._keeping import left_alone
+    from taeda.fx._record import _names, record
     from taeda_registry.slots import nn
 
     def run(*args: Any) -> Any:
-        done = record(
-            f, args, root=f if isinstance(f, nn.Module) else None, name=getattr(f, "__name__", "GraphModule")
-        )
+        root = f if isinstance(f, nn.Module) else None
+        with left_alone(f, args):
+            done = record(f, args, root=root, name=getattr(f, "__name__", "GraphModule"))
         if done.module is None:
             raise RuntimeError(f"make_fx: {done.failure}")
-        return done.module
+        names = _names(getattr(f, "forward", f), args, {})
+        guards = guards_of(names, args, {}, dict.fromkeys(names, Dim.AUTO))
+        try:
+            found = in_operators(
+                done.module, args, {}, done.constants, guards, not pre_dispatch, decompositions
+            )
+        except CannotTrace:
+            return done.module
+        return _reading(found, done.module, args)
 
     return run
+
+
+def _reading(found: Any, program: Any, args: tuple[Any, ...]) -> Any:
+    """The graph of operators as a module that has the tensors of the program, with names as PyTorch gives them."""
+    from taeda.export._as_module import CallSpec, unlifted
+    from taeda.export._program import state_of
+    from taeda.fx._code import CodeGen
+    from taeda.fx._operators_record import input_names
+    from taeda.utils import _pytree
+
+    spec = CallSpec(found.in_spec, found.out_spec)
+    made = unlifted(found.module, found.signature, state_of(program, found.constants), found.names, spec)
+    inputs = [node for node in made.graph.nodes if node.op == "placeholder"]
+    for node, name in zip(inputs, input_names(found.names, args), strict=True):
+        node.target = node.name = name
+    if all(map(_pytree.tree_is_leaf, args)) and found.out_spec.is_leaf():
+        (output,) = made.graph.find_nodes(op="output")
+        output.args = (output.args[0][0],)
+        made.graph.set_codegen(CodeGen())
+    made.recompile()
+    return made
