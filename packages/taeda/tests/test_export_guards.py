@@ -218,14 +218,16 @@ def test_programs_in_operators():
     ]  # fmt: skip
     found = [str(n.target) for n in core.graph.nodes if n.op == "call_function"]
     assert found == [
-        "aten.add_.Tensor", "aten.t.default", "aten.addmm.default", "aten.relu.default", "aten.mul.Tensor",
+        "aten.add.Tensor", "aten.t.default", "aten.addmm.default", "aten.relu.default", "aten.mul.Tensor",
         "aten.add.Tensor",
     ]  # fmt: skip
     signature = core.graph_signature
     assert signature.inputs_to_parameters["p_inner_0_weight"] == "inner.0.weight"
-    assert signature.user_inputs == ("x", 2.0) and signature.user_outputs == ("add",)
+    assert signature.user_inputs == ("x", 2.0) and signature.user_outputs == ("add_1",)
+    assert signature.buffers_to_mutate == {"add": "seen"}
     state = [net.inner[0].weight, net.inner[0].bias, net.seen, net.fixed]
-    (y,) = core.graph_module(*state, taeda.full((2, 3), 2.0), 2.0)
+    counted, y = core.graph_module(*state, taeda.full((2, 3), 2.0), 2.0)
+    assert counted.item() == seen + 1 and net.seen.item() == seen
     assert taeda.equal(y, net(taeda.full((2, 3), 2.0), 2.0)["y"])
     assert core.module()(taeda.ones(5, 3), 2.0)["y"].shape == (5, 2)
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from taeda.export.graph_signature import InputKind
+from taeda.export.graph_signature import InputKind, OutputKind
 from taeda.fx._code import _PyTreeCodeGen, _PyTreeInfo
 from taeda.fx.graph import Graph
 from taeda.fx.graph_module import GraphModule, _copy_attr, _has_attr
+from taeda.fx.node import map_arg
+from taeda_registry.slots import tensor
 
 if TYPE_CHECKING:
     from taeda.export.graph_signature import ExportGraphSignature
     from taeda.fx.node import Node
 
+_CHANGES = (OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION, OutputKind.USER_INPUT_MUTATION)
 __all__ = ["CallSpec", "unlifted"]
 
 
@@ -24,7 +27,7 @@ class CallSpec(NamedTuple):
 
 
 def unlifted(
-    lifted: GraphModule, signature: ExportGraphSignature, state: Any, names: list[str], spec: CallSpec
+    lifted: GraphModule, signature: ExportGraphSignature, state: Any, names: list[str], spec: Any
 ) -> GraphModule:
     """A module of the same graph that reads its tensors itself, and takes and gives containers.
 
@@ -33,18 +36,27 @@ def unlifted(
         signature: What its inputs are.
         state: A module with the tensors by their paths.
         names: Names of the arguments.
-        spec: The containers.
+        spec: Has the containers, of all arguments in their order and of the result, as `in_spec` and `out_spec`.
     """
     graph, copies = Graph(), {}
+    inputs: dict[Any, Node] = {}
     paths = {s.arg.name: s.target for s in signature.input_specs if s.kind != InputKind.USER_INPUT}
     for node in lifted.graph.nodes:
         if node.op == "placeholder" and (path := paths.get(node.name)) is not None:
             copies[node] = graph.get_attr(path)
             copies[node].meta = dict(node.meta)
+            inputs[path] = node
         elif node.op == "placeholder":
             copies[node] = _input(graph, node)
+            inputs[node.name] = node
         elif node.op == "output":
-            graph.node_copy(node, copies.__getitem__)
+            values = list(node.args[0])
+            for output in signature.output_specs:
+                if output.kind in _CHANGES:
+                    new = copies[values.pop(0)]
+                    old = inputs[output.target]
+                    graph.call_function(tensor.ops.aten.copy_.default, (copies[old], new))
+            graph.output(map_arg(tuple(values), copies.__getitem__))
         else:
             copies[node] = graph.node_copy(node, copies.__getitem__)
     for path, module in lifted.named_children():
@@ -56,7 +68,7 @@ def unlifted(
     ]:
         if not _has_attr(made, path):
             _copy_attr(state, made, path)
-    made.graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(names, *spec)))
+    made.graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(names, spec.in_spec, spec.out_spec)))
     made.recompile()
     return made
 

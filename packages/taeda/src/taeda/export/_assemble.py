@@ -6,8 +6,9 @@ import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from taeda.export import graph_signature as signature
+from taeda.export._functional import without_writes
 from taeda.export._runs import CannotTrace, Ref, Sub
-from taeda.export._symbols import Expression, fitted
+from taeda.export._symbols import Expression, fitted, products
 from taeda.fx.graph import Graph
 from taeda.fx.graph_module import GraphModule
 from taeda.utils import _pytree
@@ -21,6 +22,7 @@ __all__ = ["Held", "NeedsRuns", "assembled"]
 
 _KINDS = signature.InputKind
 _OPERATIONS = {"add": operator.add, "mul": operator.mul, "floordiv": operator.floordiv}
+_SIZE = tensor.ops.aten.sym_size.int
 _NOTES = ("stack_trace", "nn_module_stack", "source_fn_stack", "torch_fn", "custom")
 
 
@@ -28,7 +30,7 @@ _NOTES = ("stack_trace", "nn_module_stack", "source_fn_stack", "torch_fn", "cust
 _ENOUGH = 7
 
 
-class NeedsRuns(Exception):
+class NeedsRuns(CannotTrace):
     """The runs are too few to tell how a size hangs on those of inputs."""
 
 
@@ -44,7 +46,7 @@ class Held(NamedTuple):
     def name(self) -> str:
         """The name of its input."""
         start = {_KINDS.PARAMETER: "p", _KINDS.BUFFER: "b"}.get(self.kind, "c")
-        return f"{start}_{self.path.replace('.', '_')}"
+        return "".join(c if c.isalnum() else "_" for c in f"{start}_{self.path}")
 
 
 class _Assembly:
@@ -56,6 +58,7 @@ class _Assembly:
         self.nodes: dict[Ref, Node] = {}
         self.sizes: dict[Expression, Node] = {}
         self.sources: dict[str, tuple[Node, int]] = {}
+        self.inner: dict[str, list[int]] = {}  # sizes within that are no symbols, by their expressions
         self.last: Node | None = None
         self.holder = nn.Module()
         self.current: Call | None = None
@@ -82,6 +85,8 @@ class _Assembly:
     def expression(self, values: list[int]) -> Any:
         """A size by its values in the runs."""
         found = fitted(values, self.symbols) if len(values) > 1 else values[0]
+        if found is None:
+            found = products(values, self.symbols | self.inner)
         if isinstance(found, Expression) and found.divides and len(values) < _ENOUGH:
             raise NeedsRuns
         return found
@@ -112,7 +117,7 @@ class _Assembly:
         else:
             parts = tuple(self.size(p) if isinstance(p, Expression) else p for p in expression.parts)
             made = self.graph.call_function(_OPERATIONS[expression.kind], parts)
-        hint = expression.value({name: values[0] for name, values in self.symbols.items()})
+        hint = expression.value({n: values[0] for n, values in (self.symbols | self.inner).items()})
         if self.current is not None and expression.kind != "symbol":
             self._note(made, self.current, [hint])
         made.meta["val"] = tensor.SymInt(hint, str(expression))
@@ -123,10 +128,10 @@ class _Assembly:
         if name not in self.sources:
             raise CannotTrace(f"the size {name} is that of no input")
         node, dim = self.sources[name]
+        if node.op != "placeholder":
+            return self.graph.create_node("call_function", _SIZE, (node, dim), name="sym_size_int")
         with self.graph.inserting_after(self.last):
-            self.last = self.graph.create_node(
-                "call_function", tensor.ops.aten.sym_size.int, (node, dim), name="sym_size_int"
-            )
+            self.last = self.graph.create_node("call_function", _SIZE, (node, dim), name="sym_size_int")
         return self.last
 
     def argument(self, values: list[Any]) -> Any:
@@ -200,6 +205,11 @@ class _Assembly:
         node.meta["val"] = self.shown(results)
         if call.source is not None:
             node.meta |= {key: call.source.meta[key] for key in _NOTES if key in call.source.meta}
+        if isinstance(results[0], tensor.Tensor):
+            for dim, size in enumerate(node.meta["val"].shape):
+                if isinstance(size, tensor.SymInt) and str(size) not in self.sources:
+                    self.sources[str(size)] = node, dim
+                    self.inner[str(size)] = [result.shape[dim] for result in results]
 
     def _parts(self, node: Node, ref: Ref, call: Call, results: list[Any]) -> None:
         self.nodes[ref] = node
@@ -234,10 +244,11 @@ def assembled(
     """
     work = _Assembly(runs, symbols)
     specs = []
+    taken = set(names)
     lifted = _lifted(runs, held)
     for place, one in enumerate((*held, *lifted)):
         ref = Ref("held", place) if place < len(held) else Ref("constant", place - len(held))
-        node = work.input(one.name, ref, [one.value])
+        node = work.input(_free(one.name, taken), ref, [one.value])
         specs.append(
             signature.InputSpec(one.kind, signature.TensorArgument(node.name), one.path, one.persistent)
         )
@@ -247,12 +258,38 @@ def assembled(
         is_tensor = isinstance(values[0], tensor.Tensor)
         arg = signature.TensorArgument(name) if is_tensor else signature.ConstantArgument(name, values[0])
         specs.append(signature.InputSpec(_KINDS.USER_INPUT, arg, None))
+    written = without_writes(runs) if runs[0].apart else {}
     work.calls()
     results = work.argument([tuple(run.result) for run in runs])
-    work.graph.output(results)
-    outputs = [signature.OutputSpec(signature.OutputKind.USER_OUTPUT, _given(r), None) for r in results]
+    changes = [
+        (work.nodes[new], _change(old, held, names)) for old, new in sorted(written.items(), key=_order)
+    ]
+    work.graph.output((*(node for node, _ in changes), *results))
+    outputs = [signature.OutputSpec(kind, _given(node), target) for node, (kind, target) in changes]
+    outputs += [signature.OutputSpec(signature.OutputKind.USER_OUTPUT, _given(r), None) for r in results]
     made = GraphModule(work.holder, work.graph, "GraphModule")
     return made, signature.ExportGraphSignature(specs, outputs), {one.path: one.value for one in lifted}
+
+
+def _order(entry: tuple[Ref, Ref]) -> tuple[bool, int]:
+    return entry[0].home != "held", entry[0].index
+
+
+def _change(written: Ref, held: list[Held], names: list[str]) -> tuple[signature.OutputKind, str]:
+    """What kind of output the new value of a tensor is, and of which."""
+    if written.home != "held":
+        return signature.OutputKind.USER_INPUT_MUTATION, names[written.index]
+    one = held[written.index]
+    parameter = one.kind == _KINDS.PARAMETER
+    kinds = signature.OutputKind
+    return kinds.PARAMETER_MUTATION if parameter else kinds.BUFFER_MUTATION, one.path
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """A name that no other input has."""
+    found = next(n for n in (name, *(f"{name}_{i}" for i in range(1, len(taken) + 2))) if n not in taken)
+    taken.add(found)
+    return found
 
 
 def _lifted(runs: list[Run], held: list[Held]) -> list[Held]:

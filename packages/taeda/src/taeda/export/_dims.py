@@ -33,6 +33,9 @@ class Dim:
         name: Its name.
         min: Smallest value.
         max: Largest value.
+
+    Attributes:
+        root, factor, shift: The size is `factor*root + shift`, and `root` itself where it is derived from no other.
     """
 
     AUTO = _DimHint("AUTO")
@@ -46,6 +49,7 @@ class Dim:
         if high is not None and high <= low:
             raise AssertionError(f"Cannot create Dim with inconsistent min={min}, max={max}")
         self.__name__, self.min, self.max = name, low, high
+        self.root, self.factor, self.shift = self, 1, 0
 
     def __repr__(self) -> str:
         if not self.__name__.isidentifier():
@@ -64,6 +68,9 @@ class Dim:
         made = Dim.__new__(Dim)
         made.__name__, made.min = text, bound(self.min)
         made.max = None if self.max is None else bound(self.max)
+        made.root = self.root
+        made.shift = bound(self.shift)
+        made.factor = self.factor * number if sign == "*" else self.factor
         return made
 
     def __add__(self, other: int) -> Dim:

@@ -97,4 +97,10 @@ def load(
         if name in content["extra"]:
             extra_files[name] = content["extra"][name]  # type: ignore[index]
     parts = (content.get(name) for name in ("example_inputs", "guards"))
-    return ExportedProgram(content["program"], *parts, content.get("constants", ()), content.get("operators"))
+    constants, operators = content.get("constants", ()), content.get("operators")
+    made = ExportedProgram(content["program"], *parts, constants, operators)
+    mode = FakeTensorMode()
+    for node, notes in zip(made.graph.nodes, content.get("values", ()), strict=False):
+        shown = _pytree.tree_map_only(_Shown, lambda value: value.fake(mode), notes)
+        node.meta |= {key: value for key, value in shown.items() if value is not None}
+    return made

@@ -55,7 +55,9 @@ class _Guard(NamedTuple):
             return False
         size = value.shape[self.dim]
         if self.kind == "same":
-            return sizes.setdefault(self.bound, size) == size
+            symbol, factor, shift = self.bound
+            root, rest = divmod(size - shift, factor)
+            return not rest and sizes.setdefault(symbol, root) == root
         if self.kind == "size":
             return bool(size == self.bound)
         return bool(size >= self.bound if self.kind == "at least" else size <= self.bound)
@@ -68,8 +70,8 @@ class Size(NamedTuple):
         leaf: The place of the tensor among all inputs.
         dim: Its dimension.
         size: What it was in the example.
-        symbol: Its symbol.
-        bounds: What it may be.
+        symbol, factor, shift: It is `factor*symbol + shift`.
+        bounds: What the symbol may be.
         name, text: How it is called where it was said, and how it is read.
         hint: "AUTO" or "DYNAMIC" where nothing more was said of it.
     """
@@ -78,10 +80,21 @@ class Size(NamedTuple):
     dim: int
     size: int
     symbol: str
+    factor: int
+    shift: int
     bounds: ValueRanges
     name: str
     text: str
     hint: str
+
+    @property
+    def root(self) -> int:
+        """What the symbol was in the example."""
+        return (self.size - self.shift) // self.factor
+
+    def at(self, root: int) -> int:
+        """What it is where the symbol is another."""
+        return self.factor * root + self.shift
 
 
 class Guards:
@@ -121,8 +134,8 @@ class Guards:
         for other in others:
             del self.ranges[other]
         self._guards = [
-            g._replace(bound=last, text=f"{g.spelled} == {leader}")
-            if g.kind == "same" and g.bound in symbols
+            g._replace(bound=(last, 1, 0), text=f"{g.spelled} == {leader}")
+            if g.kind == "same" and g.bound[0] in symbols
             else g
             for g in self._guards
         ]
@@ -183,13 +196,20 @@ def guards_of(names: list[str], args: tuple[Any, ...], kwargs: dict[str, Any], d
                     sizes.append(_size_of(place, conditions[-1], int(size), found, ranges))
         elif isinstance(leaf, (int, float, str, bool)):
             made.append(_Guard(way, spelled, f"{spelled} == {leaf!r}", "value", 0, leaf))
-    return Guards(names, made, ranges, sizes)
+    guards = Guards(names, made, ranges, sizes)
+    try:
+        guards.check(args, kwargs)
+    except AssertionError as error:
+        raise _error(
+            f"Constraints violated! The example inputs are not what dynamic_shapes says: {error}"
+        ) from None
+    return guards
 
 
 def _size_of(place: int, guard: _Guard, size: int, said: Any, ranges: dict[str, ValueRanges]) -> Size:
     hint = said._kind if isinstance(said, _DimHint) else ""
     name = f"L['{guard.way[0]}']{guard.spelled[len(guard.way[0]) :]}" if hint else said.__name__
-    return Size(place, guard.dim, size, guard.bound, ranges[guard.bound], name, guard.spelled, hint)
+    return Size(place, guard.dim, size, *guard.bound, ranges[guard.bound[0]], name, guard.spelled, hint)
 
 
 def _of_size(
@@ -201,13 +221,16 @@ def _of_size(
         if isinstance(said, int) and said != size:
             raise _error(f"{text} is {size}, but dynamic_shapes says {said}")
         return [_Guard(way, text, f"{text} == {size}", "size", dim, size)]
-    bounds = ValueRanges(said.min or 0, said.max)
-    if size not in bounds:
+    own = ValueRanges(said.min or 0, said.max)
+    if size not in own:
         from taeda.fx.experimental.symbolic_shapes import ConstraintViolationError
 
         name = getattr(said, "__name__", repr(said))
-        raise ConstraintViolationError(f"{size} not in range {bounds}: {text}, which is said to be {name}")
-    name = f"{text} {len(symbols)}" if isinstance(said, _DimHint) else said.__name__
+        raise ConstraintViolationError(f"{size} not in range {own}: {text}, which is said to be {name}")
+    hint = isinstance(said, _DimHint)
+    root, factor, shift = (said, 1, 0) if hint else (said.root, said.factor, said.shift)
+    bounds = ValueRanges(root.min or 0, root.max)
+    name = f"{text} {len(symbols)}" if hint else root.__name__
     known = name in symbols
     if known and ranges[symbols[name]] != bounds:
         raise _error(
@@ -216,11 +239,14 @@ def _of_size(
     symbol = symbols.setdefault(name, symbol_of(f"L['{way[0]}']{text[len(way[0]) :]}", set(symbols.values())))
     ranges[symbol] = bounds
     first = firsts.setdefault(symbol, text)
-    made = [_Guard(way, text, f"{text} >= {bounds.lower}", "at least", dim, bounds.lower)]
-    if bounds.upper is not None:
-        made.append(_Guard(way, text, f"{text} <= {bounds.upper}", "at most", dim, bounds.upper))
-    equal = f"{text} == {first}" if known else f"{text} is a size"
-    return [*made, _Guard(way, text, equal, "same", dim, symbol)]
+    made = [_Guard(way, text, f"{text} >= {own.lower}", "at least", dim, own.lower)]
+    if own.upper is not None:
+        made.append(_Guard(way, text, f"{text} <= {own.upper}", "at most", dim, own.upper))
+    equal = f"{text} is a size"
+    if known or (factor, shift) != (1, 0):
+        of = said.__name__ if (factor, shift) != (1, 0) else first
+        equal = f"{text} == {of}"
+    return [*made, _Guard(way, text, equal, "same", dim, (symbol, factor, shift))]
 
 
 def _said_of(given: dict[str, Any], dynamic_shapes: Any) -> dict[tuple[tuple[Any, ...], int], Any]:
@@ -236,8 +262,8 @@ def _said_of(given: dict[str, Any], dynamic_shapes: Any) -> dict[tuple[tuple[Any
     if set(dynamic_shapes) - set(given):
         raise _error(
             "When `dynamic_shapes` is specified as a dict, its top-level keys must be the arg names "
-            f"{list(given)} of `inputs`, but here they are {list(dynamic_shapes)}. Alternatively, you could also ignore "
-            "arg names entirely and specify `dynamic_shapes` as a list/tuple matching `inputs`."
+            f"{list(given)} of `inputs`, but here they are {list(dynamic_shapes)}. Alternatively, you could also "
+            "ignore arg names entirely and specify `dynamic_shapes` as a list/tuple matching `inputs`."
         )
     found: dict[tuple[tuple[Any, ...], int], Any] = {}
     for name, said in dynamic_shapes.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from taeda._subclasses.fake_tensor import FakeTensorMode
+from taeda._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from taeda.export import graph_signature as signature
 from taeda.export._assemble import Held, NeedsRuns, assembled
 from taeda.export._runs import CannotTrace, Run
@@ -26,10 +26,9 @@ _MOVED: tuple[Callable[[int, int], int], ...] = (
     lambda size, place: size + 5 + 2 * place,
     lambda size, place: size + 14 + 3 * place,
 )
-_NEAR: tuple[Callable[[int, int], int], ...] = (
-    lambda size, place: size + 1,
-    lambda size, place: size - 1 if size > 2 else size + 3,
-    lambda size, place: size + 2,
+_NEAR: tuple[Callable[[int, int], int], ...] = tuple(
+    (lambda size, place, number=number: size + ((1, -1, 2) if size > 2 else (1, 3, 2))[(number + place) % 3])
+    for number in range(3)
 )
 _MULTIPLIED: tuple[Callable[[int, int], int], ...] = (
     lambda size, place: size * (2 + place),
@@ -119,7 +118,9 @@ class _Sampling:
         self, program: Any, held: list[Any], leaves: list[Any], guards: Guards, form: tuple[bool, Any]
     ) -> None:
         self.program, self.held, self.leaves, self.guards = program, held, leaves, guards
-        self.form, self.mode = form, FakeTensorMode(allow_non_fake_inputs=True)
+        fakes = [value for value in (*leaves, *held) if isinstance(value, FakeTensor)]
+        self.mode = fakes[0].fake_mode if fakes else FakeTensorMode(allow_non_fake_inputs=True)
+        self.form = form
         self.inputs: list[list[Any]] = []
         self.symbols: dict[str, list[int]] = {}
 
@@ -135,7 +136,7 @@ class _Sampling:
         if further is None:
             raise CannotTrace("its sizes vary together")
         self.inputs.insert(0, self.leaves)
-        for symbol, size in {size.symbol: size.size for size in sizes}.items():
+        for symbol, size in {size.symbol: size.root for size in sizes}.items():
             self.symbols[symbol].insert(0, size)
         if further or not any(call.target is tensor.ops.aten.item.default for call in first.calls):
             return [first, *further]
@@ -230,11 +231,11 @@ def _chosen(sizes: list[Size], ways: Any) -> list[dict[str, int]]:
     firsts = {size.symbol: size for size in reversed(sizes)}
     found: list[dict[str, int]] = [{} for _ in ways]
     for place, (symbol, size) in enumerate(sorted(firsts.items())):
-        free = [n for n in range(size.size + 40, 0, -1) if n in size.bounds and n != size.size]
+        free = [n for n in range(size.root + 40, 0, -1) if n in size.bounds and n != size.root]
         for number, way in enumerate(ways):
-            wanted = way(size.size, place)
+            wanted = way(size.root, place)
             if wanted not in size.bounds:
-                wanted = free[number % len(free)] if free else size.size
+                wanted = free[number % len(free)] if free else size.root
             found[number][symbol] = wanted
     return found
 
@@ -243,6 +244,6 @@ def _resized(leaf: Any, index: int, sizes: list[Size], lengths: dict[str, int]) 
     """An input with other sizes: its elements again, or fewer of them."""
     for size in sizes:
         if size.leaf == index:
-            places = tensor.arange(lengths[size.symbol], device=leaf.device) % max(1, size.size)
+            places = tensor.arange(size.at(lengths[size.symbol]), device=leaf.device) % max(1, size.size)
             leaf = leaf.detach().index_select(size.dim, places).requires_grad_(leaf.requires_grad)
     return leaf

@@ -16,7 +16,7 @@ from taeda.fx._keeping import left_alone
 from taeda.fx._notes import Notes
 from taeda.fx.graph_module import _assign_attr
 from taeda.utils import _pytree
-from taeda_registry.slots import nn
+from taeda_registry.slots import nn, tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -115,12 +115,29 @@ class ExportedProgram:
             _take_unused(made, self._runner)
         else:
             operators, state = self._operators, state_of(self._runner, self._operators.constants)
-            made = unlifted(self.graph_module, self.graph_signature, state, operators.names, self.call_spec)
+            made = unlifted(self.graph_module, self.graph_signature, state, operators.names, operators)
         made.training = self._runner.training
         if check_guards and self._guards is not None:
-            check = self._guards.check
+            check = self._checked
             made.register_forward_pre_hook(lambda module, args, kwargs: check(args, kwargs), with_kwargs=True)
         return made
+
+    def _checked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Refuse inputs that are not what the program was exported for."""
+        operators = self._operators
+        if operators is not None:
+            given = {**dict(zip(operators.names, args, strict=False)), **kwargs}
+            fits = len(args) <= len(operators.names) and set(given) == set(operators.names)
+            found = (
+                _pytree.tree_structure(tuple(given[n] for n in operators.names)) if fits else (args, kwargs)
+            )
+            if found != operators.in_spec:
+                shown = _pytree.tree_structure((args, kwargs))
+                raise ValueError(
+                    f"Trying to flatten user inputs with exported input tree spec: \n{self.call_spec.in_spec}\n"
+                    f"but actually got inputs with tree spec of: \n{shown}"
+                )
+        self._guards.check(args, kwargs)  # type: ignore[union-attr]
 
     @property
     def call_spec(self) -> CallSpec:
@@ -128,7 +145,8 @@ class ExportedProgram:
         if self._operators is None:
             info = getattr(self._runner.graph._codegen, "pytree_info", None)
             return CallSpec(None, None) if info is None else CallSpec(info.in_spec, info.out_spec)
-        return CallSpec(self._operators.in_spec, self._operators.out_spec)
+        given = None if self.example_inputs is None else _pytree.tree_structure(tuple(self.example_inputs))
+        return CallSpec(given, self._operators.out_spec)
 
     def run_decompositions(
         self, decomp_table: Any = None, decompose_custom_triton_ops: bool = False
@@ -286,6 +304,7 @@ def _exported(
 
         raise UserError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
     said = described(dynamic_shapes, mod, args, kwargs)
+    args, kwargs = _told_apart((args, kwargs))
     guards = guards_of(_names(mod.forward, args, {}), args, kwargs, said)
     with left_alone(mod, (args, kwargs)), _exporting():
         done = record(
@@ -308,6 +327,19 @@ def _exported(
         _log.info("%s stays in public functions: %s", type(mod).__name__, error)
         operators = None
     return ExportedProgram(done.module, (args, kwargs), guards, done.constants, operators)
+
+
+def _told_apart(inputs: Any) -> Any:
+    """Inputs in which no tensor stands twice: each place is an input of its own."""
+    seen: set[int] = set()
+
+    def other(value: Any) -> Any:
+        if id(value) not in seen:
+            seen.add(id(value))
+            return value
+        return value.detach().clone().requires_grad_(value.requires_grad)
+
+    return _pytree.tree_map_only(tensor.Tensor, other, inputs)
 
 
 def state_of(program: nn.Module, constants: dict[str, Any]) -> nn.Module:

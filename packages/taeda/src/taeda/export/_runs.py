@@ -51,6 +51,8 @@ class Call:
         args, kwargs: Its arguments, with a `Ref` for each tensor.
         result: Its result, in fake tensors.
         source: The node of the recorded program that it belongs to.
+        shares: The argument whose memory the result shows, if any.
+        keeps: Whether its arguments have no dtype beyond that of the first, which a new value would take on.
     """
 
     target: Any
@@ -58,24 +60,41 @@ class Call:
     kwargs: Any
     result: Any
     source: Node | None
+    shares: Ref | None = None
+    keeps: bool = True
+
+
+def _shared(args: Any, result: Any) -> Any:
+    """The tensor among arguments whose memory a result shows; None for none."""
+    made = [
+        x for x in _pytree.tree_leaves(result) if isinstance(x, tensor.Tensor) and x.layout is tensor.strided
+    ]
+    places = {x.untyped_storage().data_ptr() for x in made if x.numel()}
+    for x in _pytree.tree_leaves(args):
+        strided = isinstance(x, tensor.Tensor) and x.layout is tensor.strided and x.numel()
+        if strided and x.untyped_storage().data_ptr() in places and not any(x is one for one in made):
+            return x
+    return None
+
+
+def _keeps(args: Any) -> bool:
+    given = [x for x in _pytree.tree_leaves(args) if isinstance(x, tensor.Tensor)]
+    return all(
+        x.dim() == 0 or tensor.promote_types(given[0].dtype, x.dtype) == given[0].dtype for x in given[1:]
+    )
 
 
 class _Above(tensor.library.Layer):  # type: ignore[misc, name-defined]
     """Meets operators before what they consist of."""
 
-    def __init__(self, run: Run, instead: Mapping[Any, Callable[..., Any]]) -> None:
-        self._run, self._instead = run, instead
+    def __init__(self, run: Run) -> None:
+        self._run = run
         super().__init__("graph of operators", "tracing")
 
     def __call__(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._run.paused:
             return op(*args, **kwargs)
         func, given, named = as_told(op, args, kwargs)
-        if (instead := self._instead.get(func)) is not None:
-            with self:
-                result = instead(*given, **named)
-            if result is not NotImplemented:
-                return result
         return self._run.call(func, given, named, lambda: op(*args, **kwargs))
 
 
@@ -111,6 +130,7 @@ class Run(Interpreter):
     Attributes:
         calls: Operators in their order.
         constants: Tensors that come from elsewhere, in the order of use.
+        renewed: Statistics of normalisations that are new values, by what they were.
         result: What the program gave, with a `Ref` for each tensor; and its form with all containers.
     """
 
@@ -128,6 +148,7 @@ class Run(Interpreter):
         self.calls: list[Call] = []
         self.constants: list[Any] = []
         self.result: Any = None
+        self.renewed: dict[Ref, Ref] = {}
         self.source: Node | None = None
         self._refs: dict[int, tuple[Ref, Any]] = {}
         self.extra_traceback = False
@@ -142,7 +163,7 @@ class Run(Interpreter):
             for index, value in enumerate(values):
                 if isinstance(value, tensor.Tensor):
                     self._know(value, Ref(home, index))
-        mode = (_Below if self.apart else _Above)(self, self.instead or {})
+        mode = _Below(self, self.instead or {}) if self.apart else _Above(self)
         with tensor.no_grad(), mode:
             given = self.run(*inputs, enable_io_processing=False)
         whole = self.graph.process_outputs(given)
@@ -165,6 +186,9 @@ class Run(Interpreter):
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if target in (tensor.cond, tensor.while_loop):
             return self._with_graphs(target, args)
+        instead = None if self.apart else (self.instead or {}).get(target)
+        if instead is not None and (result := instead(*args, **kwargs)) is not NotImplemented:
+            return result
         if isinstance(target, tensor.library.Named) or getattr(target, "_kept_whole", False):
             return self.whole(target, args, kwargs)
         return super().call_function(target, args, kwargs)
@@ -233,9 +257,28 @@ class Run(Interpreter):
         """Run an operator and keep it."""
         given = self._arg(tuple(args)), self._arg(dict(kwargs))
         result = run()
+        if self.apart and str(target) == "aten.native_batch_norm.default" and args[5] and args[3] is not None:
+            return self._normalised(args, given[0], result)
         if result is None or any(isinstance(leaf, tensor.Tensor) for leaf in _pytree.tree_leaves(result)):
             self._know(result, Ref("call", len(self.calls)))
-            self.calls.append(Call(target, *given, self._faked(result), self.source))
+            call = Call(target, *given, self._faked(result), self.source)
+            if self.apart:
+                before, self.paused = self.paused, True
+                shares, call.keeps = _shared(args, result), _keeps(args)
+                call.shares, self.paused = None if shares is None else self._arg(shares), before
+            self.calls.append(call)
+        return result
+
+    def _normalised(self, args: Any, given: tuple[Any, ...], result: Any) -> Any:
+        """A normalisation that renews its statistics: they are results of it."""
+        index = len(self.calls)
+        self._know(result, Ref("call", index))
+        for way, (value, ref) in enumerate(zip(args[3:5], given[3:5], strict=True), 3):
+            first = next((old for old, new in self.renewed.items() if new == ref), ref)
+            self.renewed[first] = Ref("call", index, (way,))
+            self._know(value, self.renewed[first])
+        target = tensor.ops.aten._native_batch_norm_legit_functional.default
+        self.calls.append(Call(target, given, {}, self._faked((*result, *args[3:5])), self.source))
         return result
 
     def _faked(self, value: Any) -> Any:

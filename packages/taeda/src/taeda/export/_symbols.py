@@ -13,9 +13,11 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["Expression", "Symbol", "fitted", "symbol_of"]
+__all__ = ["Expression", "Symbol", "fitted", "products", "symbol_of"]
 
 _LARGEST_STRIDE = 64
+#: How many sizes products are looked for among.
+_MOST = 12
 
 
 class Symbol(str):
@@ -147,3 +149,11 @@ def fitted(values: Sequence[int], symbols: dict[str, Sequence[int]]) -> Any:
             if (found := rule(base, sizes, values)) is not None:
                 return found
     return None
+
+
+def products(values: Sequence[int], sizes: dict[str, Sequence[int]]) -> Any:
+    """`a*product + b` of sizes that stand in a graph, by their expressions; None where there is none."""
+    known = {tuple(each): name for name, each in list(sizes.items())[-_MOST:]}
+    bases = _products({name: list(each) for each, name in known.items()})
+    found = (_linear(base, sizes, values) for base, sizes in bases)
+    return next((one for one in found if one is not None), None)

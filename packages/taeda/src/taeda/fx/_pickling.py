@@ -54,6 +54,9 @@ def rebuilt(nodes: list[tuple[Any, ...]]) -> Graph:
                 op, called, map_aggregate(args, value), map_aggregate(kwargs, value), name, kind
             )
         )
+        if op == "placeholder" and made[-1].name != name:  # the name of a builtin function
+            graph._graph_namespace._rename_object(made[-1], name)
+            made[-1].name = name
     return graph
 
 

@@ -80,3 +80,17 @@ def _transformer_encoder_layer_fwd(
         return x + fed(second(x))
     x = first(src + attended(src))
     return second(x + fed(x))
+
+
+@part(
+    "_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, "
+    "Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor, Tensor)"
+)
+def _native_batch_norm_legit_functional(
+    input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float,
+    eps: float,
+) -> Any:  # fmt: skip
+    """A normalisation, and the statistics of the running ones in the place of writing them."""
+    mean, variance = running_mean.clone(), running_var.clone()
+    made = _C.native_batch_norm(input, weight, bias, mean, variance, training, momentum, eps)
+    return *made, mean, variance

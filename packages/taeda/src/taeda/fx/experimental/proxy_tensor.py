@@ -95,14 +95,13 @@ def _with_sizes(f: Callable[..., Any], decompositions: Any, pre_dispatch: bool) 
 
 def _reading(found: Any, program: Any, args: tuple[Any, ...]) -> Any:
     """The graph of operators as a module that has the tensors of the program, with names as PyTorch gives them."""
-    from taeda.export._as_module import CallSpec, unlifted
+    from taeda.export._as_module import unlifted
     from taeda.export._program import state_of
     from taeda.fx._code import CodeGen
     from taeda.fx._operators_record import input_names
     from taeda.utils import _pytree
 
-    spec = CallSpec(found.in_spec, found.out_spec)
-    made = unlifted(found.module, found.signature, state_of(program, found.constants), found.names, spec)
+    made = unlifted(found.module, found.signature, state_of(program, found.constants), found.names, found)
     inputs = [node for node in made.graph.nodes if node.op == "placeholder"]
     for node, name in zip(inputs, input_names(found.names, args), strict=True):
         node.target = node.name = name

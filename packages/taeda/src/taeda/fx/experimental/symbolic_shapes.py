@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from taeda import _absent
-
 __all__ = [
     "ConstraintViolationError",
     "GuardOnDataDependentSymNode",
@@ -101,7 +99,15 @@ def has_static_value(a: Any) -> bool:
     return True
 
 
-ShapeEnv = _absent.cls("taeda.fx.experimental.symbolic_shapes.ShapeEnv", "sizes are numbers")
+class ShapeEnv:
+    """What programs give to `FakeTensorMode`: it keeps nothing, sizes are numbers.
+
+    Args:
+        **settings: Accepted.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        self.settings = settings
 
 
 def is_concrete_int(a: Any) -> bool:
