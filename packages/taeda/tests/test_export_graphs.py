@@ -225,3 +225,58 @@ def test_scripts_keep_attributes_with_types_and_refuse_names_that_are_not_there(
 
 def _reads_what_is_not_there(x):
     return missing(x)  # noqa: F821
+
+
+class Inner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(taeda.tensor(2.0))
+
+    def forward(self, x):
+        return x * self.scale, x + x.shape[0]
+
+
+class Outer(nn.Module):
+    """A module that is called twice, one within a list, and a parameter that two modules read."""
+
+    def __init__(self):
+        super().__init__()
+        self.parts = nn.ModuleList([Inner(), nn.Sequential(nn.Linear(3, 3), nn.ReLU())])
+
+    def forward(self, x):
+        first, second = self.parts[0](x)
+        third, _ = self.parts[0](first - second)
+        return self.parts[1](third) * self.parts[0].scale
+
+
+def test_unflattened_programs_call_what_modules_did():
+    net = Outer()
+    program = export(net, (taeda.randn(4, 3),), dynamic_shapes=({0: Dim("n")},))
+    made = taeda.export.unflatten(program)
+    called = [str(node.target) for node in made.graph.nodes if node.op == "call_module"]
+    assert called == ["parts.0", "parts.0@1", "parts.1"]
+    inner = [
+        str(node.target) for node in made.get_submodule("parts.1").graph.nodes if node.op == "call_module"
+    ]
+    assert inner == ["0", "1"]
+    assert set(net.state_dict()) <= set(made.state_dict())
+    for x in (taeda.randn(4, 3), taeda.randn(7, 3)):
+        taeda.testing.assert_close(made(x), net(x))
+    made.set_submodule("parts.1", nn.Identity())
+    first, second = net.parts[0](x)
+    taeda.testing.assert_close(made(x), (first - second) * 4)
+    with pytest.raises(AssertionError, match="Guard failed"):
+        made(taeda.randn(4, 5))
+
+
+def test_programs_of_fake_inputs_and_of_one_tensor_twice():
+    from taeda._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        x = taeda.empty(4, 3)
+    net = nn.Linear(3, 2)
+    module = export(net, (x,), dynamic_shapes=({0: Dim("n")},)).module()
+    given = taeda.randn(6, 3)
+    taeda.testing.assert_close(module(given), net(given))
+    both = export(Adding(), (given, given)).module()
+    assert taeda.equal(both(given, given * 2), given * 3)

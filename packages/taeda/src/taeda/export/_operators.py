@@ -120,6 +120,8 @@ class _Sampling:
         self.program, self.held, self.leaves, self.guards = program, held, leaves, guards
         fakes = [value for value in (*leaves, *held) if isinstance(value, FakeTensor)]
         self.mode = fakes[0].fake_mode if fakes else FakeTensorMode(allow_non_fake_inputs=True)
+        if fakes:  # whose operators meet fake tensors in the place of what the program holds
+            self.held = [self.mode.from_tensor(value) for value in held]
         self.form = form
         self.inputs: list[list[Any]] = []
         self.symbols: dict[str, list[int]] = {}

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import copy
 import logging
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from taeda._subclasses.fake_tensor import FakeTensor
 from taeda.export._as_module import CallSpec, unlifted
 from taeda.export._guards import Guards
 from taeda.export._operators import InOperators, in_operators
 from taeda.export._runs import CannotTrace
 from taeda.export._shapes import described
+from taeda.export._unflattened import nested
 from taeda.export.graph_signature import ExportGraphSignature, signature_of
 from taeda.fx._keeping import left_alone
 from taeda.fx._notes import Notes
@@ -197,9 +200,10 @@ class ExportedProgram:
 
 
 class UnflattenedModule(nn.Module):
-    """An exported program as a module, whose children hold its parameters and buffers under their old names.
+    """An exported program as a module of modules, with their parameters and buffers under their old names.
 
-    The program stays one graph: it does not call the children.
+    What each module did is a graph module of its own, which may be replaced. A program that is not told in operators
+    stays one graph: it does not call its children.
 
     Args:
         export_module: The program.
@@ -207,23 +211,38 @@ class UnflattenedModule(nn.Module):
 
     def __init__(self, export_module: ExportedProgram, flat_args_adapter: Any = None) -> None:
         super().__init__()
-        program = export_module.module()
-        self._program = (program,)  # no child: its children are this module's
-        for name, child in program.named_children():
-            self.add_module(name, child)
-        for name, parameter in program._parameters.items():
-            self.register_parameter(name, parameter)
-        for name, buffer in program._buffers.items():
-            kept = name not in program._non_persistent_buffers_set
-            self.register_buffer(name, buffer, persistent=kept)
+        program = export_module.module(check_guards=False)
+        whole = export_module._operators is None
+        self._program = (program if whole else nested(program),)  # no child: its children are this module's
+        self._calls = not whole
+        if export_module._guards is not None:
+            check = export_module._checked
+            self.register_forward_pre_hook(lambda module, args, kwargs: check(args, kwargs), with_kwargs=True)
+        _take_members(self, self._program[0])
+        _take_unused(self, program)
         self.training = program.training
+
+    @property
+    def graph(self) -> Any:
+        """The graph of calls of the children."""
+        return self._program[0].graph
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the program does."""
         (program,) = self._program
-        program._parameters.update(self._parameters)
-        program._buffers.update(self._buffers)
+        for kind in ("_parameters", "_buffers", "_modules") if self._calls else ("_parameters", "_buffers"):
+            getattr(program, kind).update(getattr(self, kind))
         return program(*args, **kwargs)
+
+
+def _take_members(module: nn.Module, program: nn.Module) -> None:
+    """Let a module have the children, parameters and buffers of a program."""
+    for name, child in program.named_children():
+        module.add_module(name, child)
+    for name, parameter in program._parameters.items():
+        module.register_parameter(name, parameter)
+    for name, buffer in program._buffers.items():
+        module.register_buffer(name, buffer, persistent=name not in program._non_persistent_buffers_set)
 
 
 def unflatten(module: ExportedProgram, flat_args_adapter: Any = None) -> UnflattenedModule:
@@ -306,7 +325,7 @@ def _exported(
     said = described(dynamic_shapes, mod, args, kwargs)
     args, kwargs = _told_apart((args, kwargs))
     guards = guards_of(_names(mod.forward, args, {}), args, kwargs, said)
-    with left_alone(mod, (args, kwargs)), _exporting():
+    with left_alone(mod, (args, kwargs)), _exporting(), _beside_real_ones((args, kwargs)):
         done = record(
             mod,
             args,
@@ -321,12 +340,26 @@ def _exported(
         raise RuntimeError(f"export: {type(mod).__name__} cannot be exported: {done.failure}")
     _take_unused(done.module, mod)
     try:
-        with _exporting():
+        with _exporting(), _beside_real_ones((args, kwargs)):
             operators = in_operators(done.module, args, kwargs, done.constants, guards)
     except CannotTrace as error:
         _log.info("%s stays in public functions: %s", type(mod).__name__, error)
         operators = None
     return ExportedProgram(done.module, (args, kwargs), guards, done.constants, operators)
+
+
+@contextmanager
+def _beside_real_ones(inputs: Any) -> Iterator[None]:
+    """Context in which inputs that are fake tensors go with the real ones of a program."""
+    modes = {id(x.fake_mode): x.fake_mode for x in _pytree.tree_leaves(inputs) if isinstance(x, FakeTensor)}
+    before = [(mode, mode.allow_non_fake_inputs) for mode in modes.values()]
+    for mode in modes.values():
+        mode.allow_non_fake_inputs = True
+    try:
+        yield
+    finally:
+        for mode, allowed in before:
+            mode.allow_non_fake_inputs = allowed
 
 
 def _told_apart(inputs: Any) -> Any:
