@@ -12,7 +12,7 @@ import operator
 import types
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from taeda._subclasses.fake_tensor import FakeTensorMode
+from taeda._subclasses import FakeTensorMode
 from taeda.fx import _record
 from taeda.fx._notes import Notes
 from taeda.fx.graph_module import GraphModule

@@ -8,8 +8,6 @@ expressions; `run_decompositions` gives one of what these operators consist of.
 
 from __future__ import annotations
 
-from typing import Any
-
 from taeda.export import graph_signature
 from taeda.export._dims import Dim, dims
 from taeda.export._files import load, save
@@ -22,6 +20,7 @@ from taeda.export._program import (
     unflatten,
 )
 from taeda.export._shapes import AdditionalInputs, ShapesCollection
+from taeda.export._sized import with_sizes as with_sizes
 
 __all__ = [
     "AdditionalInputs", "Dim", "ExportBackwardSignature", "ExportGraphSignature", "ExportedProgram",

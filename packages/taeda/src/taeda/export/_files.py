@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from taeda._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from taeda._subclasses import FakeTensor, FakeTensorMode
 from taeda.export._program import ExportedProgram
 from taeda.utils import _pytree
 from taeda_registry.slots import tensor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from taeda._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from taeda._subclasses import FakeTensor, FakeTensorMode
 from taeda.export import graph_signature as signature
 from taeda.export._assemble import Held, NeedsRuns, assembled
 from taeda.export._runs import CannotTrace, Run

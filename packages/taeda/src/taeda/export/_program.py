@@ -7,7 +7,7 @@ import logging
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from taeda._subclasses.fake_tensor import FakeTensor
+from taeda._subclasses import FakeTensor
 from taeda.export._as_module import CallSpec, unlifted
 from taeda.export._guards import Guards
 from taeda.export._operators import InOperators, in_operators

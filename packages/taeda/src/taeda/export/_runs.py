@@ -6,17 +6,15 @@ import dataclasses
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from taeda.fx.graph_module import GraphModule
-from taeda.fx.interpreter import Interpreter
+from taeda.fx import GraphModule, Interpreter
 from taeda.utils import _pytree
-from taeda.utils._python_dispatch import TorchDispatchMode
+from taeda.utils._python_dispatch import TorchDispatchMode, as_told
 from taeda_registry.slots import tensor
-from taeda_tensor_core.python_dispatch import as_told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from taeda._subclasses.fake_tensor import FakeTensorMode
+    from taeda._subclasses import FakeTensorMode
     from taeda.fx.node import Node
 
 __all__ = ["Call", "CannotTrace", "Ref", "Run", "Sub"]

@@ -6,8 +6,8 @@ import itertools
 import operator
 from typing import TYPE_CHECKING, Any
 
-from taeda.fx.graph import Graph
-from taeda.fx.graph_module import GraphModule, _assign_attr
+from taeda.fx import Graph, GraphModule
+from taeda.fx.graph_module import _assign_attr
 from taeda_registry.slots import nn
 
 if TYPE_CHECKING:

@@ -297,7 +297,7 @@ def input_names(names: list[str], args: tuple[Any, ...]) -> list[str]:
 
 def _describe(made: GraphModule) -> None:
     """Let nodes tell what they give as fake tensors, which keep no memory."""
-    from taeda._subclasses.fake_tensor import FakeTensorMode
+    from taeda._subclasses import FakeTensorMode
     from taeda.fx.passes.shape_prop import _extract_tensor_metadata
 
     mode = FakeTensorMode()
