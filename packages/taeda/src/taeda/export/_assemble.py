@@ -142,6 +142,8 @@ class _Assembly:
         if isinstance(first, Ref):
             if any(value != first for value in values):
                 raise CannotTrace("its operators hang on sizes")
+            if first not in self.nodes:
+                raise CannotTrace("it uses a tensor that no operator gives")
             return self.nodes[first]
         if isinstance(first, Sub):
             return self.graph_of(values)

@@ -128,7 +128,12 @@ class _Sampling:
 
     def runs(self) -> list[Run]:
         """The run of the example, and further ones."""
-        first = self._run(0, self.leaves)
+        try:
+            first = self._run(0, self.leaves)
+        except CannotTrace:
+            raise
+        except Exception as error:  # whatever a program does that runs once but not again
+            raise CannotTrace(f"it does not run again: {type(error).__name__}: {error}") from error
         sizes = self.guards.sizes()
         further = self._further(sizes)
         if further is None:
