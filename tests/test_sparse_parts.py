@@ -1,4 +1,4 @@
-"""Sparse tensors against dense ones: masked reductions, growth in place, and the dtype of their indices."""
+"""Sparse tensors against dense ones: masked reductions, growth, blocks, what is made after them, comparisons."""
 
 import copy
 import pickle
@@ -185,3 +185,131 @@ def test_one_number_says_the_size_of_square_blocks(start, way):
     assert blocks.values().shape == (4, 2, 2)
     assert taeda.equal(blocks.to_dense(), dense)
     assert taeda.equal(getattr(blocks, f"to_sparse_{way}")(2).to_dense(), dense)
+
+
+def _blocks_of_zeros(dense, height, width):
+    """Which blocks of matrices (..., rows, columns) have an element, by NumPy."""
+    *batch, rows, columns = dense.shape
+    cut = dense.reshape(*batch, rows // height, height, columns // width, width)
+    return (cut != 0).any(axis=(-3, -1))
+
+
+@pytest.mark.parametrize("layout", ["sparse_bsr", "sparse_bsc"])
+def test_batches_of_matrices_of_blocks(layout):
+    rng = np.random.default_rng(0)
+    dense = rng.standard_normal((2, 3, 4, 6)).astype("float32")
+    dense[..., :2, 3:] = 0
+    x = getattr(taeda.from_numpy(dense), f"to_{layout}")((2, 3))
+    there = _blocks_of_zeros(dense, 2, 3)
+    assert x.shape == (2, 3, 4, 6) and x.values().shape == (2, 3, there[0, 0].sum(), 2, 3)
+    assert x._nnz() == 3 and (x.sparse_dim(), x.dense_dim()) == (2, 0)
+    assert np.array_equal(x.to_dense().numpy(), dense)
+    turned = x.transpose(-2, -1)
+    assert turned.layout is not x.layout and np.array_equal(turned.to_dense().numpy(), dense.swapaxes(-2, -1))
+    assert np.array_equal(x.to_sparse_csr().to_dense().numpy(), dense)
+    assert np.array_equal(x[1, 2].to_dense().numpy(), dense[1, 2])
+    first, second = x.crow_indices if layout == "sparse_bsr" else x.ccol_indices, x._places[1]
+    again = taeda.sparse_compressed_tensor(first().int(), second.int(), x.values(), layout=x.layout)
+    assert first().shape == (2, 3, 3) and again._places[0].dtype is taeda.int32
+    assert np.array_equal(again.to_dense().numpy(), dense)
+    dense[0, 0, :2] = 0
+    with pytest.raises(RuntimeError, match="same number of specified elements per batch"):
+        getattr(taeda.from_numpy(dense), f"to_{layout}")((2, 3))
+
+
+def test_compressed_elements_with_dense_dimensions():
+    rng = np.random.default_rng(1)
+    dense = rng.standard_normal((4, 6, 2)).astype("float32")
+    dense[1], dense[:, 4] = 0, 0
+    x = taeda.from_numpy(dense)
+    for made in (
+        x.to_sparse_csr(dense_dim=1), x.to_sparse_csc(1), x.to_sparse_bsr((2, 3), dense_dim=1),
+        x.to_sparse_bsc((2, 2), 1), x.to_sparse(layout=taeda.sparse_csr, dense_dim=1),
+    ):  # fmt: skip
+        assert made.dense_dim() == 1 and np.array_equal(made.to_dense().numpy(), dense), made.layout
+    assert x.to_sparse_csr(1).values().shape == ((dense != 0).any(-1).sum(), 2)
+    with pytest.raises(RuntimeError, match="'dense_dim' 2"):
+        x.to_sparse_csr(2)
+
+
+def test_tensors_made_after_a_sparse_one():
+    x = taeda.tensor([[0.0, 2.0], [3.0, 0.0]])
+    coo, csr = x.to_sparse(), x.to_sparse_csr()
+    for made in (coo.new_zeros(2, 3), coo.new_empty((2, 3)), coo.new(2, 3), coo.new(taeda.Size([2, 3]))):
+        assert made.layout is taeda.sparse_coo and made.shape == (2, 3) and made._nnz() == 0
+    assert csr.new_zeros((2, 3)).layout is taeda.sparse_csr
+    assert coo.new_zeros(2, layout=taeda.strided).tolist() == [0, 0]
+    assert coo.new(taeda.tensor([[0], [1]]), taeda.tensor([5.0]), (2, 2)).to_dense().tolist() == [[0, 5], [0, 0]]
+    assert coo.new_tensor([1, 2]).dtype is taeda.float32
+    assert taeda.equal(taeda.ones_like(csr).to_dense(), (x != 0).float())
+    assert taeda.full_like(csr, 3, dtype=taeda.float64).values().tolist() == [3, 3]
+    assert taeda.ones_like(coo, layout=taeda.strided).tolist() == [[1, 1], [1, 1]]
+    assert taeda.empty_like(csr).crow_indices().tolist() == [0, 1, 2]
+    with pytest.raises(NotImplementedError, match="would fill"):
+        taeda.ones_like(coo)
+    assert (csr * csr).layout is taeda.sparse_csr and taeda.equal((csr * coo).to_dense(), x * x)
+    dense = x.clone()
+    assert dense.mul_(coo) is dense and taeda.equal(dense, x * x)
+    assert f"{coo}" == repr(coo) and coo.stride() == (0, 0) and coo.storage_offset() == 0
+    with pytest.raises(TypeError, match="format"):
+        f"{coo:>3}"
+    assert coo[None].shape == (1, 2, 2) and [row.to_dense().tolist() for row in coo.unbind()] == x.tolist()
+    assert float(taeda.tensor([2.0]).to_sparse()) == 2 and int(taeda.tensor([[2.0]]).to_sparse()) == 2
+    assert taeda.equal(coo.real.to_dense(), x)
+    turned = (x * 1j).to_sparse().mH
+    assert np.array_equal(turned.to_dense().resolve_conj().numpy(), (x * 1j).numpy().conj().T)
+
+
+@pytest.mark.parametrize("name", ["hstack", "vstack", "dstack"])
+def test_sparse_tensors_are_stacked_as_dense_ones(name):
+    stack = getattr(taeda, name)
+    for x in (taeda.tensor([0.0, 1.0, 2.0]), taeda.tensor([[0.0, 1.0], [2.0, 0.0]])):
+        made = stack([x.to_sparse(), 2 * x.to_sparse()])
+        assert made.is_sparse and np.array_equal(made.to_dense().numpy(), getattr(np, name)([x.numpy(), 2 * x.numpy()]))
+
+
+def test_sparse_leaves_are_written_under_no_grad_alone():
+    x = taeda.eye(3).to_sparse().requires_grad_()
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        x.mul_(2)
+    with taeda.no_grad():
+        x.mul_(2)
+    assert x.requires_grad and x.is_leaf and taeda.equal(x.to_dense().detach(), 2 * taeda.eye(3))
+    taeda.sparse.sum(x * x).backward()
+    assert taeda.equal(x.grad.to_dense(), 4 * taeda.eye(3))
+
+
+def test_dense_times_sparse_lies_row_by_row():
+    x, w = taeda.ones(3, 4), taeda.eye(4).to_sparse_csr()
+    assert (x @ w).is_contiguous() and taeda.nn.functional.linear(x, w).view(-1).shape == (12,)
+
+
+def test_lobpcg_of_sparse_matrices():
+    rng = np.random.default_rng(2)
+    a = rng.standard_normal((9, 9))
+    a = a @ a.T
+    for layout in (taeda.sparse_coo, taeda.sparse_csr):
+        values, vectors = taeda.lobpcg(taeda.from_numpy(a).to_sparse(layout=layout), k=2, largest=False)
+        assert np.allclose(values.numpy(), np.linalg.eigvalsh(a)[:2], atol=1e-6)
+        assert np.allclose(a @ vectors.numpy(), vectors.numpy() * values.numpy(), atol=1e-4)
+    lower = taeda.from_numpy(np.tril(a))
+    right = taeda.from_numpy(rng.standard_normal((9, 2)))
+    found = taeda.triangular_solve(right, lower.to_sparse_csr(), upper=False)[0]
+    assert np.allclose(lower.numpy() @ found.numpy(), right.numpy())
+
+
+def test_assert_close_of_sparse_tensors():
+    close = taeda.testing.assert_close
+    x = taeda.tensor([[0.0, 2.0], [3.0, 0.0]])
+    for layout in (taeda.sparse_coo, taeda.sparse_csr, taeda.sparse_csc):
+        one = x.to_sparse(layout=layout)
+        close(one, x.to_sparse(layout=layout))
+        with pytest.raises(AssertionError, match=r"Sparse CO?S?[ORC] values are not close!"):
+            close(one, one * 2)
+        with pytest.raises(AssertionError, match="does not match: 2 != 4"):
+            close(one, (x + 1).to_sparse(layout=layout))
+        close(one, x, check_layout=False)
+        with pytest.raises(AssertionError, match="attribute 'layout'"):
+            close(one, x)
+    with pytest.raises(AssertionError, match="Sparse CSR col_indices are not equal!"):
+        close(x.to_sparse_csr(), x.flip(1).to_sparse_csr())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taeda_tensor_core import _C
+from taeda_tensor_core import _C, _info
 from taeda_tensor_core._C import Tensor
 from taeda_tensor_core._info import finfo
 from taeda_tensor_core._modes import no_grad
@@ -127,6 +127,14 @@ def lobpcg(
     Source: Knyazev, "Toward the optimal preconditioned eigensolver: locally optimal block preconditioned conjugate
     gradient method", 2001.
     """
+    return searched_pairs(A, k, B, X, n, iK, niter, tol, largest, method)
+
+
+def searched_pairs(
+    A: Tensor, k: int | None, B: Tensor | None, X: Tensor | None, n: int | None, iK: Tensor | None,
+    niter: int | None, tol: float | None, largest: bool | None, method: str | None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """`lobpcg`, of sparse matrices too, which are only multiplied with."""
     if method not in (None, "ortho", "basic"):
         raise ValueError(f"lobpcg: argument 'method' is {method!r}, expected 'ortho' or 'basic'")
     m = A.shape[-1]
@@ -144,15 +152,17 @@ def lobpcg(
         flat = [None if t is None else _flat(t.detach(), batch) for t in (A, B, start, iK)]
         found = [
             _search(*(None if t is None else t[i] for t in flat), k, steps, tol, largest is not False)
-            for i in range(flat[0].shape[0])
+            for i in range(len(flat[0]))
         ]
         vectors = _C.stack(found).reshape(*A.shape[:-1], k)
     weighted = vectors if B is None else B @ vectors
     return (vectors * (A @ vectors)).sum(-2) / (vectors * weighted).sum(-2), vectors
 
 
-def _flat(t: Tensor, batch: tuple[int, ...]) -> Tensor:
-    """The matrices one after the other."""
+def _flat(t: Tensor, batch: tuple[int, ...]) -> Tensor | list[Tensor]:
+    """The matrices one after the other; of sparse ones there is one."""
+    if t.layout is not _info.strided:
+        return [t]
     return t.expand(*batch, *t.shape[-2:]).reshape(-1, *t.shape[-2:])
 
 
@@ -161,7 +171,7 @@ def _search(
 ) -> Tensor:
     """Eigenvectors of one matrix."""
     by_b = (lambda t: t) if B is None else (lambda t: B @ t)
-    scale = linalg.matrix_norm(A)
+    scale = A.norm()
     space, step = _orthonormal(X, by_b), None
     X = None
     for _ in range(max(1, niter)):

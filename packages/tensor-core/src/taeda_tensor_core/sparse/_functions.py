@@ -92,7 +92,7 @@ def _nnz(self: Any) -> int:
 
 def _batch_dims(self: Any) -> int:
     """How many dimensions stand in front of compressed matrices."""
-    return self._places[0].ndim - 1 if self._way in ("sparse_csr", "sparse_csc") else 0
+    return self._places[0].ndim - 1 if self._way != "sparse_coo" else 0
 
 
 @sparse("sparse_dim", "_dimI")
@@ -239,7 +239,12 @@ def _type_as(self: Any, other: Any) -> Any:
 
 @sparse("to_sparse")
 def _to_sparse(
-    self: Any, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None, **_: Any
+    self: Any,
+    sparse_dim: int | None = None,
+    *,
+    layout: Any = None,
+    blocksize: Any = None,
+    dense_dim: int | None = None,
 ) -> Any:
     if layout is None and sparse_dim is None and blocksize is None and self._way == "sparse_coo":
         return self
@@ -289,7 +294,7 @@ def _t(self: Any) -> Any:
     return _transpose(self, 0, 1) if self.dim() == 2 else self
 
 
-@sparse("T", "mT", "adjoint")
+@sparse("T", "mT")
 def _matrix_transpose(self: Any) -> Any:
     return _transpose(self, -2, -1)
 
@@ -302,8 +307,8 @@ _TURNED = {
 
 def _turned(self: Any) -> Any:
     """The transposed matrix in the parts that there are: what lay by rows lies by columns."""
-    values = self._elements.transpose(-2, -1) if self._way in BLOCKS else self._elements
     dims = _batch_dims(self)
+    values = self._elements.transpose(dims + 1, dims + 2) if self._way in BLOCKS else self._elements
     shape = (*self.shape[:dims], self.shape[dims + 1], self.shape[dims], *self.shape[dims + 2 :])
     return SparseTensor.around(self._places, values, shape, _TURNED[self._way], True)
 
@@ -369,8 +374,12 @@ def _item(self: Any, index: Any) -> Any:
     whole = list(index) if isinstance(index, tuple) else [index]
     if Ellipsis in [i for i in whole if i is Ellipsis]:
         at = next(k for k, i in enumerate(whole) if i is Ellipsis)
-        whole[at : at + 1] = [slice(None)] * (self.dim() - len(whole) + 1)
+        taken = sum(i is not None for i in whole)
+        whole[at : at + 1] = [slice(None)] * (self.dim() - taken + 1)
     for one in whole:
+        if one is None:
+            result, dim = result.unsqueeze(dim), dim + 1
+            continue
         if isinstance(one, bool) or not isinstance(one, (int, slice)):
             raise NotImplementedError(
                 f"indexing of sparse tensors: expected ints and slices, found {type(one).__name__}; use to_dense()"
@@ -523,7 +532,7 @@ def mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
     if not isinstance(mat2, SparseTensor):
         return _sparse_dense(mat1, mat2, reduce)
     if not isinstance(mat1, SparseTensor):
-        return _sparse_dense(_t(mat2), mat1.t()).t()
+        return _sparse_dense(_t(mat2), mat1.t()).t().contiguous()
     return _sparse_sparse(mat1, mat2)
 
 
@@ -680,7 +689,7 @@ def _mul(input: Any, other: Any) -> Any:
     if isinstance(other, SparseTensor) and tuple(other.shape) != tuple(input.shape):
         return _spread_product(input, other)
     if isinstance(other, SparseTensor):
-        return _common(coalesced(input), coalesced(other))
+        return as_given(_common(coalesced(input), coalesced(other)), input)
     if not isinstance(other, Tensor) or other.dim() == 0:
         return _with(input, input._elements * other)
     x = coalesced(input)
@@ -742,7 +751,8 @@ def _in_place(name: str, function: Any) -> None:
     @sparse(f"{name}_", f"__i{name}__")
     def apply(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(self, SparseTensor):  # a dense tensor meets a sparse one
-            return self.copy_(function(self, *args, **kwargs))
+            made = function(self, *args, **kwargs)
+            return self.copy_(to_dense(made) if isinstance(made, SparseTensor) else made)
         return _taken(self, function(self, *args, **kwargs))
 
 
@@ -751,7 +761,7 @@ for _short, _function in (("sub", _sub), ("mul", _mul), ("div", _div), ("pow", _
 _table["__itruediv__"] = _table["div_"]
 
 
-@sparse("zeros_like", "empty_like")
+@sparse("zeros_like")
 def _zeros_like(
     input: Any,
     *,
@@ -768,6 +778,17 @@ def _zeros_like(
     made = _with(input, input._elements.detach() if dtype is None else input._elements.detach().to(dtype))
     made = _zero(made if device is None else _to(made, device=device))
     return made.requires_grad_() if requires_grad else made
+
+
+@sparse("empty_like")
+def _empty_like(input: Any, *, layout: Any = None, **options: Any) -> Any:
+    """Coordinates without elements; compressed tensors keep their places, and layouts of blocks their size."""
+    made = _zeros_like(input, layout=layout, **options)
+    if input._way == "sparse_coo" or made.layout is not input.layout:
+        return made
+    values = core.zeros_like(input._elements, dtype=made.dtype, device=made.device)
+    kept = _with(made, values, tuple(p.to(made.device).clone() for p in input._places))
+    return kept.requires_grad_() if made.requires_grad else kept
 
 
 @sparse("unsqueeze")

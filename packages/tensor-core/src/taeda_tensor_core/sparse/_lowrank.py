@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import taeda_tensor_core as core
-from taeda_tensor_core._lowrank import checked_rank
+from taeda_tensor_core._lowrank import checked_rank, searched_pairs
 from taeda_tensor_core.sparse._tensor import sparse
 
 Tensor = core.Tensor
@@ -55,3 +55,13 @@ def _pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int =
     q = checked_rank(A, q, niter)
     mean = A.sum(0).to_dense().unsqueeze(0) / A.shape[0] if center else None
     return _svd_lowrank(A, q, niter, mean)
+
+
+@sparse("lobpcg")
+def _lobpcg(
+    A: Any, k: int | None = None, B: Any = None, X: Tensor | None = None, n: int | None = None, iK: Any = None,
+    niter: int | None = None, tol: float | None = None, largest: bool | None = None, method: str | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    if A.dim() != 2:
+        raise ValueError(f"lobpcg: found a sparse tensor of shape {tuple(A.shape)}, expected a matrix")
+    return searched_pairs(A, k, B, X, n, iK, niter, tol, largest, method)

@@ -307,7 +307,12 @@ def elements_at(dense: Any, places: Any) -> Any:
 
 
 def dense_to_sparse(
-    self: Any, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None, **_: Any
+    self: Any,
+    sparse_dim: int | None = None,
+    *,
+    layout: Any = None,
+    blocksize: Any = None,
+    dense_dim: int | None = None,
 ) -> SparseTensor:
     """The elements that are not zero, with their places.
 
@@ -315,7 +320,13 @@ def dense_to_sparse(
         sparse_dim: how many of the first dimensions are sparse; all by default.
         layout: sparse_coo by default.
         blocksize: rows and columns of a block, for layouts of blocks.
+        dense_dim: how many of the last dimensions an element of another layout has.
     """
+    way = str(layout).rpartition(".")[2]
+    if dense_dim is not None and way != "sparse_coo" and layout is not None:
+        return _compress(self, way, dense_dim, blocksize)
+    if dense_dim is not None and sparse_dim is None:
+        sparse_dim = self.ndim - dense_dim
     dims = self.ndim if sparse_dim is None else sparse_dim
     if not 0 <= dims <= self.ndim:
         raise RuntimeError(f"to_sparse: argument 'sparse_dim' is {sparse_dim}, expected 0 to {self.ndim}")
@@ -346,32 +357,49 @@ def dense_to_dense(self: Any, dtype: Any = None, *, masked_grad: bool | None = N
     return self if dtype is None else self.to(dtype)
 
 
+def _compress(self: Any, way: str, dense_dim: int | None, blocksize: Any = None) -> SparseTensor:
+    """The elements, or blocks, of matrices (..., rows, columns, dense dims...) that are not zero."""
+    dims = self.ndim - (dense_dim or 0)
+    if dims > self.ndim or dims < 2:
+        raise RuntimeError(
+            f"to_{way}: found shape {tuple(self.shape)} and 'dense_dim' {dense_dim}, expected a matrix or several "
+            "before the dense dimensions"
+        )
+    return to_layout(dense_to_sparse(self, dims), way, blocksize)
+
+
 def dense_to_sparse_csr(self: Any, dense_dim: int | None = None) -> SparseTensor:
-    """The elements of matrices (..., rows, columns) that are not zero, by rows.
+    """The elements of matrices (..., rows, columns, dense dims...) that are not zero, by rows.
+
+    Args:
+        dense_dim: how many of the last dimensions an element has; none by default.
 
     Raises:
         RuntimeError: `self` is no matrix, or matrices have unlike numbers of elements.
     """
-    return to_layout(dense_to_sparse(_matrix("to_sparse_csr", self, True)), "sparse_csr")
+    return _compress(self, "sparse_csr", dense_dim)
 
 
 def dense_to_sparse_csc(self: Any, dense_dim: int | None = None) -> SparseTensor:
-    """The elements of matrices (..., rows, columns) that are not zero, by columns.
+    """The elements of matrices (..., rows, columns, dense dims...) that are not zero, by columns.
+
+    Args:
+        dense_dim: how many of the last dimensions an element has; none by default.
 
     Raises:
         RuntimeError: `self` is no matrix, or matrices have unlike numbers of elements.
     """
-    return to_layout(dense_to_sparse(_matrix("to_sparse_csc", self, True)), "sparse_csc")
+    return _compress(self, "sparse_csc", dense_dim)
 
 
 def dense_to_sparse_bsr(self: Any, blocksize: Any, dense_dim: int | None = None) -> SparseTensor:
-    """The blocks of a matrix in which not all is zero, by rows; ``blocksize`` are rows and columns of one."""
-    return to_layout(dense_to_sparse(_matrix("to_sparse_bsr", self), 2), "sparse_bsr", blocksize)
+    """The blocks of matrices in which not all is zero, by rows; ``blocksize`` are rows and columns of one."""
+    return _compress(self, "sparse_bsr", dense_dim, blocksize)
 
 
 def dense_to_sparse_bsc(self: Any, blocksize: Any, dense_dim: int | None = None) -> SparseTensor:
-    """The blocks of a matrix in which not all is zero, by columns."""
-    return to_layout(dense_to_sparse(_matrix("to_sparse_bsc", self), 2), "sparse_bsc", blocksize)
+    """The blocks of matrices in which not all is zero, by columns."""
+    return _compress(self, "sparse_bsc", dense_dim, blocksize)
 
 
 @sparse("sparse_mask")
@@ -427,18 +455,20 @@ def coo(x: SparseTensor) -> SparseTensor:
     """``x`` as coordinates."""
     if x._way == "sparse_coo":
         return x
-    if x._way in _blocks.BLOCKS:
-        return _blocks.as_coordinates(x)
     starts, inner = wide(x)
     batch, dims = tuple(starts.shape[:-1]), starts.ndim - 1
     count = math.prod(batch)
     each = core.arange(starts.shape[-1] - 1, device=starts.device).repeat(count)
     lines, across = each.repeat_interleave(starts.diff().flatten()), inner.flatten()
     of = core.arange(count, device=starts.device).repeat_interleave(inner.shape[-1])
-    places = core.stack([lines, across] if x._way == "sparse_csr" else [across, lines])
+    by_rows = x._way in ("sparse_csr", "sparse_bsr")
+    places = core.stack([lines, across] if by_rows else [across, lines])
     if dims:
         places = core.cat([_unflat(of, batch), places])
-    return SparseTensor.around((places,), x._elements.flatten(0, dims), tuple(x.shape), "sparse_coo", False)
+    values = x._elements.flatten(0, dims)
+    if x._way in _blocks.BLOCKS:
+        places, values = _blocks.spread(places, values)
+    return SparseTensor.around((places,), values, tuple(x.shape), "sparse_coo", False)
 
 
 def coalesced(x: SparseTensor) -> SparseTensor:

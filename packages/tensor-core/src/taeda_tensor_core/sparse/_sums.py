@@ -112,11 +112,11 @@ def spdiags(diagonals: Any, offsets: Any, shape: Any, layout: Any = None) -> Any
     """A sparse matrix with rows of ``diagonals`` (n, length) on the diagonals ``offsets`` (n,).
 
     Raises:
-        ValueError: parts that do not fit together, an offset twice.
+        RuntimeError: parts that do not fit together, an offset twice.
     """
     diagonals, offsets = core.atleast_2d(diagonals), core.atleast_1d(offsets)
     if diagonals.shape[0] != offsets.shape[0] or len(set(offsets.tolist())) != offsets.shape[0]:
-        raise ValueError(
+        raise RuntimeError(
             f"spdiags: found {diagonals.shape[0]} diagonals and offsets {offsets.tolist()}, expected one each"
         )
     columns = core.arange(diagonals.shape[1]).expand(diagonals.shape)

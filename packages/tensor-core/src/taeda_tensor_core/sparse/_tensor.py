@@ -20,6 +20,7 @@ _table: dict[str, Callable[..., Any]] = {}
 _PLAIN = frozenset({
     "shape", "dtype", "device", "ndim", "dim", "numel", "nelement", "is_floating_point", "is_complex", "element_size",
     "ndimension", "itemsize", "is_cpu", "names", "result_type", "can_cast", "is_tensor", "is_signed", "get_device",
+    "nbytes", "output_nr", "retains_grad",
 })  # fmt: skip
 # What a backward does with gradients that are sparse, and optimizers with all gradients at once.
 _OF_GRADIENTS = frozenset({"add", "add_", "clone", "detach", "_fused_sgd_"})
@@ -142,6 +143,9 @@ class SparseTensor(Tensor):
             raise TypeError("len: found a sparse tensor of 0 dimensions")
         return int(self.shape[0])
 
+    def __format__(self, spec: str) -> str:
+        return _table["__format__"](self, spec)  # type: ignore[no-any-return]
+
     __hash__ = Tensor.__hash__
 
 
@@ -176,7 +180,16 @@ def _taken(self: SparseTensor, made: Any) -> SparseTensor:
     """The tensor itself, with the places and elements of a result."""
     if not isinstance(made, SparseTensor):
         raise RuntimeError("a sparse tensor cannot become a dense one in place; use to_dense() first")
-    self._places, self._elements, self._ordered = made._places, made._elements, made._ordered
+    kept = self._elements
+    if kept.is_leaf and kept.requires_grad:  # as PyTorch: what autograd has not recorded is written into the leaf
+        if core.is_grad_enabled():
+            raise RuntimeError(
+                "a leaf Variable that requires grad is being used in an in-place operation; write under no_grad()"
+            )
+        kept.data = made._elements.detach()
+    else:
+        self._elements = made._elements
+    self._places, self._ordered = made._places, made._ordered
     return self
 
 
@@ -220,7 +233,7 @@ def _numpy(self: SparseTensor, *_: Any, **__: Any) -> NoReturn:
 
 
 _PROPERTIES = frozenset(
-    {"layout", "is_sparse", "is_sparse_csr", "requires_grad", "is_leaf", "grad", "grad_fn", "data", "T", "mT"}
+    {"layout", "is_sparse", "is_sparse_csr", "requires_grad", "is_leaf", "grad", "grad_fn", "data", "T", "mT", "H", "mH", "real"}
 )
 
 

@@ -24,9 +24,9 @@ def _of_zero(name: str) -> None:
     @sparse(name)
     def apply(input: Any, *args: Any, **kwargs: Any) -> Any:
         x = coalesced(input) if input._way == "sparse_coo" else input
-        function = getattr(core, name, None) or (
-            lambda values: getattr(values, name)
-        )  # ``real`` is an attribute
+        if name == "real":  # an attribute
+            return _with(x, x._elements.real)
+        function = getattr(core, name)
         return _with(x, function(x._elements, *args, **kwargs))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from taeda_tensor_core import _C
+from taeda_tensor_core import _C, _info
 from taeda_tensor_core._C import Tensor
 
 # (rtol, atol) by dtype; all others must be equal.
@@ -282,10 +282,50 @@ def _compare_values(actual: Tensor, expected: Tensor, rules: _Rules, where: tupl
     from taeda_tensor_core._modes import no_grad
 
     with no_grad():
-        actual, expected = _comparable(actual.detach(), expected.detach())
-        close = _C.isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=rules.equal_nan)
-        if not bool(close.all()):
-            raise _Different(_report(actual, expected, close, rtol, atol), where)
+        layout = actual.layout
+        if layout == expected.layout and layout is not _info.strided and hasattr(actual, "sparse_dim"):
+            parts = _sparse_parts(actual.detach(), expected.detach(), where)
+        else:
+            parts = [("Tensor-likes", _plain(actual.detach()), _plain(expected.detach()))]
+        for subject, one, other in parts:
+            exact = subject.endswith("indices")
+            _compare_numbers_of(subject, one, other, *((0.0, 0.0) if exact else (rtol, atol)), rules, where)
+
+
+def _plain(t: Tensor) -> Tensor:
+    return t if t.layout is _info.strided or t.is_nested else t.to_dense()
+
+
+def _sparse_parts(actual: Any, expected: Any, where: tuple[Any, ...]) -> list[tuple[str, Tensor, Tensor]]:
+    """The indices and values of two sparse tensors of one layout, and what to call each."""
+    word = str(actual.layout).rpartition("_")[2].upper()
+    if word == "COO":
+        actual, expected = actual.coalesce(), expected.coalesce()
+    if actual._nnz() != expected._nnz():
+        raise _Different(
+            f"The number of specified values in sparse {word} tensors does not match: {actual._nnz()} != "
+            f"{expected._nnz()}",
+            where,
+        )
+    names = {
+        "COO": ("indices",), "CSR": ("crow_indices", "col_indices"), "BSR": ("crow_indices", "col_indices"),
+        "CSC": ("ccol_indices", "row_indices"), "BSC": ("ccol_indices", "row_indices"),
+    }  # fmt: skip
+    return [
+        (f"Sparse {word} {name}", getattr(actual, name)(), getattr(expected, name)())
+        for name in (*names[word], "values")
+    ]
+
+
+def _compare_numbers_of(
+    subject: str, actual: Tensor, expected: Tensor, rtol: float, atol: float, rules: _Rules, where: tuple[Any, ...]
+) -> None:
+    actual, expected = _comparable(actual, expected)
+    if actual.shape != expected.shape:
+        raise _Different(f"{subject} have the shapes {tuple(actual.shape)} and {tuple(expected.shape)}", where)
+    close = _C.isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=rules.equal_nan)
+    if not bool(close.all()):
+        raise _Different(_report(actual, expected, close, rtol, atol, subject), where)
 
 
 def _comparable(actual: Tensor, expected: Tensor) -> tuple[Tensor, Tensor]:
@@ -297,7 +337,9 @@ def _comparable(actual: Tensor, expected: Tensor) -> tuple[Tensor, Tensor]:
     return actual, expected
 
 
-def _report(actual: Tensor, expected: Tensor, close: Tensor, rtol: float, atol: float) -> str:
+def _report(
+    actual: Tensor, expected: Tensor, close: Tensor, rtol: float, atol: float, subject: str = "Tensor-likes"
+) -> str:
     word = "equal" if rtol == atol == 0 else "close"
     exact = actual.dtype.is_floating_point or actual.dtype.is_complex
     a, b = (actual, expected) if exact else (actual.to(_C.float64), expected.to(_C.float64))
@@ -310,7 +352,7 @@ def _report(actual: Tensor, expected: Tensor, close: Tensor, rtol: float, atol: 
         return (
             text + f"\nRelative difference: {relative.item()}" + (f" (up to {rtol} allowed)" if rtol else "")
         )
-    text = f"Tensor-likes are not {word}!\n\nMismatched elements: {wrong} / {total} ({wrong / total:.1%})"
+    text = f"{subject} are not {word}!\n\nMismatched elements: {wrong} / {total} ({wrong / total:.1%})"
     for name, values, allowed in (("absolute", difference, atol), ("relative", relative, rtol)):
         # Elements that are close count for nothing; NaN is the largest difference.
         of_wrong = _C.where(close, _C.zeros_like(values), values)
