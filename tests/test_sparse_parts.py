@@ -239,7 +239,10 @@ def test_tensors_made_after_a_sparse_one():
         assert made.layout is taeda.sparse_coo and made.shape == (2, 3) and made._nnz() == 0
     assert csr.new_zeros((2, 3)).layout is taeda.sparse_csr
     assert coo.new_zeros(2, layout=taeda.strided).tolist() == [0, 0]
-    assert coo.new(taeda.tensor([[0], [1]]), taeda.tensor([5.0]), (2, 2)).to_dense().tolist() == [[0, 5], [0, 0]]
+    assert coo.new(taeda.tensor([[0], [1]]), taeda.tensor([5.0]), (2, 2)).to_dense().tolist() == [
+        [0, 5],
+        [0, 0],
+    ]
     assert coo.new_tensor([1, 2]).dtype is taeda.float32
     assert taeda.equal(taeda.ones_like(csr).to_dense(), (x != 0).float())
     assert taeda.full_like(csr, 3, dtype=taeda.float64).values().tolist() == [3, 3]
@@ -265,7 +268,9 @@ def test_sparse_tensors_are_stacked_as_dense_ones(name):
     stack = getattr(taeda, name)
     for x in (taeda.tensor([0.0, 1.0, 2.0]), taeda.tensor([[0.0, 1.0], [2.0, 0.0]])):
         made = stack([x.to_sparse(), 2 * x.to_sparse()])
-        assert made.is_sparse and np.array_equal(made.to_dense().numpy(), getattr(np, name)([x.numpy(), 2 * x.numpy()]))
+        assert made.is_sparse and np.array_equal(
+            made.to_dense().numpy(), getattr(np, name)([x.numpy(), 2 * x.numpy()])
+        )
 
 
 def test_sparse_leaves_are_written_under_no_grad_alone():

@@ -269,7 +269,69 @@ def test_layers_take_sequences_of_several_lengths(layer, close):
     parts = [tt.arange(8.0).reshape(2, 4) / 4 - 1, tt.arange(12.0).reshape(3, 4) / 8 - 0.5]
     found = layer(tt.nested.nested_tensor(parts, layout=tt.jagged))
     for part, got in zip(parts, found.unbind(), strict=True):
-        close(got, layer(part.clone()))
+        close(got, layer(part.clone()), tol=1e-6)  # products of all lines at once round otherwise
+
+
+def test_attention_of_nested_tensors_is_that_of_each_part(close):
+    parts = [tt.arange(8.0).reshape(2, 4).sin(), tt.arange(12.0).reshape(3, 4).cos()]
+    attention = nn.MultiheadAttention(4, 2, batch_first=True)
+    encoder = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval()
+    for layout in (tt.strided, tt.jagged):
+        x = tt.nested.nested_tensor(parts, layout=layout)
+        found, weights = attention(x, x, x)
+        assert weights.shape == (2, 3, 3) and found.layout == layout
+        for i, part in enumerate(parts):
+            expected, own = attention(part, part, part)
+            close(found.unbind()[i], expected, tol=1e-6)
+            close(weights[i, : len(part), : len(part)], own, tol=1e-6)
+            close(encoder(x).unbind()[i], encoder(part), tol=1e-5)
+    assert attention(x, x, x, need_weights=False)[1] is None
+    with pytest.raises(RuntimeError, match="nested tensors have no padding"):
+        attention(x, x, x, attn_mask=tt.zeros(2, 2))
+    with pytest.raises(RuntimeError, match="need batch_first=True"):
+        nn.MultiheadAttention(4, 2)(x, x, x)
+
+
+def test_gradients_through_sequences_of_several_lengths(close):
+    """A block of a Transformer on lines without padding, beside each sequence alone."""
+    autograd = pytest.importorskip("taeda_autograd")
+    project, norm = nn.Linear(4, 12), nn.LayerNorm(4)
+    attend = nn.functional.scaled_dot_product_attention
+
+    def block(x):
+        q, k, v = (t.unflatten(-1, (2, 2)).transpose(-3, -2) for t in project(norm(x)).chunk(3, dim=-1))
+        return x + attend(q, k, v).transpose(-3, -2).flatten(-2)
+
+    values = tt.arange(20.0).reshape(5, 4).sin().requires_grad_()
+    x = tt.nested.nested_tensor_from_jagged(values, tt.tensor([0, 2, 5]))
+    weights = [project.weight, norm.weight, values]
+    losses = [
+        block(x).mean(1).pow(2).sum(),
+        sum(block(values[a:b]).mean(0).pow(2).sum() for a, b in ((0, 2), (2, 5))),
+    ]
+    found, expected = (autograd.grad(loss, weights) for loss in losses)
+    for one, other in zip(found, expected, strict=True):
+        close(one, other, tol=1e-5)
+    padded = autograd.grad(block(x).to_padded_tensor(7.0).sum(), values)[0]
+    close(padded, autograd.grad(block(x).values().sum(), values)[0], tol=1e-6)
+    leaf = tt.nested.nested_tensor(
+        [values.detach()[:2], values.detach()[2:]], layout=tt.jagged, requires_grad=True
+    )
+    (leaf * leaf).sum().backward()
+    assert leaf.is_leaf and leaf.grad.layout == tt.jagged
+    close(leaf.grad.values(), 2 * values.detach(), tol=1e-6)
+    strided = tt.nested.nested_tensor([values.detach()[:2], values.detach()[2:]], requires_grad=True)
+    strided.unbind()[0].sum().backward()
+    assert [g.sum().item() for g in strided.grad.unbind()] == [8, 0]
+
+
+def test_losses_of_nested_tensors(close):
+    parts = [tt.arange(8.0).reshape(2, 4).sin(), tt.arange(12.0).reshape(3, 4).cos()]
+    x, whole = tt.nested.nested_tensor(parts, layout=tt.jagged), tt.cat(parts)
+    for loss in (nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss):
+        for reduction in ("mean", "sum"):
+            close(loss(reduction=reduction)(x, x * 2), loss(reduction=reduction)(whole, whole * 2), tol=1e-6)
+        close(loss(reduction="none")(x, x * 2).values(), loss(reduction="none")(whole, whole * 2), tol=1e-6)
 
 
 def test_sizes_may_be_numpys_integers():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 
 import pytest
@@ -143,3 +144,18 @@ def test_sparse_masked_tensors(form: str) -> None:
     assert x.sum().item() == 3 and x.mean(1).to_tensor(9.0).tolist() == [1, 1] and "--" in repr(x)
     with pytest.raises(ValueError, match="masks must match"):
         x + whole
+
+
+def test_copies_facts_and_refusals():
+    x = tc.masked.masked_tensor(tc.arange(4.0), tc.tensor([True, False, True, True]))
+    for made in (copy.copy(x), copy.deepcopy(x)):
+        assert made.is_leaf and tc.equal(made.get_mask(), x.get_mask())
+        assert tc.equal(made.get_data(), x.get_data())
+    assert copy.deepcopy(x).get_data() is not x.get_data()
+    assert x.stride() == (1,) and x.is_cpu and x.itemsize == 4
+    assert tc.equal(tc.ones_like(x.detach()).get_data(), tc.ones(4)) and x.cpu().shape == (4,)
+    for call in (lambda: x.cumsum(0), lambda: tc.zeros_like(x), lambda: x @ x):
+        with pytest.raises(TypeError, match="not defined for masked tensors"):
+            call()
+    with pytest.raises(TypeError, match="argument 'data' is a list"):
+        tc.masked.masked_tensor([1.0], tc.tensor([True]))

@@ -1,5 +1,10 @@
 """Nested tensors in other shapes: what is done to a nested tensor is done to each of its parts."""
 
+import copy
+import io
+import pickle
+
+import numpy as np
 import pytest
 
 import taeda_tensor_core as tc
@@ -193,3 +198,87 @@ def test_without_parts(layout):
     assert x.is_floating_point() and x.unbind() == () and (x + 1).unbind() == ()
     with pytest.raises(IndexError, match="size: dimension 1"):
         x.size(1)
+
+
+def test_lines_of_jagged_tensors_lie_together():
+    values, offsets = tc.arange(28.0).reshape(7, 4).sin(), tc.tensor([0, 2, 7])
+    x = tc.nested.nested_tensor_from_jagged(values, offsets)
+    assert x.values() is values and x.offsets() is offsets and (x * 2).offsets() is offsets
+    assert (x._get_min_seqlen(), x._get_max_seqlen(), x._maybe_max_seqlen) == (2, 5, 5)
+    assert tc.equal((x * 2 + 1).values(), values * 2 + 1)
+    back = x.unflatten(-1, [2, 2]).transpose(1, 2).transpose(1, 2).flatten(-2)
+    assert tc.equal(back.values(), values) and back.offsets().tolist() == [0, 2, 7]
+    assert x.transpose(1, 2)._ragged_idx == 2 and tc.equal(x.transpose(1, 2).values(), values.t())
+    assert same(x + tc.ones(1, 1, 4), [values[:2] + 1, values[2:] + 1])
+    by_lengths = tc.nested.nested_tensor_from_jagged(values, lengths=tc.tensor([2, 5]))
+    assert same(by_lengths, [values[:2], values[2:]]) and by_lengths.offsets().tolist() == [0, 2, 7]
+    rows = tc.nested.as_nested_tensor(values[:6].reshape(2, 3, 4), layout=tc.jagged)
+    assert tc.equal(rows.values(), values[:6]) and rows.offsets().tolist() == [0, 3, 6]
+    across = tc.nested.nested_tensor_from_jagged(values.t(), offsets, jagged_dim=2)
+    assert across.shape[1] == 4 and same(across, [values[:2].t(), values[2:].t()])
+
+
+def test_jagged_tensors_with_holes():
+    values, lengths = tc.arange(8.0), tc.tensor([2, 1, 2])
+    x = tc.nested.nested_tensor_from_jagged(values, tc.tensor([0, 3, 6, 8]), lengths)
+    assert x.lengths() is lengths and not x.is_contiguous()
+    assert same(x, [values[:2], values[3:4], values[6:8]])
+
+
+def test_jagged_reductions_over_lines_are_dense():
+    x = made()
+    for name in ("sum", "mean", "amax", "amin", "prod", "var", "any"):
+        reduce = getattr(tc.Tensor, name)
+        expected = tc.stack([reduce(p, 0) for p in PARTS])
+        for found in (getattr(x, name)(1), getattr(x, name)(dim=1)):
+            assert type(found) is tc.Tensor and tc.allclose(found.float(), expected.float(), atol=1e-6)
+        assert getattr(x, name)(1, keepdim=True).shape == (2, 1, 12)
+    assert tc.equal(x.max(1)[1], tc.stack([p.max(0)[1] for p in PARTS]))
+    whole = tc.nested.nested_tensor([tc.tensor([1, 2]), tc.tensor([3, 4, 5])], layout=tc.jagged)
+    assert whole.sum(1).dtype is tc.int64 and whole.sum(1).tolist() == [3, 12]
+    assert tc.allclose(x.sum(1, dtype=tc.float64), tc.stack([p.double().sum(0) for p in PARTS]))
+    assert same(x.softmax(1), [p.softmax(0) for p in PARTS])
+    turned = x.transpose(1, 2)
+    assert tc.allclose(turned.sum(2), tc.stack([p.sum(0) for p in PARTS]))
+    strided = made(tc.strided)
+    assert same(strided.sum(1), [p.sum(0) for p in PARTS]) and strided.values().shape == (84,)
+
+
+def test_padding_of_lines():
+    x = made()
+    for size in (None, (2, 6, 12), (3, 5, 13)):
+        found = tc.nested.to_padded_tensor(x, -1.0, size)
+        expected = np.full(size or (2, 5, 12), -1, dtype=np.float32)
+        for i, part in enumerate(PARTS):
+            expected[i, : part.shape[0], :12] = part.numpy()
+        assert np.array_equal(found.numpy(), expected)
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "smooth_l1_loss"])
+def test_losses_of_nested_tensors(name):
+    for layout in (tc.jagged, tc.strided):
+        x = made(layout)
+        loss = getattr(tc.ops, name)
+        whole = tc.cat(list(PARTS))
+        losses = loss(x, x * 2, 0)
+        assert same(losses, [loss(p, p * 2, 0) for p in PARTS])
+        assert tc.allclose(loss(x, x * 2, 1), loss(whole, whole * 2, 1))
+        assert tc.allclose(loss(x, x * 2, 2), loss(whole, whole * 2, 2))
+
+
+def test_jagged_tensors_in_files():
+    for x in (made(), made().transpose(1, 2), made()[:, :, :5]):
+        file = io.BytesIO()
+        tc.serialization.save({"x": x}, file)
+        file.seek(0)
+        read = tc.serialization.load(file)["x"]
+        assert read.layout is tc.jagged and same(read, x.unbind()) and read._ragged_idx == x._ragged_idx
+        for again in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x), copy.copy(x)):
+            assert same(again, x.unbind())
+
+
+def test_sizes_that_are_expanded():
+    x = made().unsqueeze(2)
+    assert same(x.expand(2, -1, 3, 12), [p[:, None].expand(-1, 3, 12) for p in PARTS])
+    with pytest.raises(RuntimeError, match="expand: argument 'size'"):
+        x.expand(3, -1, 3, 12)

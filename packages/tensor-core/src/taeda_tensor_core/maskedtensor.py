@@ -104,22 +104,39 @@ class MaskedTensor(Tensor):
     def __reduce_ex__(self, protocol: Any) -> Any:
         return MaskedTensor, (self._data, self._mask)
 
+    def __copy__(self) -> MaskedTensor:
+        return MaskedTensor(self._data, self._mask)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> MaskedTensor:
+        import copy
+
+        made = MaskedTensor(copy.deepcopy(self._data, memo), copy.deepcopy(self._mask, memo))
+        memo[id(self)] = made
+        return made
+
     __hash__ = Tensor.__hash__
 
 
+class _Undefined(NotImplementedError, TypeError):
+    """No form for masked tensors: a TypeError too, as where no class of tensors answers for a function."""
+
+
 def _undefined(name: str) -> NotImplementedError:
-    return NotImplementedError(
-        f"{name}: not defined for masked tensors; use to_tensor(value) or get_data() first"
-    )
+    return _Undefined(f"{name}: not defined for masked tensors; use to_tensor(value) or get_data() first")
 
 
 def masked_tensor(data: Tensor, mask: Tensor, requires_grad: bool = False) -> MaskedTensor:
     """A masked tensor of its own: a copy of `data` without its history.
 
+    Raises:
+        TypeError: No tensors, or a mask of another dtype. ValueError: A mask of another shape.
+
     Example:
         >>> taeda.masked.masked_tensor(taeda.ones(2), taeda.tensor([True, False])).to_tensor(0.0)
         tensor([1., 0.])
     """
+    if not isinstance(data, Tensor):
+        raise TypeError(f"masked_tensor: argument 'data' is a {type(data).__name__}, expected a tensor")
     return MaskedTensor(data.detach().clone(), mask, requires_grad)
 
 
@@ -178,10 +195,15 @@ _ATTRIBUTES: dict[str, Callable[[MaskedTensor], Any]] = {
     "is_sparse": lambda x: x._data.is_sparse,
     "is_nested": lambda x: False,
     "is_quantized": lambda x: False,
+    "is_cpu": lambda x: x._data.is_cpu,
+    "is_cuda": lambda x: x._data.is_cuda,
+    "is_meta": lambda x: x._data.is_meta,
+    "itemsize": lambda x: x._data.itemsize,
+    "data": lambda x: MaskedTensor(x._data.detach(), x._mask),
 }
 _table.update(_ATTRIBUTES)
 for _name in ("size", "dim", "ndimension", "numel", "nelement", "is_floating_point", "is_complex", "element_size",
-              "backward", "is_contiguous", "item"):  # fmt: skip
+              "backward", "is_contiguous", "item", "stride", "storage_offset", "get_device", "is_signed"):  # fmt: skip
     _table[_name] = lambda x, *args, _name=_name, **kwargs: getattr(x._data, _name)(*args, **kwargs)
 
 
@@ -271,7 +293,7 @@ _UNARY = (
     "bitwise_not ceil clamp clip conj_physical cos cosh deg2rad digamma erf erfc erfinv exp exp2 expm1 fix "
     "floor frac i0 isnan isinf isfinite lgamma log log10 log1p log2 logit nan_to_num neg negative positive pow "
     "rad2deg reciprocal round rsqrt sgn sigmoid sign signbit sin sinc sinh sqrt square tan tanh trunc relu "
-    "clone detach contiguous to float double half bfloat16 int long bool"
+    "clone detach contiguous to float double half bfloat16 int long short char byte bool cpu ones_like"
 )
 _BINARY = (
     "add sub subtract mul multiply div divide true_divide floor_divide remainder fmod arctan2 atan2 maximum "

@@ -144,6 +144,9 @@ class MultiheadAttention(Module):
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """Returns the output and, if ``need_weights``, the weights; see `F.multi_head_attention_forward`."""
+        if query.is_nested:
+            rest = (key_padding_mask, need_weights, attn_mask, average_attn_weights, is_causal)
+            return self._of_parts(query, key, value, *rest)
         swapped = self.batch_first and query.dim() == 3
         if swapped:
             same_kv, same_qk = key is value, query is key
@@ -176,6 +179,27 @@ class MultiheadAttention(Module):
             is_causal=is_causal,
         )
         return (output.transpose(1, 0) if swapped else output), weights
+
+    def _of_parts(
+        self, query: Any, key: Any, value: Any, key_padding_mask: Tensor | None, need_weights: bool,
+        attn_mask: Tensor | None, average_attn_weights: bool, is_causal: bool,
+    ) -> tuple[Any, Tensor | None]:  # fmt: skip
+        """Each part of nested tensors attends to itself alone; weights are those of all parts, filled up with zeros."""
+        if key_padding_mask is not None or attn_mask is not None:
+            raise RuntimeError(
+                "MultiheadAttention: nested tensors have no padding and take no 'attn_mask' or 'key_padding_mask'"
+            )
+        if not self.batch_first:
+            raise RuntimeError(
+                "MultiheadAttention: nested tensors need batch_first=True, as parts come first"
+            )
+        made = [
+            self.forward(q, k, v, None, need_weights, None, average_attn_weights, is_causal)
+            for q, k, v in zip(query.unbind(), key.unbind(), value.unbind(), strict=True)
+        ]
+        nested = tensor.nested.as_nested_tensor
+        output = nested([out for out, _ in made], layout=query.layout)
+        return output, nested([w for _, w in made]).to_padded_tensor(0.0) if need_weights else None
 
     def merge_masks(
         self, attn_mask: Tensor | None, key_padding_mask: Tensor | None, query: Tensor

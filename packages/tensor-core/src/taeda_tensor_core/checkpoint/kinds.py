@@ -5,6 +5,7 @@ The functions that read check their arguments, because a file may call them with
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any
 
 import taeda_tensor_core as tc
@@ -111,6 +112,25 @@ def rebuild_nested(memory: Any, sizes: Any, strides: Any, offsets: Any) -> Any:
         check_view(offset, tuple(shape), tuple(stride), memory.numel(), memory.itemsize)
         inner.append(memory.as_strided(shape, stride, memory.storage_offset() + offset).clone())
     return NestedTensor.around(inner, tc.strided)
+
+
+def rebuild_jagged(first: Any, second: Any, third: Any) -> Any:
+    """A jagged tensor of all lines, of borders and of numbers of lines; or of parts, a layout and a dimension."""
+    if isinstance(first, tc.Tensor):
+        counts = third if isinstance(third, tuple) and all(map(is_count, third)) else None
+        whole = type(second) is tc.Tensor and counts is not None and first.dim() > 0
+        if not whole or second.shape != (len(counts) + 1,) or second.tolist() != [0, *accumulate(counts)]:
+            fail(f"the file makes a jagged tensor of {shown(third)}")
+        if sum(counts) != first.shape[0]:
+            fail(f"the file makes a jagged tensor of {first.shape[0]} lines of {shown(third)}")
+        return NestedTensor.packed(first, second, counts)
+    fits = isinstance(first, (tuple, list)) and all(isinstance(p, tc.Tensor) for p in first)
+    if not fits or len({(p.dim(), p.dtype) for p in first}) > 1 or not isinstance(second, tc._info.layout):
+        fail(f"the file makes a nested tensor of {shown(first)}")
+    rank = first[0].dim() if first else 1
+    if not is_count(third) or not 1 <= third <= max(rank, 1):
+        fail(f"the file makes a nested tensor that differs in dimension {shown(third)}")
+    return NestedTensor.around(list(first), second, third)
 
 
 def quantized(codes: Any, facts: Any) -> Any:

@@ -360,6 +360,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_parameter_with_state": rebuild_parameter,
     "taeda_tensor_core.packed.restored": _own_kind("packed"),
     "taeda_tensor_core.opaque.restored": _own_kind("opaque"),
+    "taeda_tensor_core.nested._tensor.restored": _of_kinds("rebuild_jagged"),
     "torch.Size": size,
     "torch.device": device,
 }

@@ -10,7 +10,7 @@ from typing import Any
 
 from taeda_tensor_core import _C, _info, ops
 from taeda_tensor_core._C import Tensor
-from taeda_tensor_core.nested._tensor import NestedTensor, _table, by_parts, nested
+from taeda_tensor_core.nested._tensor import NestedTensor, _table, borders_of, by_parts, nested
 
 
 def _checked(name: str, parts: Sequence[Tensor]) -> list[Tensor]:
@@ -59,19 +59,30 @@ def nested_tensor(
         else _C.tensor(t, dtype=dtype, device=device)
         for t in tensor_list
     ]
-    for part in _checked("nested_tensor", parts):
-        part.requires_grad_(requires_grad)
-    return NestedTensor.around(parts, layout or _info.strided)
+    parts = [p.to(parts[0].dtype) for p in parts]
+    parts = _checked("nested_tensor", parts)
+    made = (
+        NestedTensor.in_lines(parts) if layout is _info.jagged else NestedTensor.around(parts, _info.strided)
+    )
+    for root in made._roots if requires_grad else ():
+        root.requires_grad_()
+    return made
 
 
 def as_nested_tensor(ts: Any, dtype: Any = None, device: Any = None, layout: Any = None) -> NestedTensor:
     """A nested tensor of tensors, which keep their history; of one tensor its parts along the first dimension."""
     if isinstance(ts, NestedTensor):
         return ts
+    if isinstance(ts, Tensor) and layout is _info.jagged and ts.dim() > 1:
+        lines = (ts.shape[1],) * ts.shape[0]
+        whole = ts.flatten(0, 1).to(device or ts.device, dtype or ts.dtype)
+        return NestedTensor.packed(whole, borders_of(lines, whole.device), lines)
     parts = list(ts.unbind(0)) if isinstance(ts, Tensor) else list(ts)
     parts = [_C.tensor(t) if not isinstance(t, Tensor) else t for t in parts]
     parts = [t.to(device or t.device, dtype or t.dtype) for t in _checked("as_nested_tensor", parts)]
-    return NestedTensor.around(parts, layout or _info.strided)
+    return (
+        NestedTensor.in_lines(parts) if layout is _info.jagged else NestedTensor.around(parts, _info.strided)
+    )
 
 
 def nested_tensor_from_jagged(
@@ -96,13 +107,17 @@ def nested_tensor_from_jagged(
         raise RuntimeError("nested_tensor_from_jagged: at least one of offsets or lengths is required")
     if offsets is None:
         sizes = lengths.tolist()
-        starts = [sum(sizes[:i]) for i in range(len(sizes))]
+        offsets, lengths = borders_of(sizes, values.device), None
+        borders = offsets.tolist()
     else:
         borders = offsets.tolist()
-        starts = borders[:-1]
         sizes = lengths.tolist() if lengths is not None else [b - a for a, b in pairwise(borders)]
-    parts = [values.narrow(along, start, size) for start, size in zip(starts, sizes, strict=True)]
-    return NestedTensor.around(parts, _info.jagged)
+    if along == 0 and lengths is None and borders[0] == 0 and borders[-1] == values.shape[0]:
+        return NestedTensor.packed(values, offsets, tuple(sizes))
+    parts = [values.narrow(along, start, size) for start, size in zip(borders[:-1], sizes, strict=True)]
+    made = NestedTensor.around(parts, _info.jagged, along + 1)
+    made._holes = lengths
+    return made
 
 
 def narrow(tensor: Tensor, dim: int, start: Any, length: Any, layout: Any = None) -> NestedTensor:
@@ -136,13 +151,15 @@ def to_padded_tensor(input: Any, padding: float, output_size: Sequence[int] | No
     """
     if not isinstance(input, NestedTensor):
         return input
-    size = tuple(output_size or (len(input._parts), *_largest(input)))
+    size = tuple(output_size or (input._count, *_largest(input)))
     if len(size) != input.dim() or any(
         s < n for s, n in zip(size, (len(input), *_largest(input)), strict=True)
     ):
         raise RuntimeError(
             f"to_padded_tensor: argument 'output_size' is {size}, expected at least {(len(input), *_largest(input))}"
         )
+    if input._whole is not None and size[0] == input._count and size[2:] == tuple(input._whole.shape[1:]):
+        return _filled(input, padding, size)
     filled = []
     for part in input._parts:
         pads = [n for d in range(part.dim() - 1, -1, -1) for n in (0, size[d + 1] - part.shape[d])]
@@ -152,6 +169,16 @@ def to_padded_tensor(input: Any, padding: float, output_size: Sequence[int] | No
     return (
         whole if not missing else ops.constant_pad_nd(whole, [0, 0] * (len(size) - 1) + [0, missing], padding)
     )
+
+
+def _filled(x: NestedTensor, padding: float, size: tuple[int, ...]) -> Tensor:
+    """All lines in their places among lines of padding."""
+    whole, borders = x._whole, x._borders
+    counts = borders.diff()
+    shift = _C.arange(size[0], device=whole.device) * size[1] - borders[:-1]
+    places = _C.arange(whole.shape[0], device=whole.device) + shift.repeat_interleave(counts)
+    empty = _C.full((size[0] * size[1], *size[2:]), padding, dtype=whole.dtype, device=whole.device)
+    return empty.index_copy(0, places, whole).reshape(size)
 
 
 def _largest(x: NestedTensor) -> tuple[int, ...]:
@@ -170,8 +197,8 @@ def _fact(name: str, ask: Callable[[NestedTensor], Any]) -> None:
 
 
 def _share_memory_(x: NestedTensor) -> NestedTensor:
-    for part in x._parts:
-        part.share_memory_()
+    for root in x._roots:
+        root.share_memory_()
     return x
 
 
@@ -188,15 +215,15 @@ for _name in ("dtype", "device", "itemsize", "is_leaf"):
 for _name, _kind in vars(Tensor).items():
     if _name.startswith("is_") and isinstance(_kind, types.GetSetDescriptorType) and _name not in _table:
         _of_first(_name)
-_table["is_pinned"] = lambda x, *args: all(p.is_pinned(*args) for p in x._parts)
-_fact("requires_grad", lambda x: any(p.requires_grad for p in x._parts))
+_table["is_pinned"] = lambda x, *args: all(p.is_pinned(*args) for p in x._roots)
+_fact("requires_grad", lambda x: any(p.requires_grad for p in x._roots))
 _fact("is_nested", lambda x: True)
-_fact("is_shared", lambda x: all(p.is_shared() for p in x._parts))
+_fact("is_shared", lambda x: all(p.is_shared() for p in x._roots))
 _fact("layout", lambda x: x._way)
 _fact("ndim", lambda x: x._rank)
 for _name in ("dim", "ndimension"):
     _fact(_name, lambda x: x._rank)
-_fact("numel", lambda x: sum(p.numel() for p in x._parts))
+_fact("numel", lambda x: sum(p.numel() for p in x._roots))
 _fact("is_floating_point", lambda x: x._first.is_floating_point())
 _fact("is_complex", lambda x: x._first.is_complex())
 _fact("element_size", lambda x: x._first.element_size())
@@ -216,7 +243,7 @@ def _size(self: NestedTensor, dim: int | None = None) -> Any:
     if not 0 <= at < dims:
         raise IndexError(f"size: dimension {dim} is out of range for a nested tensor of {dims} dimensions")
     if at == 0:
-        return len(self._parts)
+        return self._count
     sizes = {p.shape[at - 1] for p in self._parts}
     if len(sizes) > 1 and self._way is _info.jagged:
         return _shape(self)[at]
@@ -255,8 +282,12 @@ def _shape(self: NestedTensor) -> tuple[Any, ...]:
         raise NotImplementedError(
             "shape: the parts of a nested tensor have sizes of their own; ask for one by size(dim), or use unbind()"
         )
+    if self._whole is not None:
+        lines = self._lines
+        varied = len(set(lines)) != 1
+        return (self._count, Irregular(lines) if varied else lines[0], *self._whole.shape[1:])
     columns = zip(*(p.shape for p in self._parts), strict=True)
-    return (len(self._parts), *(c[0] if len(set(c)) == 1 else Irregular(c) for c in columns))
+    return (self._count, *(c[0] if len(set(c)) == 1 else Irregular(c) for c in columns))
 
 
 @nested("unbind")
@@ -268,42 +299,63 @@ def _unbind(self: NestedTensor, dim: int = 0) -> tuple[Tensor, ...]:
 
 @nested("offsets")
 def _offsets(self: NestedTensor) -> Tensor:
-    """Where the parts begin along their first dimension."""
-    return _C.tensor([0, *(p.shape[0] for p in self._parts)]).cumsum(0)
+    """Where the parts begin along the dimension in which they differ."""
+    if self._whole is None:
+        self._borders = borders_of(self._counted(), self._first.device)
+    return self._borders
 
 
 @nested("lengths")
-def _lengths(self: NestedTensor) -> None:
-    """None: there are no holes between the parts."""
+def _lengths(self: NestedTensor) -> Tensor | None:
+    """How long the parts are where there are holes between them; else None."""
+    return self._holes
 
 
 @nested("is_contiguous")
 def _is_contiguous(self: NestedTensor, *args: Any, **kwargs: Any) -> bool:
-    return all(part.is_contiguous(*args, **kwargs) for part in self._parts)
+    return self._holes is None and all(root.is_contiguous(*args, **kwargs) for root in self._roots)
 
 
 @nested("values")
 def _values(self: NestedTensor) -> Tensor:
-    """All parts one after another."""
-    return _C.cat(list(self._parts))
+    """All parts one after another: the elements of strided ones, else along the dimension in which they differ."""
+    if self._whole is not None:
+        return self._whole
+    if self._way is _info.strided:
+        return _C.cat([p.reshape(-1) for p in self._parts])
+    return _C.cat(list(self._parts), self._at - 1)
 
 
 @nested("requires_grad_")
 def _requires_grad(self: NestedTensor, requires_grad: bool = True) -> NestedTensor:
-    for part in self._parts:
-        part.requires_grad_(requires_grad)
+    for root in self._roots:
+        root.requires_grad_(requires_grad)
     return self
 
 
 @nested("grad")
 def _grad(self: NestedTensor) -> NestedTensor | None:
-    grads = [p.grad for p in self._parts]
-    return None if any(g is None for g in grads) else NestedTensor.around(grads, self._way)
+    grads = [root.grad for root in self._roots]
+    if all(g is None for g in grads):
+        return None
+    # A part that nothing was computed with has a gradient of zeros.
+    return self._made_of(
+        [_C.zeros_like(p) if g is None else g for p, g in zip(self._roots, grads, strict=True)]
+    )
+
+
+@nested("grad__set__")
+def _set_grad(self: NestedTensor, grad: NestedTensor | None) -> None:
+    given = [None] * len(self._roots) if grad is None else grad._roots
+    if len(given) != len(self._roots):
+        raise RuntimeError("grad: expected a nested tensor whose parts lie as those of the tensor")
+    for root, one in zip(self._roots, given, strict=True):
+        root.grad = one
 
 
 @nested("backward")
 def _backward(self: NestedTensor, gradient: Any = None, **options: Any) -> None:
-    _C.cat([p.reshape(-1) for p in self._parts]).backward(
+    _C.cat([p.reshape(-1) for p in self._roots]).backward(
         None if gradient is None else _C.cat([g.reshape(-1) for g in gradient._parts]), **options
     )
 
@@ -328,13 +380,18 @@ def _cat(tensors: Sequence[NestedTensor], dim: int = 0) -> NestedTensor:
         raise NotImplementedError("cat: nested tensors are only joined with nested tensors")
     at = dim + whole[0].dim() if dim < 0 else dim
     if at == 0:
-        return NestedTensor.around([p for t in whole for p in t._parts], whole[0]._way)
-    if len({len(t._parts) for t in whole}) > 1:
+        parts = [p for t in whole for p in t._parts]
+        if all(t._whole is not None for t in whole):
+            return NestedTensor.in_lines(parts)
+        return NestedTensor.around(parts, whole[0]._way, whole[0]._at)
+    if len({t._count for t in whole}) > 1:
         raise RuntimeError(
-            f"cat: found nested tensors of {[len(t._parts) for t in whole]} parts, expected one number"
+            f"cat: found nested tensors of {[t._count for t in whole]} parts, expected one number"
         )
+    if at > 1 and all(t._whole is not None and t._lines == whole[0]._lines for t in whole):
+        return whole[0].like(_C.cat([t._whole for t in whole], at - 1))
     rows = zip(*(t._parts for t in whole), strict=True)
-    return NestedTensor.around([_C.cat(list(row), at - 1) for row in rows], whole[0]._way)
+    return NestedTensor.around([_C.cat(list(row), at - 1) for row in rows], whole[0]._way, whole[0]._at)
 
 
 _METHODS = (
@@ -352,37 +409,93 @@ for _name in ("empty_like", "zeros_like", "ones_like", "rand_like", "randn_like"
     _by_parts(_name, getattr(ops, _name, None) or getattr(_C, _name))
 
 
+def _along(name: str) -> None:
+    """What is computed along a dimension and keeps it."""
+    function = getattr(Tensor, name)
+
+    def along(self: NestedTensor, dim: int, *args: Any, **kwargs: Any) -> NestedTensor:
+        at = _of_part(name, self, dim)
+        if self._whole is not None and at:
+            return self.like(function(self._whole, at, *args, **kwargs))
+        return _of_parts(self, [function(p, at, *args, **kwargs) for p in self._parts])
+
+    along.__name__ = name
+    _table[name] = along
+
+
+for _name in ("softmax", "log_softmax", "cumsum"):
+    _along(_name)
+
+
+def _of_parts(self: NestedTensor, made: list[Tensor]) -> NestedTensor:
+    """Parts as long as these."""
+    return (
+        NestedTensor.in_lines(made)
+        if self._whole is not None
+        else NestedTensor.around(made, self._way, self._at)
+    )
+
+
+def _of_part(name: str, self: NestedTensor, dim: int) -> int:
+    """A dimension of the parts, from one of the whole."""
+    at = dim + self._rank if dim < 0 else dim
+    if not 0 <= at < self._rank:
+        raise IndexError(f"{name}: argument 'dim' is {dim}, expected {-self._rank} to {self._rank - 1}")
+    if at == 0:
+        raise RuntimeError(f"{name}: argument 'dim' is {dim}, the parts of a nested tensor are not combined")
+    return at - 1
+
+
+def _joined(self: NestedTensor, name: str, at: tuple[int, ...], made: list[Tensor]) -> Any:
+    """Results of the parts: of jagged ones that were reduced where they differ one dense tensor."""
+    if self._way is _info.jagged and self._at - 1 in at:
+        return _C.stack(made) if made else _C.empty((0,))
+    return NestedTensor.around(made, self._way, self._at)
+
+
+def _over_lines(self: NestedTensor, name: str, keepdim: bool, dtype: Any) -> Tensor:
+    """Sums or means of the lines of each part."""
+    whole = self._whole if dtype is None else self._whole.to(dtype)
+    counts = self._borders.diff()
+    of = _C.arange(self._count, device=whole.device).repeat_interleave(counts)
+    kind = _C.int64 if not (whole.is_floating_point() or whole.is_complex()) else whole.dtype
+    total = _C.zeros((self._count, *whole.shape[1:]), dtype=kind, device=whole.device)
+    total = total.index_add(0, of, whole.to(kind))
+    if name == "mean":
+        total = total / counts.reshape(-1, *(1,) * (total.dim() - 1)).to(kind)
+    return total.unsqueeze(1) if keepdim else total
+
+
 def _reduction(name: str) -> None:
     function = getattr(Tensor, name)
 
     def reduced(self: NestedTensor, dim: Any = None, *args: Any, **kwargs: Any) -> Any:
         if dim is None:
-            return function(_C.cat([p.reshape(-1) for p in self._parts]), *args, **kwargs)
-        dims = self._rank
+            return function(_C.cat([p.reshape(-1) for p in self._roots]), *args, **kwargs)
         given = (dim,) if isinstance(dim, int) else tuple(dim)
-        whole = tuple(d + dims if d < 0 else d for d in given)
+        whole = tuple(d + self._rank if d < 0 else d for d in given)
         if 0 in whole and 1 in whole and self._way is _info.jagged:  # all lines of all parts
             over = tuple(d - 1 for d in whole if d)
             return function(_C.cat(list(self._parts)), over, *args, **kwargs)
-        if 0 in whole:
-            raise RuntimeError(
-                f"{name}: argument 'dim' is {dim}, the parts of a nested tensor are not combined"
-            )
-        at = whole[0] - 1 if isinstance(dim, int) else tuple(d - 1 for d in whole)
-        return NestedTensor.around([function(p, at, *args, **kwargs) for p in self._parts], self._way)
+        dims = tuple(_of_part(name, self, d) for d in given)
+        at = dims[0] if isinstance(dim, int) else dims
+        if self._whole is not None and 0 not in dims:
+            return self.like(function(self._whole, at, *args, **kwargs))
+        keepdim = args[0] if args else kwargs.get("keepdim", False)
+        plain = len(args) < 2 and kwargs.keys() <= {"keepdim", "dtype"}
+        if self._whole is not None and dims == (0,) and name in ("sum", "mean") and plain:
+            return _over_lines(self, name, keepdim, kwargs.get("dtype"))
+        return _joined(self, name, dims, [function(p, at, *args, **kwargs) for p in self._parts])
 
     reduced.__name__ = name
     _table[name] = reduced
 
 
 for _name in (
-    "softmax",
-    "log_softmax",
     "sum",
     "mean",
     "amax",
     "amin",
-    "cumsum",
     "any",
     "all",
     "prod",
@@ -390,6 +503,7 @@ for _name in (
     "var",
     "argmax",
     "argmin",
+    "logsumexp",
 ):
     _reduction(_name)
 
@@ -400,16 +514,15 @@ def _extreme(name: str) -> None:
 
     def extreme(self: NestedTensor, dim: Any = None, keepdim: bool = False) -> Any:
         if dim is None:
-            return function(_C.cat([p.reshape(-1) for p in self._parts]))
+            return function(_C.cat([p.reshape(-1) for p in self._roots]))
         if isinstance(dim, Tensor):
             return by_parts(name, function, self, dim)
-        at = dim + self._rank - 1 if dim < 0 else dim - 1
-        if at < 0:
-            raise RuntimeError(
-                f"{name}: argument 'dim' is {dim}, the parts of a nested tensor are not combined"
-            )
-        found = [function(p, at, keepdim) for p in self._parts]
-        return type(found[0])(NestedTensor.around([pair[i] for pair in found], self._way) for i in (0, 1))
+        at = _of_part(name, self, dim)
+        if self._whole is not None and at:
+            found = function(self._whole, at, keepdim)
+            return type(found)(self.like(found[i]) for i in (0, 1))
+        every = [function(p, at, keepdim) for p in self._parts]
+        return type(every[0])(_joined(self, name, (at,), [pair[i] for pair in every]) for i in (0, 1))
 
     extreme.__name__ = name
     _table[name] = extreme
@@ -425,7 +538,14 @@ def _transpose(self: NestedTensor, dim0: int, dim1: int) -> NestedTensor:
     first, second = (d + dims if d < 0 else d for d in (dim0, dim1))
     if not first or not second:
         raise RuntimeError("transpose: the first dimension of a nested tensor stays where it is")
-    return NestedTensor.around([p.transpose(first - 1, second - 1) for p in self._parts], self._way)
+    if self._whole is not None and 1 not in (first, second):
+        return self.like(self._whole.transpose(first - 1, second - 1))
+    moved = {first: second, second: first}
+    made = [p.transpose(first - 1, second - 1) for p in self._parts]
+    at = moved.get(self._at, self._at)
+    if self._way is _info.jagged and at == 1:  # line after line again
+        return NestedTensor.in_lines(made)
+    return NestedTensor.around(made, self._way, at)
 
 
 @nested("bmm")
@@ -434,7 +554,37 @@ def _bmm(input: Any, mat2: Any) -> NestedTensor:
     for name, value in (("input", input), ("mat2", mat2)):
         if value.dim() != 3:
             raise RuntimeError(f"bmm: argument '{name}' has {value.dim()} dimensions, expected 3")
-    return by_parts("matmul", _C.matmul, input, mat2)
+    made = by_parts("matmul", _C.matmul, input, mat2)
+    alike = len({p.shape for p in made._parts}) == 1
+    inner = isinstance(input, NestedTensor) and input._way is _info.jagged and input._at == 2
+    return _C.stack(list(made._parts)) if alike and inner else made
+
+
+def _loss(name: str) -> None:
+    """A loss of each element: of nested tensors the losses, or their mean or sum over all parts."""
+
+    def loss(
+        input: Any, target: Any, *given: Any, size_average: Any = None, reduce: Any = None,
+        reduction: Any = "mean", **options: Any,
+    ) -> Any:  # fmt: skip
+        if len(given) == 1 and type(given[0]) is int:  # as the operator takes it
+            reduction = ("none", "mean", "sum")[given[0]]
+        elif given:
+            size_average, reduce = (*given, reduce)[:2]
+        if not isinstance(input, NestedTensor) or not isinstance(target, NestedTensor):
+            raise RuntimeError(f"{name}: expected nested tensors as 'input' and 'target'")
+        function = getattr(ops, name)
+        if size_average is not None or reduce is not None:
+            reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
+        every = by_parts("sub", lambda a, b: function(a, b, reduction=0, **options), input, target)
+        return every if reduction == "none" else _table[reduction](every)
+
+    loss.__name__ = name
+    _table[name] = loss
+
+
+for _name in ("l1_loss", "mse_loss", "smooth_l1_loss", "huber_loss"):
+    _loss(_name)
 
 
 @nested("copy_")
@@ -459,7 +609,7 @@ def _is_same_size(self: Any, other: Any) -> bool:
 @nested("grad_fn")
 def _grad_fn(self: NestedTensor) -> Any:
     """That of the parts, which have one graph each: of the first that has any."""
-    return next((p.grad_fn for p in self._parts if p.grad_fn is not None), None)
+    return next((p.grad_fn for p in self._roots if p.grad_fn is not None), None)
 
 
 import_module("taeda_tensor_core.nested._shapes")  # enters its functions too
@@ -471,7 +621,10 @@ def _bind() -> None:
         if name == "shape":  # what is inside reads the wrapper's own, which holds all parts
             continue
         asked = isinstance(vars(Tensor).get(name), (property, types.GetSetDescriptorType))
-        setattr(NestedTensor, name, property(function) if asked else function)
+        if name.endswith("__set__"):
+            continue
+        setter = _table.get(f"{name}__set__")
+        setattr(NestedTensor, name, property(function, setter) if asked else function)
 
 
 _bind()

@@ -25,18 +25,25 @@ def _inside(name: str, self: NestedTensor, dim: int, extra: int = 0) -> int:
     return at - 1
 
 
-def _like(self: NestedTensor, make: Callable[[Tensor], Tensor]) -> NestedTensor:
-    return NestedTensor.around([make(p) for p in self._parts], self._way)
+def _like(
+    self: NestedTensor, make: Callable[[Tensor], Tensor], by_lines: bool = False, at: int | None = None
+) -> NestedTensor:
+    """What is made of each part; of all lines at once where it does not touch their dimension (`by_lines`)."""
+    if by_lines and self._whole is not None:
+        return self.like(make(self._whole))
+    return NestedTensor.around([make(p) for p in self._parts], self._way, at or self._at)
 
 
 def _divided(name: str, function: Callable[..., Any]) -> None:
     def divide(self: NestedTensor, size: Any, dim: int = 0) -> tuple[NestedTensor, ...]:
         if dim in (0, -self._rank):
-            runs = function(_numbers(self), size, 0)
-            return tuple(NestedTensor.around([self._parts[int(i)] for i in run], self._way) for run in runs)
+            runs, parts = function(_numbers(self), size, 0), self._parts
+            return tuple(_some(self, [parts[int(i)] for i in run]) for run in runs)
         at = _inside(name, self, dim)
+        if self._whole is not None and at:
+            return tuple(self.like(column) for column in function(self._whole, size, at))
         columns = zip(*(function(p, size, at) for p in self._parts), strict=True)
-        return tuple(NestedTensor.around(column, self._way) for column in columns)
+        return tuple(NestedTensor.around(column, self._way, self._at) for column in columns)
 
     divide.__name__ = name
     nested(name)(divide)
@@ -45,7 +52,14 @@ def _divided(name: str, function: Callable[..., Any]) -> None:
 def _numbers(self: NestedTensor) -> Tensor:
     from taeda_tensor_core import _C
 
-    return _C.arange(len(self._parts))
+    return _C.arange(self._count)
+
+
+def _some(self: NestedTensor, parts: Sequence[Tensor]) -> NestedTensor:
+    """A nested tensor of some of the parts."""
+    if self._whole is not None:
+        return NestedTensor.in_lines(parts)
+    return NestedTensor.around(parts, self._way, self._at)
 
 
 for _name in ("chunk", "split", "tensor_split"):
@@ -55,19 +69,19 @@ for _name in ("chunk", "split", "tensor_split"):
 @nested("unflatten")
 def _unflatten(self: NestedTensor, dim: int, sizes: Sequence[int]) -> NestedTensor:
     at = _inside("unflatten", self, dim)
-    return _like(self, lambda p: p.unflatten(at, sizes))
+    return _like(self, lambda p: p.unflatten(at, sizes), at > 0)
 
 
 @nested("flatten")
 def _flatten(self: NestedTensor, start_dim: int = 0, end_dim: int = -1) -> NestedTensor:
     start, end = (_inside("flatten", self, d) for d in (start_dim, end_dim))
-    return _like(self, lambda p: p.flatten(start, end))
+    return _like(self, lambda p: p.flatten(start, end), start > 0)
 
 
 @nested("unsqueeze")
 def _unsqueeze(self: NestedTensor, dim: int) -> NestedTensor:
     at = _inside("unsqueeze", self, dim, extra=1)
-    return _like(self, lambda p: p.unsqueeze(at))
+    return _like(self, lambda p: p.unsqueeze(at), at > 0, self._at + (at < self._at))
 
 
 @nested("squeeze")
@@ -75,7 +89,7 @@ def _squeeze(self: NestedTensor, dim: int | None = None) -> NestedTensor:
     if dim is None:
         raise RuntimeError("squeeze: argument 'dim' is needed for nested tensors")
     at = _inside("squeeze", self, dim)
-    return _like(self, lambda p: p.squeeze(at))
+    return _like(self, lambda p: p.squeeze(at), at > 0, self._at - (at < self._at - 1))
 
 
 @nested("permute")
@@ -84,14 +98,26 @@ def _permute(self: NestedTensor, *dims: Any) -> NestedTensor:
     if not given or given[0] != 0:
         raise RuntimeError("permute: the first dimension of a nested tensor stays where it is")
     inner = [_inside("permute", self, d) for d in given[1:]]
-    return _like(self, lambda p: p.permute(inner))
+    return _like(self, lambda p: p.permute(inner), inner[0] == 0, inner.index(self._at - 1) + 1)
+
+
+@nested("expand")
+def _expand(self: NestedTensor, *shape: Any) -> NestedTensor:
+    """Dimensions of one size repeated; that of the parts, and those in which they differ, stay: -1."""
+    given = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
+    if len(given) != self._rank or given[0] not in (self._count, -1):
+        raise RuntimeError(
+            f"expand: argument 'size' is {tuple(given)}, expected {self._count} parts and {self._rank - 1} sizes"
+        )
+    inner = [size if isinstance(size, int) else -1 for size in given[1:]]
+    return _like(self, lambda p: p.expand(inner), inner[0] == -1)
 
 
 @nested("reshape", "view")
 def _reshape(self: NestedTensor, *shape: Any) -> NestedTensor:
     """Sizes that differ are given by what `shape` of a jagged tensor has in their place, or by -1."""
     given = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
-    count = len(self._parts)
+    count = self._count
     if not given or given[0] not in (count, -1):
         raise RuntimeError(
             f"reshape: argument 'shape' is {tuple(given)}, expected {count} parts, as there are"
@@ -104,7 +130,7 @@ def _reshape(self: NestedTensor, *shape: Any) -> NestedTensor:
             sizes[sizes.index(-1)] = part.shape[0]
         return part.reshape(sizes)
 
-    return _like(self, one)
+    return _like(self, one, inner[0] == -1 and inner.count(-1) == 1)
 
 
 @nested("__getitem__")
@@ -114,14 +140,16 @@ def _item(self: NestedTensor, index: Any) -> Any:
     if isinstance(first, int):
         return self._parts[first][tuple(rest)] if rest else self._parts[first]
     if first is Ellipsis:
-        return _like(self, lambda p: p[(Ellipsis, *rest)])
+        return _like(self, lambda p: p[(Ellipsis, *rest)], len(rest) < self._rank - 1)
     if not isinstance(first, slice):
         raise NotImplementedError(
             f"__getitem__: parts of a nested tensor are picked by a number or a slice, found {type(first).__name__}; "
             "use unbind() for others"
         )
+    if first == slice(None) and rest and rest[0] == slice(None):
+        return _like(self, lambda p: p[tuple(rest)], True)
     kept = self._parts[first]
-    return NestedTensor.around([p[tuple(rest)] for p in kept] if rest else kept, self._way)
+    return NestedTensor.around([p[tuple(rest)] for p in kept], self._way) if rest else _some(self, kept)
 
 
 @nested("select")
@@ -129,12 +157,12 @@ def _select(self: NestedTensor, dim: int, index: int) -> Any:
     if dim in (0, -self._rank):
         return self._parts[index]
     at = _inside("select", self, dim)
-    return _like(self, lambda p: p.select(at, index))
+    return _like(self, lambda p: p.select(at, index), at > 0)
 
 
 @nested("narrow")
 def _narrow(self: NestedTensor, dim: int, start: int, length: int) -> NestedTensor:
     if dim in (0, -self._rank):
-        return NestedTensor.around(self._parts[start : start + length], self._way)
+        return _some(self, self._parts[start : start + length])
     at = _inside("narrow", self, dim)
-    return _like(self, lambda p: p.narrow(at, start, length))
+    return _like(self, lambda p: p.narrow(at, start, length), at > 0)

@@ -57,7 +57,9 @@ def _new_tensor(
 def _new(self: SparseTensor, *given: Any, size: Any = None, device: Any = None) -> Any:
     """A tensor of zeros of a size, or one of indices and values, of this dtype."""
     if len(given) > 1 and isinstance(given[1], core.Tensor):
-        return sparse_coo_tensor(*given, *(() if size is None else (size,)), dtype=self.dtype, device=device or self.device)
+        return sparse_coo_tensor(
+            *given, *(() if size is None else (size,)), dtype=self.dtype, device=device or self.device
+        )
     return _table["new_empty"](self, *(given or ((0,) * self.dim(),)), size=size, device=device)
 
 

@@ -69,7 +69,8 @@ def from_coordinates(x: SparseTensor, way: str, blocksize: Any, name: str) -> Sp
     each = found.shape[0] // max(several, 1)
     if dims and count and bool((ends[..., -1] != each).any()):
         raise RuntimeError(
-            f"{name}: {way} holds as many blocks of each matrix; Expect the same number of specified elements per batch."
+            f"{name}: {way} holds as many blocks of each matrix; Expect the same number of specified elements per "
+            "batch."
         )
     starts = core.cat([ends.new_zeros((*batch, 1)), ends], -1)
     inner = (found % others).reshape(*batch, each)

@@ -181,7 +181,9 @@ def _taken(self: SparseTensor, made: Any) -> SparseTensor:
     if not isinstance(made, SparseTensor):
         raise RuntimeError("a sparse tensor cannot become a dense one in place; use to_dense() first")
     kept = self._elements
-    if kept.is_leaf and kept.requires_grad:  # as PyTorch: what autograd has not recorded is written into the leaf
+    if (
+        kept.is_leaf and kept.requires_grad
+    ):  # as PyTorch: what autograd has not recorded is written into the leaf
         if core.is_grad_enabled():
             raise RuntimeError(
                 "a leaf Variable that requires grad is being used in an in-place operation; write under no_grad()"
@@ -232,9 +234,10 @@ def _numpy(self: SparseTensor, *_: Any, **__: Any) -> NoReturn:
     raise TypeError("numpy: can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.")
 
 
-_PROPERTIES = frozenset(
-    {"layout", "is_sparse", "is_sparse_csr", "requires_grad", "is_leaf", "grad", "grad_fn", "data", "T", "mT", "H", "mH", "real"}
-)
+_PROPERTIES = frozenset({
+    "layout", "is_sparse", "is_sparse_csr", "requires_grad", "is_leaf", "grad", "grad_fn", "data", "T", "mT", "H", "mH",
+    "real",
+})  # fmt: skip
 
 
 def bind_table() -> None:

@@ -318,11 +318,19 @@ def _sparse_parts(actual: Any, expected: Any, where: tuple[Any, ...]) -> list[tu
 
 
 def _compare_numbers_of(
-    subject: str, actual: Tensor, expected: Tensor, rtol: float, atol: float, rules: _Rules, where: tuple[Any, ...]
+    subject: str,
+    actual: Tensor,
+    expected: Tensor,
+    rtol: float,
+    atol: float,
+    rules: _Rules,
+    where: tuple[Any, ...],
 ) -> None:
     actual, expected = _comparable(actual, expected)
     if actual.shape != expected.shape:
-        raise _Different(f"{subject} have the shapes {tuple(actual.shape)} and {tuple(expected.shape)}", where)
+        raise _Different(
+            f"{subject} have the shapes {tuple(actual.shape)} and {tuple(expected.shape)}", where
+        )
     close = _C.isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=rules.equal_nan)
     if not bool(close.all()):
         raise _Different(_report(actual, expected, close, rtol, atol, subject), where)
