@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 
 import numpy as np
 import pytest
@@ -425,3 +426,63 @@ def test_scales_chosen_for_a_tensor(decomposed, symmetric, zero):
 def test_codes_say_what_does_not_fit(decomposed, name, arguments, text):
     with pytest.raises(AssertionError, match=f"{name}: .*{text}"):
         getattr(decomposed, name)(taeda.ones(2, 4), *arguments)
+
+
+def test_states_of_layers_in_files_read_by_weights_alone() -> None:
+    model = tq.prepare(_configured(_Model().eval()))
+    model(_data())
+    model = tq.convert(model)
+    names = [key for key in model.state_dict() if key.startswith(("conv.", "fc."))]
+    assert names == [
+        "conv.weight", "conv.bias", "conv.scale", "conv.zero_point", "fc.scale", "fc.zero_point",
+        "fc._packed_params.dtype", "fc._packed_params._packed_params",
+    ]  # fmt: skip
+    file = io.BytesIO()
+    taeda.save({**model.state_dict(), "kinds": [taeda.quint8, taeda.complex32]}, file)
+    file.seek(0)
+    found = taeda.load(file, weights_only=True)
+    assert found.pop("kinds") == [taeda.quint8, taeda.complex32]
+    assert found["fc._packed_params.dtype"] is taeda.qint8
+    other = tq.prepare(_configured(_Model().eval()))
+    other(taeda.zeros(1, 1, 8, 8))
+    other = tq.convert(other)
+    other.load_state_dict(found)
+    assert taeda.equal(other(_data()), model(_data()))
+
+
+def _configured(model: nn.Module) -> nn.Module:
+    model.qconfig = tq.default_qconfig
+    return model
+
+
+@pytest.mark.parametrize(
+    ("made", "plain"),
+    [
+        (lambda q, w, b: q.Hardswish(0.1, 64), lambda x, w, b: nn.functional.hardswish(x)),
+        (lambda q, w, b: q.LeakyReLU(0.1, 64, 0.3), lambda x, w, b: nn.functional.leaky_relu(x, 0.3)),
+        (lambda q, w, b: q.ELU(0.1, 64, alpha=0.5), lambda x, w, b: nn.functional.elu(x, 0.5)),
+        (lambda q, w, b: q.Sigmoid(0.1, 64), lambda x, w, b: x.sigmoid()),
+        (lambda q, w, b: q.Softmax(1, 0.1, 64), lambda x, w, b: x.softmax(1)),
+        (
+            lambda q, w, b: q.LayerNorm([6], w, b, 0.1, 64),
+            lambda x, w, b: nn.functional.layer_norm(x, [6], w, b),
+        ),
+        (
+            lambda q, w, b: q.GroupNorm(2, 6, w, b, scale=0.1, zero_point=64, eps=1e-3),
+            lambda x, w, b: nn.functional.group_norm(x, 2, w, b, 1e-3),
+        ),
+    ],
+)
+def test_layers_of_quantized_tensors_take_their_scale_by_position(made, plain) -> None:
+    x = taeda.quantize_per_tensor(_data(1).reshape(-1)[:60].reshape(10, 6), 0.02, 64, taeda.quint8)
+    w, b = (nn.Parameter(taeda.arange(6.0) / k) for k in (3, 6))
+    found = made(taeda.ao.nn.quantized, w, b)(x)
+    assert (found.q_scale(), found.q_zero_point()) == (pytest.approx(0.1), 64)
+    expected = taeda.quantize_per_tensor(plain(x.dequantize(), w, b).detach(), 0.1, 64, taeda.quint8)
+    assert taeda.equal(found.int_repr(), expected.int_repr())
+
+
+def test_results_of_dynamically_quantized_layers_need_no_gradients() -> None:
+    model = nn.Sequential(nn.GRU(4, 6), nn.Identity())
+    made = tq.quantize_dynamic(model, {nn.GRU}, dtype=taeda.qint8)
+    assert not made(taeda.randn(5, 2, 4))[0].requires_grad

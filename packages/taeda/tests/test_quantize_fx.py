@@ -1,5 +1,6 @@
 """Models quantized by their graphs."""
 
+import io
 import pickle
 
 import pytest
@@ -241,3 +242,21 @@ def test_switches_of_fused_observers_are_whole_numbers():
         "zero_point=tensor([0], dtype=taeda.int32), dtype=taeda.quint8, quant_min=0, quant_max=127, "
         "qscheme=taeda.per_tensor_affine, reduce_range=True"
     )
+
+
+def test_states_of_converted_models_hold_all_scales(net):
+    """A model that saw other numbers computes as the one whose state it loads, also from a file by weights alone."""
+    mapping, x = get_default_qconfig_mapping("fbgemm"), taeda.randn(2, 3, 8, 8)
+    made = []
+    for factor in (1, 5):
+        observed = prepare_fx(net, mapping, (x,))
+        observed(x * factor)
+        made.append(convert_fx(observed))
+    first, second = made
+    assert [key for key in first.state_dict() if "_input_scale_" in key] == ["conv_input_scale_0"]
+    assert not taeda.equal(first(x), second(x))
+    file = io.BytesIO()
+    taeda.save(first.state_dict(), file)
+    file.seek(0)
+    second.load_state_dict(taeda.load(file, weights_only=True))
+    assert taeda.equal(first(x), second(x))

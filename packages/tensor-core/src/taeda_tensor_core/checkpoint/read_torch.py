@@ -72,7 +72,7 @@ class Data:
         """See `machine.Names`."""
         if module == "torch" and name in DTYPES:
             return getattr(tc, name)
-        if module == "torch" and name in torch_names.QSCHEMES:
+        if module == "torch" and (name in torch_names.QSCHEMES or name in torch_names.NAMED_DTYPES):
             return getattr(tc, name)
         found = Name("builtins" if module == "__builtin__" else module, name)
         if found.full in safe:

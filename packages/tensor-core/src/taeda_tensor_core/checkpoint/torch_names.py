@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import taeda_tensor_core as tc
 from taeda_tensor_core import _older_names
 from taeda_tensor_core._copies import shown_over
+from taeda_tensor_core._lazy import NAMES
 from taeda_tensor_core.checkpoint.common import DTYPES, CheckpointError, check_view, fail, is_count, shown
 from taeda_tensor_core.errors import UnusableDeviceError
 from taeda_tensor_core.storage import TypedStorage, UntypedStorage
@@ -211,6 +212,8 @@ QSCHEMES = (
     "per_tensor_affine", "per_channel_affine", "per_channel_affine_float_qparams", "per_tensor_symmetric",
     "per_channel_symmetric",
 )  # fmt: skip
+#: Dtypes that have no tensors of their own: codes, and such as have less than a byte.
+NAMED_DTYPES = frozenset(NAMES["_named_dtypes"].split())
 SAME_PLACES = (".modules.", ".utils.", ".swa_utils")
 
 

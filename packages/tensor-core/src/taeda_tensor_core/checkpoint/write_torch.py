@@ -99,6 +99,8 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one written
             return self.name("torch.serialization", "_get_layout"), (f"torch.{str.__str__(obj)}",)
         if kind.__name__ == "qscheme" and kind.__module__.startswith("taeda_tensor_core."):
             return self.name("torch", obj.name), None
+        if isinstance(obj, tc.dtype) and kind is not tc.dtype and obj.name in torch_names.NAMED_DTYPES:
+            return self.name("torch", obj.name), None
         if kind is tc.dtype and str(obj).rpartition(".")[2] in DTYPES:
             return self.name("torch", str(obj).rpartition(".")[2]), None
         if kind is tc.Size:

@@ -101,7 +101,7 @@ def code_range(dtype: Any, reduce_range: bool) -> tuple[int, int]:
     """The least and the largest code of a dtype; of half the range where `reduce_range` says so."""
     name = repr(dtype).rpartition(".")[2]
     if name not in _RANGES:
-        raise ValueError(f"observer: argument 'dtype' is {dtype}, expected an integer or a quantized one")
+        raise AssertionError(f"observer: argument 'dtype' is {dtype}, expected an integer or a quantized one")
     least, largest = _RANGES[name]
     parts = 2 if reduce_range and name.endswith("int8") else 1
     return least // parts, largest // parts

@@ -409,14 +409,29 @@ class _Converting:
             self.graph.erase_node(node)
             return
         observer = self.modules[node.target]
-        scale, zero_point = observer.calculate_qparams()
-        with self.graph.inserting_after(node):
-            made = self.graph.call_function(
-                tensor.quantize_per_tensor, (source, float(scale), int(zero_point), observer.dtype)
-            )
+        user = next(iter(node.users), None)
+        prefix = (
+            f"{user.target.replace('.', '_')}_input" if user is not None and user.op == "call_module" else ""
+        )
+        with self.graph.inserting_before(node):
+            scales = self._scale(observer, prefix)
+            made = self.graph.call_function(tensor.quantize_per_tensor, (source, *scales, observer.dtype))
         node.replace_all_uses_with(made)
         self.graph.erase_node(node)
         self.quantized.add(made)
+
+    def _scale(self, observer: Any, prefix: str) -> tuple[Any, Any]:
+        """Nodes of the scale and the zero point that an observer has found: buffers, so that states hold them."""
+        scale, zero_point = observer.calculate_qparams()
+        return (
+            self._buffer(f"{prefix}_scale", scale.reshape(()).to(taeda.float32)),
+            self._buffer(f"{prefix}_zero_point", zero_point.reshape(()).to(taeda.int64)),
+        )
+
+    def _buffer(self, name: str, value: Any) -> Any:
+        number = next(i for i in range(len(self.graph.nodes) + 1) if not hasattr(self.model, f"{name}_{i}"))
+        self.model.register_buffer(f"{name}_{number}", value)
+        return self.graph.get_attr(f"{name}_{number}")
 
     def _module(self, node: Any) -> None:
         module = self.modules[node.target]
@@ -475,11 +490,9 @@ class _Converting:
             self._dequantize(node)
 
     def _requantized(self, node: Any, name: str, args: tuple[Any, ...]) -> None:
-        scale, zero_point = self._observer_of(node).calculate_qparams()
-        with self.graph.inserting_after(node):
-            made = self.graph.call_function(
-                getattr(taeda.ops.quantized, name), (*args, float(scale), int(zero_point))
-            )
+        with self.graph.inserting_before(node):
+            scales = self._scale(self._observer_of(node), "")
+            made = self.graph.call_function(getattr(taeda.ops.quantized, name), (*args, *scales))
         node.replace_all_uses_with(made)
         self.quantized.add(made)
         self._erase(node)

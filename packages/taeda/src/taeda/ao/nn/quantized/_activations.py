@@ -10,13 +10,28 @@ from taeda.ao.nn.quantized._layers import output_scale
 from taeda_registry.slots import nn
 
 
-def _stored(name: str, shown: str | None = None) -> type:
-    """A layer that computes like the float one of its name, and stores its result by a scale and a zero point."""
+def _stored(name: str, order: str, shown: str | None = None) -> type:
+    """A layer that computes like the float one of its name, and stores its result by a scale and a zero point.
+
+    Args:
+        order: The names of its arguments, in PyTorch's order; `weight` and `bias` are what the float layer learns.
+    """
     base = getattr(nn, name)
+    names = order.split()
+    scales = [n for n in names if n.endswith(("scale", "zero_point"))] or ["scale", "zero_point"]
 
     class Stored(base):
-        def __init__(self, *args: Any, scale: float = 1.0, zero_point: int = 0, **kwargs: Any) -> None:
-            super().__init__(*args, **kwargs)
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            if len(args) > len(names):
+                raise TypeError(
+                    f"{name}: found {len(args)} arguments, expected at most {len(names)}: {order}"
+                )
+            given = dict(zip(names, args, strict=False)) | kwargs
+            scale, zero_point = (given.pop(n, default) for n, default in zip(scales, (1.0, 0), strict=True))
+            learned = {n: given.pop(n) for n in ("weight", "bias") if n in names and n in given}
+            super().__init__(**given)
+            for n, value in learned.items():
+                setattr(self, n, value)
             self.register_buffer("scale", taeda.tensor(float(scale)))
             self.register_buffer("zero_point", taeda.tensor(int(zero_point)))
 
@@ -44,16 +59,20 @@ def _stored(name: str, shown: str | None = None) -> type:
     return Stored
 
 
-BatchNorm2d, BatchNorm3d = _stored("BatchNorm2d"), _stored("BatchNorm3d")
-LayerNorm, GroupNorm = _stored("LayerNorm"), _stored("GroupNorm")
-InstanceNorm1d, InstanceNorm2d, InstanceNorm3d = (_stored(f"InstanceNorm{n}d") for n in (1, 2, 3))
-Hardswish, ELU, LeakyReLU, PReLU = (
-    _stored("Hardswish"),
-    _stored("ELU"),
-    _stored("LeakyReLU"),
-    _stored("PReLU"),
+_NORM = "weight bias scale zero_point eps"
+BatchNorm2d, BatchNorm3d = (_stored(f"BatchNorm{n}d", "num_features eps momentum") for n in (2, 3))
+LayerNorm = _stored("LayerNorm", f"normalized_shape {_NORM} elementwise_affine")
+GroupNorm = _stored("GroupNorm", f"num_groups num_channels {_NORM} affine")
+InstanceNorm1d, InstanceNorm2d, InstanceNorm3d = (
+    _stored(f"InstanceNorm{n}d", f"num_features {_NORM} momentum affine track_running_stats")
+    for n in (1, 2, 3)
 )
-Sigmoid, Softmax = _stored("Sigmoid"), _stored("Softmax")
+Hardswish = _stored("Hardswish", "scale zero_point")
+ELU = _stored("ELU", "scale zero_point alpha")
+LeakyReLU = _stored("LeakyReLU", "scale zero_point negative_slope inplace")
+PReLU = _stored("PReLU", "output_scale output_zero_point num_parameters")
+Sigmoid = _stored("Sigmoid", "output_scale output_zero_point")
+Softmax = _stored("Softmax", "dim scale zero_point")
 
 
 class ReLU6(nn.ReLU6):

@@ -68,12 +68,16 @@ class _Quantized(nn.Module):
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
+        self._save_weights(destination, prefix)
         destination[prefix + "scale"] = taeda.tensor(self.scale)
         destination[prefix + "zero_point"] = taeda.tensor(self.zero_point)
         self._save_packed(destination, prefix)
 
-    def _save_packed(self, destination: Any, prefix: str) -> None:
+    def _save_weights(self, destination: Any, prefix: str) -> None:
         destination[prefix + "weight"], destination[prefix + "bias"] = self._weight, self._bias
+
+    def _save_packed(self, destination: Any, prefix: str) -> None:
+        """What stands behind the scale: nothing."""
 
     def _load_packed(self, state_dict: Any, prefix: str) -> None:
         self.set_weight_bias(state_dict.pop(prefix + "weight"), state_dict.pop(prefix + "bias"))
@@ -134,6 +138,9 @@ class Linear(_Quantized):
         self.set_weight_bias(
             taeda.quantize_per_tensor(empty, 1.0, 0, dtype), taeda.zeros(out_features) if bias_ else None
         )
+
+    def _save_weights(self, destination: Any, prefix: str) -> None:
+        """What stands before the scale: nothing."""
 
     def _save_packed(self, destination: Any, prefix: str) -> None:
         destination[prefix + "_packed_params.dtype"] = self._weight.dtype

@@ -60,9 +60,10 @@ def _recurrent(name: str) -> type:
             """The layer in place of one with a configuration."""
             made = own_copy(cls, mod)
             for key, value in mod.named_parameters():
+                numbers = value.detach()
                 if value.dim() > 1:
                     numbers = _weight(mod, value).dequantize().to(value.dtype)
-                    setattr(made, key, nn.Parameter(numbers, requires_grad=False))
+                setattr(made, key, nn.Parameter(numbers, requires_grad=False))
             if hasattr(made, "flatten_parameters"):
                 made.flatten_parameters()
             return made
