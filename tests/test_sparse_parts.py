@@ -318,3 +318,82 @@ def test_assert_close_of_sparse_tensors():
             close(one, x)
     with pytest.raises(AssertionError, match="Sparse CSR col_indices are not equal!"):
         close(x.to_sparse_csr(), x.flip(1).to_sparse_csr())
+
+
+def test_masks_keep_their_places_and_blocks():
+    dense = taeda.arange(24.0).reshape(4, 6)
+    twice = taeda.sparse_coo_tensor([[3, 0, 3], [1, 2, 1]], taeda.ones(3), (4, 6))
+    found = dense.sparse_mask(twice)
+    assert found._indices().tolist() == [[3, 0, 3], [1, 2, 1]] and found._values().tolist() == [19, 2, 19]
+    pattern = taeda.zeros(4, 6)
+    pattern[:2, 3:] = 1
+    for mask in (pattern.to_sparse_bsr((2, 3)), pattern.to_sparse_bsc((2, 3)), pattern.to_sparse_csc()):
+        found = dense.sparse_mask(mask)
+        assert found.layout is mask.layout and taeda.equal(found.to_dense(), dense * pattern)
+
+
+def test_products_with_tensors_of_more_dimensions():
+    x = taeda.tensor([[0.0, 2.0, 0.0], [3.0, 0.0, 4.0]])
+    other = taeda.arange(12.0).reshape(2, 2, 3)
+    for made in (x.to_sparse() * other, other * x.to_sparse()):
+        assert made.is_sparse and taeda.equal(made.to_dense(), x * other)
+    row, column = x[:1].to_sparse(), taeda.tensor([[0.0], [5.0]]).to_sparse()
+    assert taeda.equal((row * column).to_dense(), x[:1] * taeda.tensor([[0.0], [5.0]]))
+    assert taeda.equal(row.broadcast_to((4, 2, 3)).to_dense(), x[:1].broadcast_to((4, 2, 3)))
+    with pytest.raises(RuntimeError):
+        row * taeda.ones(2, 4)
+
+
+def test_zeros_like_tensors_with_dense_dimensions():
+    x = taeda.ones(4, 6, 2)
+    for made in (x.to_sparse(2), x.to_sparse_csr(1), x.to_sparse_bsr((2, 3), 1)):
+        for layout in (None, taeda.sparse_coo, taeda.sparse_csc):
+            zeros = taeda.zeros_like(made, layout=layout, dtype=taeda.float64)
+            assert zeros.dense_dim() == 1 and zeros._nnz() == 0 and zeros.shape == (4, 6, 2)
+            assert zeros.dtype is taeda.float64 and not zeros.to_dense().any()
+    assert taeda.zeros_like(made).values().shape == (0, 2, 3, 2)
+    with pytest.raises(RuntimeError, match="needs the size of blocks"):
+        taeda.zeros_like(x.to_sparse_csr(1), layout=taeda.sparse_bsr)
+
+
+def test_sums_of_integers_and_numbers_from_the_end():
+    x = taeda.tensor([[1, 0], [2, 100]], dtype=taeda.int8)
+    s = x.to_sparse()
+    assert s.sum(0).dtype is s.sum().dtype is taeda.sparse.sum(s).dtype is taeda.int64
+    assert taeda.sparse.sum(s, 0).dtype is taeda.int8 and (s * 2).sum().item() == (x * 2).sum().item()
+    with pytest.raises(RuntimeError, match="multiple times"):
+        s.sum((0, -2))
+    picked = s.index_select(0, taeda.tensor([-1, 0, -2]))
+    assert picked.to_dense().tolist() == [[2, 100], [1, 0], [1, 0]]
+    with pytest.raises(IndexError, match="expected -2 to 1"):
+        s.index_select(1, taeda.tensor([2]))
+
+
+def test_sparse_tensors_on_meta_hold_no_element():
+    x = taeda.eye(3)
+    for made in (x.to_sparse(), x.to_sparse_csr(), taeda.eye(4).to_sparse_bsr((2, 2))):
+        there = made.to("meta")
+        assert there.layout is made.layout and there.shape == made.shape and there._nnz() == 0
+        assert "values=tensor(..., size=(0" in repr(there) and "device='meta'" in repr(there)
+
+
+def test_checks_of_sparse_tensors_are_remembered():
+    checks = taeda.sparse.check_sparse_tensor_invariants
+    assert not checks.is_enabled()
+    with checks():
+        assert checks.is_enabled()
+        with checks(False):
+            assert not checks.is_enabled()
+    assert not checks.is_enabled() and checks()(checks.is_enabled)()
+
+
+def test_data_of_sparse_tensors_is_written_without_the_graph():
+    x = taeda.eye(3).to_sparse().requires_grad_()
+    y = (x @ taeda.ones(3, 2)).pow(2).sum()
+    x.data._values().mul_(3)
+    y.backward()
+    assert x.grad.to_dense().diagonal().tolist() == [4, 4, 4] and x.to_dense().diagonal().tolist() == [
+        3,
+        3,
+        3,
+    ]

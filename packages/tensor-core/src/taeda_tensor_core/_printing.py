@@ -217,6 +217,8 @@ def sparse_text(places: dict[str, Tensor], values: Tensor, facts: list[str], lay
             _part(f"{name}=tensor(", part, len(prefix)) for name, part in {**places, "values": values}.items()
         ]
         text = prefix + (",\n" + " " * len(prefix)).join(parts)
+        if values.device.type != "cpu":
+            facts = [f"device='{values.device}'", *facts]
         suffixes = facts + ([] if _is_usual(values.dtype) else [f"dtype={values.dtype!r}"])
         suffixes += [f"layout={layout}", *_history(values)]
         if len(places) == 1:  # what is said of coordinates begins a line
@@ -225,6 +227,8 @@ def sparse_text(places: dict[str, Tensor], values: Tensor, facts: list[str], lay
 
 
 def _part(prefix: str, part: Tensor, indent: int) -> str:
+    if part.device.type == "meta":
+        return f"{prefix}..., size={tuple(part.shape)})"
     if not part.numel():
         return f"{prefix}[], size={tuple(part.shape)})"
     return f"{prefix}{contents_text(part.detach().cpu(), indent + len(prefix))})"

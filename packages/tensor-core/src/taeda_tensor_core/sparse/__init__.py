@@ -63,33 +63,46 @@ bind_table()
 
 
 class check_sparse_tensor_invariants:
-    """Context in which sparse tensors are checked when they are made; here they always are."""
+    """Context in which sparse tensors are checked when they are made: here they always are, whatever is asked for."""
+
+    _asked = False
 
     def __init__(self, enable: bool = True) -> None:
-        self.enable_ = enable
+        self.state, self.saved_state = enable, False
 
     @staticmethod
     def is_enabled() -> bool:
-        """True: places are always checked."""
-        return True
+        """Whether checks were asked for."""
+        return check_sparse_tensor_invariants._asked
 
     @staticmethod
     def enable() -> None:
-        """Nothing is to be done."""
+        """Ask for checks."""
+        check_sparse_tensor_invariants._asked = True
 
     @staticmethod
     def disable() -> None:
-        """Nothing is done: places stay checked."""
+        """Ask for none; places stay checked."""
+        check_sparse_tensor_invariants._asked = False
 
     def __call__(self, function: Any) -> Any:
-        """The function: what it makes is checked."""
-        return function
+        """The function, in this context."""
+        from functools import wraps
+
+        @wraps(function)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with type(self)(self.state):
+                return function(*args, **kwargs)
+
+        return inside
 
     def __enter__(self) -> check_sparse_tensor_invariants:
+        self.saved_state = self.is_enabled()
+        check_sparse_tensor_invariants._asked = self.state
         return self
 
     def __exit__(self, *_: Any) -> None:
-        return None
+        check_sparse_tensor_invariants._asked = self.saved_state
 
 
 _ELEMENTS = {

@@ -86,7 +86,7 @@ def _with_number(name: str) -> None:
     alike.__name__ = name
 
 
-for _name in ("ones_like", "full_like"):
+for _name in ("ones_like", "full_like", "randn_like"):
     _with_number(_name)
 
 

@@ -6,14 +6,16 @@ from typing import Any
 
 import taeda_tensor_core as core
 from taeda_tensor_core.overrides import plain_beside
-from taeda_tensor_core.sparse._blocks import BLOCKS
+from taeda_tensor_core.sparse._blocks import BLOCKS, block_size
 from taeda_tensor_core.sparse._making import (
     _flat,
     _unflat,
     as_given,
+    broadcast,
     coalesced,
     coo,
-    dense_to_sparse,
+    narrowed,
+    nothing,
     to_dense,
     to_layout,
     wide,
@@ -183,7 +185,12 @@ def _set_requires_grad(self: Any, requires_grad: bool) -> None:
     self._elements.requires_grad = requires_grad
 
 
-@sparse("detach", "detach_", "data")
+@sparse("data")
+def _data(self: Any) -> Any:
+    return _with(self, self._elements.data)
+
+
+@sparse("detach", "detach_")
 def _detach(self: Any) -> Any:
     return _with(self, self._elements.detach())
 
@@ -195,7 +202,11 @@ def _clone(self: Any, *, memory_format: Any = None) -> Any:
 
 @sparse("to")
 def _to(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """On another device or of another dtype; on meta it holds no element."""
     values = self._elements.to(*args, **kwargs)
+    if values.is_meta and not self._elements.is_meta:
+        sizes = block_size(self) if self._way in BLOCKS else None
+        return nothing(self._way, tuple(self.shape), values.dtype, values.device, _dense_dim(self), sizes)
     return _with(self, values, tuple(p.to(values.device) for p in self._places))
 
 
@@ -334,7 +345,8 @@ def _permute(self: Any, *order: Any, dims: Any = None) -> Any:
         raise RuntimeError("permute: sparse and dense dimensions cannot change places")
     values = x._elements.permute(0, *(d - count + 1 for d in order[count:]))
     shape = tuple(self.shape[d] for d in order)
-    made = SparseTensor.around((x._places[0][order[:count]],), values, shape, "sparse_coo", False)
+    ordered = values.shape[0] < 2
+    made = SparseTensor.around((x._places[0][order[:count]],), values, shape, "sparse_coo", ordered)
     return as_given(made, self)
 
 
@@ -404,6 +416,13 @@ def _index_select(self: Any, dim: int, index: Any) -> Any:
     if dim >= count:
         values = x._elements.index_select(dim - count + 1, index)
         return SparseTensor.around((places,), values, shape, "sparse_coo", x._ordered)
+    size = self.shape[dim]
+    least, largest = (int(index.min()), int(index.max())) if index.numel() else (0, -1)
+    if least < -size or largest >= size:
+        raise IndexError(
+            f"index_select: argument 'index' has {least} to {largest}, expected {-size} to {size - 1}"
+        )
+    index = core.where(index < 0, index + size, index)
     wanted, element = (places[dim].unsqueeze(0) == index.unsqueeze(1)).nonzero().unbind(1)
     chosen = places[:, element].clone()
     chosen[dim] = wanted
@@ -692,8 +711,9 @@ def _mul(input: Any, other: Any) -> Any:
         return as_given(_common(coalesced(input), coalesced(other)), input)
     if not isinstance(other, Tensor) or other.dim() == 0:
         return _with(input, input._elements * other)
-    x = coalesced(input)
-    spread = core.broadcast_to(other, tuple(x.shape))
+    shape = tuple(core.broadcast_shapes(input.shape, other.shape))
+    x = coalesced(input if shape == tuple(input.shape) else broadcast(input, shape))
+    spread = core.broadcast_to(other, shape)
     made = _with(x, x._elements * spread[tuple(x._places[0])])
     return as_given(made, input)
 
@@ -704,7 +724,7 @@ def _spread_product(a: Any, b: Any) -> Any:
     for whole, other in ((a, b), (b, a)):
         if tuple(whole.shape) == shape:
             return _mul(whole, other.to_dense())
-    return (a.to_dense() * b.to_dense()).to_sparse()
+    return _mul(broadcast(a, shape), b.to_dense())
 
 
 def _common(a: Any, b: Any) -> Any:
@@ -771,13 +791,24 @@ def _zeros_like(
     requires_grad: bool = False,
     **_: Any,
 ) -> Any:
-    if layout is not None and layout != input.layout:
-        made = core.zeros(tuple(input.shape), dtype=dtype or input.dtype, device=device or input.device)
-        made = made if layout == core.strided else dense_to_sparse(made, layout=layout)
-        return made.requires_grad_() if requires_grad else made
-    made = _with(input, input._elements.detach() if dtype is None else input._elements.detach().to(dtype))
-    made = _zero(made if device is None else _to(made, device=device))
+    way = input._way if layout is None else str.__str__(layout)
+    kind, place = dtype or input.dtype, device or input.device
+    if way == "strided":
+        made = core.zeros(tuple(input.shape), dtype=kind, device=place)
+    else:
+        sizes = block_size(input) if input._way in BLOCKS else None
+        if way in BLOCKS and sizes is None:
+            raise RuntimeError(
+                f"zeros_like: layout {way} needs the size of blocks, which {input._way} has not"
+            )
+        made = nothing(way, tuple(input.shape), kind, place, _dense_dim(input), sizes)
+        made = narrowed(made, input)
     return made.requires_grad_() if requires_grad else made
+
+
+@sparse("broadcast_to", "_sparse_broadcast_to")
+def _broadcast_to(input: Any, size: Any) -> Any:
+    return broadcast(input, tuple(size))
 
 
 @sparse("empty_like")

@@ -280,23 +280,57 @@ def without_elements(name: str, shown: Any, layout: Any, device: Any, like: Any 
         raise NotImplementedError(
             f"{name}: layout {way} needs the size of blocks; use to_sparse(layout=, blocksize=)"
         )
-    on = device if device is not None or like is None else like.device
-    values = core.empty((0,), dtype=shown.dtype, device=on)
-    if way == "sparse_coo":
-        places: tuple[Any, ...] = (core.empty((len(shape), 0), dtype=core.int64, device=values.device),)
-    else:
+    if way != "sparse_coo":
         _matrix(name, shown, batched=True)
-        batch, lines = shape[:-2], shape[-2 if way == "sparse_csr" else -1]
-        places = (
-            core.zeros((*batch, lines + 1), dtype=core.int64, device=values.device),
-            core.empty((*batch, 0), dtype=core.int64, device=values.device),
-        )
-        values = values.reshape((*batch, 0))
-    made = SparseTensor.around(places, values, shape, way, True)
+    on = device if device is not None or like is None else like.device
+    made = nothing(way, shape, shown.dtype, on)
     return made.requires_grad_() if shown.requires_grad else made
 
 
+def nothing(
+    way: str, shape: tuple[int, ...], dtype: Any, device: Any, dense_dim: int = 0, blocksize: Any = None
+) -> SparseTensor:
+    """A sparse tensor that holds no element, of that layout, with `dense_dim` dimensions of each element."""
+    count = len(shape) - dense_dim
+    dense = tuple(shape[count:])
+    if way == "sparse_coo":
+        places: tuple[Any, ...] = (core.empty((count, 0), dtype=core.int64, device=device),)
+        values = core.empty((0, *dense), dtype=dtype, device=device)
+        return SparseTensor.around(places, values, tuple(shape), way, True)
+    batch, block = tuple(shape[: count - 2]), () if way not in _blocks.BLOCKS else tuple(blocksize)
+    line = 0 if way in ("sparse_csr", "sparse_bsr") else 1
+    lines = shape[count - 2 + line] // (block[line] if block else 1)
+    places = (
+        core.zeros((*batch, lines + 1), dtype=core.int64, device=device),
+        core.empty((*batch, 0), dtype=core.int64, device=device),
+    )
+    values = core.empty((*batch, 0, *block, *dense), dtype=dtype, device=device)
+    return SparseTensor.around(places, values, tuple(shape), way, True)
+
+
 # Of dense tensors
+
+
+def broadcast(x: SparseTensor, shape: tuple[int, ...]) -> SparseTensor:
+    """``x`` as coordinates in a shape that it broadcasts to: places are repeated in front and where it has one."""
+    x = coo(x)
+    places, values, count = x._places[0], x._elements, x._places[0].shape[0]
+    front = len(shape) - len(x.shape)
+    own = (1,) * front + tuple(x.shape)
+    places = core.cat([places.new_zeros((front, places.shape[1])), places])
+    for d in range(front + count):
+        if own[d] == shape[d]:
+            continue
+        if own[d] != 1:
+            raise RuntimeError(
+                f"broadcast_to: found shape {tuple(x.shape)}, which does not broadcast to {shape}"
+            )
+        each = places.shape[1]
+        places = places.repeat(1, shape[d])
+        places[d] = core.arange(shape[d], device=places.device).repeat_interleave(each)
+        values = values.repeat(shape[d], *(1,) * (values.ndim - 1))
+    values = values.expand(values.shape[0], *shape[front + count :])
+    return SparseTensor.around((places,), values, tuple(shape), "sparse_coo", False)
 
 
 def elements_at(dense: Any, places: Any) -> Any:
@@ -409,8 +443,12 @@ def dense_sparse_mask(self: Any, mask: SparseTensor) -> SparseTensor:
         raise TypeError(f"sparse_mask: argument 'mask' is a {type(mask).__name__}, expected a sparse tensor")
     if isinstance(self, SparseTensor):
         self = self.to_dense()
-    ordered = coalesced(mask) if mask._way in ("sparse_coo", *_blocks.BLOCKS) else mask
-    return _with(ordered, elements_at(self, coo(ordered)._places[0]))
+    values = elements_at(self, coo(mask)._places[0])
+    if mask._way in _blocks.BLOCKS:
+        values = values.reshape(mask._elements.shape)
+    elif mask._way != "sparse_coo":
+        values = values.reshape(*mask._places[1].shape, *values.shape[1:])
+    return _with(mask, values)
 
 
 # Of sparse tensors

@@ -30,15 +30,21 @@ def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
     """
     if not isinstance(input, SparseTensor):
         raise TypeError(f"sparse.sum: argument 'input' is a {type(input).__name__}, expected a sparse tensor")
-    return _sum(input, dim, dtype=dtype)
+    # What is left sparse keeps its dtype here; `torch.sum` counts integers in int64.
+    some = dim is not None and len({dim} if isinstance(dim, int) else set(dim)) < input.dim()
+    return _sum(input, dim, dtype=input.dtype if dtype is None and some else dtype)
 
 
 @sparse("sum")
 def _sum(input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
     x = coo(input)
     values = x._elements if dtype is None else x._elements.to(dtype)
+    if dtype is None and not (values.is_floating_point() or values.is_complex()):
+        values = values.to(core.int64)
     if dim is None:
-        return values.sum()
+        return values.sum().to(values.dtype)
+    if not isinstance(dim, int) and len({d % max(x.dim(), 1) for d in dim}) != len(tuple(dim)):
+        raise RuntimeError(f"sum: argument 'dim' is {tuple(dim)}, a dimension appears multiple times in it")
     count = x._places[0].shape[0]
     dims = {_dim("sum", d, x.dim()) for d in ((dim,) if isinstance(dim, int) else tuple(dim))}
     dense = tuple(d - count + 1 for d in dims if d >= count)
@@ -46,7 +52,7 @@ def _sum(input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) 
     kept = [d for d in range(count) if d not in dims]
     shape = tuple(n for d, n in enumerate(x.shape) if d not in dims)
     if not kept:
-        result: Any = values.sum(0)
+        result: Any = values.sum(0).to(values.dtype)
     else:
         result = coalesced(SparseTensor.around((x._places[0][kept],), values, shape, "sparse_coo", False))
     if not keepdim:

@@ -224,9 +224,8 @@ def _text(x: SparseTensor) -> str:
         "sparse_bsc": ("ccol_indices", "row_indices"),
     }
     places = dict(zip(names[x._way], x._places, strict=True))
-    return sparse_text(
-        places, x._elements, [f"size={tuple(x.shape)}", f"nnz={_table['_nnz'](x)}"], repr(x.layout)
-    )
+    facts = [f"size={tuple(x.shape)}"] + ([] if x._elements.is_meta else [f"nnz={_table['_nnz'](x)}"])
+    return sparse_text(places, x._elements, facts, repr(x.layout))
 
 
 @sparse("numpy", "__array__")
