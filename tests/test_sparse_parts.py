@@ -397,3 +397,12 @@ def test_data_of_sparse_tensors_is_written_without_the_graph():
         3,
         3,
     ]
+
+
+def test_elements_of_sparse_tensors_are_not_set():
+    for x in (taeda.eye(3).to_sparse(), taeda.eye(3).to_sparse_csr()):
+        with pytest.raises(TypeError, match="Cannot assign to a sparse tensor"):
+            x[0, 0] = 2.0
+    dense = taeda.zeros(2, 3)
+    dense[1] = taeda.tensor([0.0, 1.0, 2.0]).to_sparse()
+    assert dense.tolist() == [[0, 0, 0], [0, 1, 2]]

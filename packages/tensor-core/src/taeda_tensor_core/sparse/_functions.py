@@ -207,6 +207,8 @@ def _to(self: Any, *args: Any, **kwargs: Any) -> Any:
     if values.is_meta and not self._elements.is_meta:
         sizes = block_size(self) if self._way in BLOCKS else None
         return nothing(self._way, tuple(self.shape), values.dtype, values.device, _dense_dim(self), sizes)
+    if values is self._elements:
+        return self
     return _with(self, values, tuple(p.to(values.device) for p in self._places))
 
 
@@ -378,6 +380,15 @@ def _select(self: Any, dim: Any, index: Any = None) -> Any:
         return values.sum(0).to(values.dtype)
     made = SparseTensor.around((places[kept][:, here],), values, shape, "sparse_coo", x._ordered)
     return made if self._way == "sparse_coo" else coalesced(made)
+
+
+@sparse("__setitem__")
+def _set_item(self: Any, index: Any, value: Any) -> None:
+    """Refused, as a place may not be there: masks, `index_put_` of dense tensors and new tensors serve instead."""
+    if isinstance(self, SparseTensor):
+        raise TypeError("Cannot assign to a sparse tensor; use to_dense() first, or make a new one")
+    dense = to_dense(value) if isinstance(value, SparseTensor) else value
+    self[index] = dense
 
 
 def _item(self: Any, index: Any) -> Any:
