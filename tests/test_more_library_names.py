@@ -166,6 +166,11 @@ def test_small_names():
         taeda._grouped_mm(taeda.ones(4, 2), taeda.ones(2, 2, 3))
     found = taeda._C._nn._parse_to("cpu", taeda.float64, True)
     assert found == (taeda.device("cpu"), taeda.float64, True, None)
+    x = taeda.tensor([-1.0, 1.0])
+    written = taeda._C._nn.gelu_(x)
+    assert written is x and taeda.equal(x, taeda.nn.functional.gelu(taeda.tensor([-1.0, 1.0])))
+    with pytest.raises(AttributeError, match="no attribute 'nothing"):
+        _ = taeda._C._nn.nothing_
     with pytest.raises(RuntimeError, match="nothing"):
         taeda._assert_async(taeda.tensor(False), "nothing")
     aten = taeda.ops.aten

@@ -224,3 +224,31 @@ def test_products_of_int8_are_exact():
         expected = a.astype(int) @ b.astype(int).T
         assert (tc._int_mm(tc.tensor(a), tc.tensor(b).t()).numpy() == expected).all()
         assert (tc._int_mm(tc.tensor(a), tc.tensor(b).t().contiguous()).numpy() == expected).all()
+
+
+def test_operators_that_store_by_a_given_scale():
+    named = tc.ops.quantized
+    x = tc.quantize_per_tensor(tc.arange(144.0).reshape(2, 4, 3, 6).sin(), 0.03, 120, tc.quint8)
+    w, b = tc.tensor([1.0, 2.0, 0.5, -1.0]), tc.tensor([0.0, 1.0, -1.0, 0.5])
+    slope = tc.quantize_per_tensor(tc.tensor([0.25]), 0.01, 0, tc.quint8)
+    n = x.dequantize()
+    mean, var = tc.zeros(4), tc.ones(4)
+    for found, expected in (
+        (named.leaky_relu(x, 0.2, False, 0.05, 100), tc.ops.leaky_relu(n, 0.2)),
+        (named.elu(x, 0.05, 100, 0.5), tc.ops.elu(n, 0.5)),
+        (named.softmax(x, 1, 0.05, 100), n.softmax(1)),
+        (named.layer_norm(x, [6], None, None, 1e-5, 0.05, 100), tc.ops.layer_norm(n, [6], None, None, 1e-5)),
+        (named.group_norm(x, 2, w, b, 1e-5, 0.05, 100), tc.ops.group_norm(n, 2, w, b, 1e-5)),
+        (named.instance_norm(x, w, b, 1e-5, 0.05, 100), tc.ops.group_norm(n, 4, w, b, 1e-5)),
+        (named.batch_norm2d(x, w, b, mean, var, 0.0, 0.05, 100), n * w[:, None, None] + b[:, None, None]),
+        (named.prelu(x, slope, 0.05, 100), tc.ops.prelu(n, slope.dequantize())),
+    ):
+        assert (found.q_scale(), found.q_zero_point()) == (pytest.approx(0.05), 100)
+        assert tc.equal(found.int_repr(), tc.quantize_per_tensor(expected, 0.05, 100, tc.quint8).int_repr())
+    assert named.relu6(x).dequantize().min() == 0
+    weight = tc.quantize_per_tensor(tc.arange(48.0).reshape(4, 3, 2, 2).cos(), 0.01, 0, tc.qint8)
+    packed = named.conv_transpose2d_prepack(weight, tc.ones(3), [2, 2], [0, 0], [0, 0], [1, 1], 1)
+    expected = tc.ops.conv_transpose2d(n, weight.dequantize(), tc.ones(3), 2)
+    found = named.conv_transpose2d(x, packed, 0.05, 100)
+    assert tc.equal(found.int_repr(), tc.quantize_per_tensor(expected, 0.05, 100, tc.quint8).int_repr())
+    assert named.conv_transpose2d_unpack(packed)[0] is weight

@@ -239,7 +239,21 @@ class _Operators:
             for place in (_C.ops, getattr(_C.ops, "aten", None)):
                 if (found := getattr(place, name, None)) is not None:
                     return found
+            if name.endswith("_"):
+                return _written(name, getattr(_C.Tensor, name, None), getattr(self, name[:-1]))
         raise AttributeError(f"module '{_C.__name__}.{self.__name__}' has no attribute {name!r}")
+
+
+def _written(name: str, method: Any, plain: Any) -> Any:
+    """The form of an operator that writes into its first operand: the method of that name, or by a copy."""
+    if method is not None:
+        return method
+
+    def write(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return self.copy_(plain(self, *args, **kwargs))
+
+    write.__name__ = write.__qualname__ = name
+    return write
 
 
 def find(name: str) -> Any:

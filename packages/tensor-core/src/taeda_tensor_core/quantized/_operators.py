@@ -187,6 +187,69 @@ def _activation(name: str) -> Callable[..., QuantizedTensor]:
     return activation
 
 
+def _scaled(function: Callable[..., Tensor]) -> Callable[..., QuantizedTensor]:
+    """A function of numbers whose last two arguments are the scale and the zero point of the result."""
+
+    def scaled(qx: QuantizedTensor, *args: Any) -> QuantizedTensor:
+        *given, output_scale, output_zero_point = args
+        given = [numbers(item) if isinstance(item, QuantizedTensor) else item for item in given]
+        return _stored(function(numbers(qx), *given), output_scale, output_zero_point, qx)
+
+    return scaled
+
+
+def leaky_relu(
+    qx: QuantizedTensor, negative_slope: float, inplace: bool, output_scale: float, output_zero_point: int
+) -> QuantizedTensor:
+    """`leaky_relu` of a quantized tensor, stored by a scale and a zero point; a new tensor in any case."""
+    return _stored(ops.leaky_relu(numbers(qx), negative_slope), output_scale, output_zero_point, qx)
+
+
+def relu6(qx: QuantizedTensor, inplace: bool = False) -> QuantizedTensor:
+    """Numbers below 0 become 0, and those above 6 become 6."""
+    return _stored(numbers(qx).clamp(0, 6), qx._scale, qx._zero_point, qx)
+
+
+def group_norm(
+    qx: QuantizedTensor, num_groups: int, weight: Tensor | None, bias: Tensor | None, eps: float,
+    output_scale: float, output_zero_point: int,
+) -> QuantizedTensor:  # fmt: skip
+    """`group_norm` of a quantized tensor, stored by a scale and a zero point."""
+    made = ops.group_norm(numbers(qx), num_groups, weight, bias, eps)
+    return _stored(made, output_scale, output_zero_point, qx)
+
+
+def instance_norm(
+    qx: QuantizedTensor, weight: Tensor | None, bias: Tensor | None, eps: float, output_scale: float,
+    output_zero_point: int,
+) -> QuantizedTensor:  # fmt: skip
+    """`instance_norm` of a quantized tensor by its own statistics, stored by a scale and a zero point."""
+    return group_norm(qx, qx.shape[1], weight, bias, eps, output_scale, output_zero_point)
+
+
+def _transposed(dims: int) -> dict[str, Callable[..., Any]]:
+    def prepack(
+        weight: QuantizedTensor, bias: Tensor | None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
+        dilation: Any = 1, groups: int = 1,
+    ) -> PackedWeight:  # fmt: skip
+        options = {
+            "stride": stride,
+            "padding": padding,
+            "output_padding": output_padding,
+            "dilation": dilation,
+        }
+        return PackedWeight(weight, bias, options | {"groups": groups})
+
+    def conv_transpose(
+        qx: QuantizedTensor, packed_weight: PackedWeight, output_scale: float, output_zero_point: int
+    ) -> QuantizedTensor:
+        kept, stored = packed_weight, Stored(output_scale, output_zero_point)
+        return layers.conv_transpose(dims, qx, kept.weight, kept.bias, **kept.options, stored=stored)
+
+    name = f"conv_transpose{dims}d"
+    return {f"{name}_prepack": prepack, name: conv_transpose, f"{name}_unpack": PackedWeight.unpack}
+
+
 def package() -> ModuleType:
     """The module that programs call `ops.quantized`."""
     made = ModuleType(f"{_C.ops.__name__}.quantized", "Operators of quantized tensors.")
@@ -198,6 +261,13 @@ def package() -> ModuleType:
         "sigmoid": _activation("sigmoid"), "tanh": _activation("tanh"), "hardswish": _activation("hardswish"),
         **{name: function for dims in (1, 2, 3) for name, function in _convolutions(dims).items()},
         **{f"conv{dims}d_unpack": PackedWeight.unpack for dims in (1, 2, 3)},
+        **{name: function for dims in (1, 2, 3) for name, function in _transposed(dims).items()},
+        "hardsigmoid": _activation("hardsigmoid"), "elu": _activation("elu"), "celu": _activation("celu"),
+        "softmax": _scaled(ops.softmax), "layer_norm": _scaled(ops.layer_norm), "leaky_relu": leaky_relu,
+        "relu6": relu6, "group_norm": group_norm, "instance_norm": instance_norm, "prelu": _scaled(ops.prelu),
+        "batch_norm": quantized_batch_norm, "batch_norm1d": quantized_batch_norm,
+        "batch_norm2d": quantized_batch_norm, "batch_norm3d": quantized_batch_norm,
+        "max_pool1d": quantized_max_pool1d, "max_pool2d": quantized_max_pool2d,
     }  # fmt: skip
     for name, function in named.items():
         if "<locals>" in function.__qualname__:  # graphs name what they call, and pickles find it by its name
