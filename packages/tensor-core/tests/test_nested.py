@@ -282,3 +282,57 @@ def test_sizes_that_are_expanded():
     assert same(x.expand(2, -1, 3, 12), [p[:, None].expand(-1, 3, 12) for p in PARTS])
     with pytest.raises(RuntimeError, match="expand: argument 'size'"):
         x.expand(3, -1, 3, 12)
+
+
+def test_sizes_of_jagged_dimensions_are_symbols():
+    rows = tc.nested.as_nested_tensor(tc.ones(2, 3, 4), layout=tc.jagged)
+    for x in (rows, made(), made().transpose(1, 2)):
+        symbols = [isinstance(size, tc.program_names.SymInt) for size in x.shape]
+        assert symbols == [d == x._ragged_idx for d in range(x.dim())]
+    assert not isinstance(3, tc.program_names.SymInt) and rows.shape[1] == (rows + 1).size(1)
+
+
+def test_what_as_nested_tensor_takes():
+    x = made()
+    assert tc.nested.as_nested_tensor(x) is x and tc.nested.as_nested_tensor(x, layout=tc.jagged) is x
+    assert tc.nested.as_nested_tensor(x, dtype=tc.float64).dtype is tc.float64
+    with pytest.raises(RuntimeError, match="Converting between nested tensor layouts"):
+        tc.nested.as_nested_tensor(x, layout=tc.strided)
+    for layout in (tc.jagged, tc.strided):
+        with pytest.raises(RuntimeError, match="dim"):
+            tc.nested.as_nested_tensor(tc.ones(3), layout=layout)
+    mixed = tc.nested.nested_tensor([tc.ones(2), tc.ones(3, dtype=tc.float64)])
+    assert {p.dtype for p in mixed.unbind()} == {tc.float32}
+
+
+def test_inner_names_of_jagged_tensors():
+    from taeda_tensor_core.nested import _jagged as inner
+
+    values, offsets = tc.arange(14.0).reshape(7, 2), tc.tensor([0, 2, 7])
+    x = inner.nested_view_from_values_offsets(values, offsets)
+    assert inner.buffer_from_jagged(x) is values
+    holes = inner.nested_view_from_values_offsets_lengths(values, offsets, tc.tensor([1, 4]))
+    assert same(holes, [values[:1], values[2:6]])
+    again, own = inner.jagged_from_list(list(x.unbind()), offsets)
+    assert own is offsets and again.offsets() is offsets and same(again, x.unbind())
+    with pytest.raises(RuntimeError, match="does not fit"):
+        inner.jagged_from_list([values[:1]], offsets)
+    assert tc.equal(inner.nested_from_padded(x.to_padded_tensor(9.0), offsets).values(), values)
+    turned = x.transpose(1, 2)
+    assert same(inner.nested_from_padded(turned.to_padded_tensor(9.0), offsets, 2), turned.unbind())
+    assert x.neg_() is x and tc.equal(values, -tc.arange(14.0).reshape(7, 2))
+
+
+def test_nested_tensors_of_masks():
+    x, mask = (
+        tc.arange(24.0).reshape(2, 4, 3),
+        tc.tensor([[True, True, False, False], [True, True, True, False]]),
+    )
+    assert same(tc._nested_tensor_from_mask(x, mask), [x[0, :2], x[1, :3]])
+    gaps = mask.flip(1)
+    assert tc._nested_tensor_from_mask_left_aligned(x, mask)
+    assert not tc._nested_tensor_from_mask_left_aligned(x, gaps)
+    with pytest.raises(RuntimeError, match="left-aligned"):
+        tc._nested_tensor_from_mask(x, gaps)
+    with pytest.raises(RuntimeError, match="expected three dimensions"):
+        tc._nested_tensor_from_mask(x, mask.int())

@@ -605,9 +605,9 @@ NAMES: dict[str, str] = {
     "nativert": "",
     "nativert.backends": "",
     "nested._internal.nested_tensor":
-    "NestedTensor=nested ViewBufferFromNested ViewNestedFromBuffer buffer_from_jagged get_tensor_symint jagged_from_list "
-    "jagged_from_tensor_and_lengths nested_from_padded nested_view_from_values_offsets "
-    "nested_view_from_values_offsets_lengths",
+    "NestedTensor=nested ViewBufferFromNested ViewNestedFromBuffer buffer_from_jagged=nested._jagged get_tensor_symint "
+    "jagged_from_list=nested._jagged jagged_from_tensor_and_lengths nested_from_padded=nested._jagged "
+    "nested_view_from_values_offsets=nested._jagged nested_view_from_values_offsets_lengths=nested._jagged",
     "nn.attention.experimental": "",
     "nn.backends": "",
     "nn.backends.thnn": "",

@@ -30,7 +30,8 @@ NAMES = {
     "private_names": "_shape_as_tensor _assert_async _convert_indices_from_coo_to_csr "
     "_convert_indices_from_csr_to_coo _softmax_backward_data _log_softmax_backward_data _grouped_mm _int_mm "
     "_scaled_mm _has_compatible_shallow_copy_type _is_all_true _is_any_true _segment_reduce "
-    "_amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_",
+    "_amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_ _nested_tensor_from_mask "
+    "_nested_tensor_from_mask_left_aligned",
     "random": "thread_safe_generator",
     "removed_names": "eig lstsq matrix_rank solve symeig",
     "storage": " ".join(

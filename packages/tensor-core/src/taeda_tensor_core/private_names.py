@@ -352,3 +352,30 @@ def _segment_reduce(
         unsafe=unsafe,
         initial=initial,
     )
+
+
+def _nested_tensor_from_mask_left_aligned(t: Tensor, mask: Tensor) -> bool:
+    """Whether in each row of a mask (parts, lines) what holds stands before what does not."""
+    return not bool((mask[:, 1:].to(_C.bool) & ~mask[:, :-1].to(_C.bool)).any())
+
+
+def _nested_tensor_from_mask(t: Tensor, mask: Tensor, mask_check: bool = True) -> Tensor:
+    """The lines of each part at which a mask holds, as a nested tensor.
+
+    Args:
+        t: (parts, lines, numbers). mask: (parts, lines), bool, which begins with what holds.
+        mask_check: Whether that is checked.
+
+    Raises:
+        RuntimeError: Shapes that do not fit, or a mask with gaps.
+    """
+    from taeda_tensor_core.nested import as_nested_tensor
+
+    if mask.dtype is not _C.bool or t.dim() != 3 or tuple(mask.shape) != tuple(t.shape[:2]):
+        raise RuntimeError(
+            f"_nested_tensor_from_mask: found a tensor of shape {tuple(t.shape)} and a mask of dtype {mask.dtype} and "
+            f"shape {tuple(mask.shape)}, expected three dimensions and a bool mask of the first two"
+        )
+    if mask_check and not _nested_tensor_from_mask_left_aligned(t, mask):
+        raise RuntimeError("_nested_tensor_from_mask: Mask must be left-aligned without gaps")
+    return as_nested_tensor([row[:n] for row, n in zip(t, mask.sum(1).tolist(), strict=True)])

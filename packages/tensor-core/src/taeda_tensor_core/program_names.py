@@ -223,7 +223,8 @@ class _NoSymbol:
 class SymInt(int):
     """A size that may vary: the int that it was in an example, which shows as an expression of symbols.
 
-    Exported programs have them in `node.meta["val"]`. What is computed with one is a plain int.
+    Exported programs have them in `node.meta["val"]`. What is computed with one is a plain int. The size of a dimension
+    in which the parts of a jagged tensor differ says that it is of this class, too.
 
     Args:
         value: The size in the example.

@@ -72,8 +72,17 @@ def nested_tensor(
 def as_nested_tensor(ts: Any, dtype: Any = None, device: Any = None, layout: Any = None) -> NestedTensor:
     """A nested tensor of tensors, which keep their history; of one tensor its parts along the first dimension."""
     if isinstance(ts, NestedTensor):
-        return ts
-    if isinstance(ts, Tensor) and layout is _info.jagged and ts.dim() > 1:
+        if layout is not None and ts._way is not layout:
+            raise RuntimeError(
+                f"Converting between nested tensor layouts is not supported: found {ts._way}, expected {layout}"
+            )
+        same = dtype in (None, ts.dtype) and (device is None or _C.device(device) == ts.device)
+        return ts if same else _table["to"](ts, device or ts.device, dtype or ts.dtype)
+    if isinstance(ts, Tensor) and ts.dim() < 2:
+        raise RuntimeError(
+            f"as_nested_tensor: Expected tensor argument to have dim() > 1, found {ts.dim()} dimensions"
+        )
+    if isinstance(ts, Tensor) and layout is _info.jagged:
         lines = (ts.shape[1],) * ts.shape[0]
         whole = ts.flatten(0, 1).to(device or ts.device, dtype or ts.dtype)
         return NestedTensor.packed(whole, borders_of(lines, whole.device), lines)
@@ -218,6 +227,8 @@ for _name, _kind in vars(Tensor).items():
 _table["is_pinned"] = lambda x, *args: all(p.is_pinned(*args) for p in x._roots)
 _fact("requires_grad", lambda x: any(p.requires_grad for p in x._roots))
 _fact("is_nested", lambda x: True)
+_fact("_base", lambda x: x._first._base)
+_fact("_is_view", lambda x: any(p._is_view() for p in x._roots))
 _fact("is_shared", lambda x: all(p.is_shared() for p in x._roots))
 _fact("layout", lambda x: x._way)
 _fact("ndim", lambda x: x._rank)
@@ -244,9 +255,9 @@ def _size(self: NestedTensor, dim: int | None = None) -> Any:
         raise IndexError(f"size: dimension {dim} is out of range for a nested tensor of {dims} dimensions")
     if at == 0:
         return self._count
-    sizes = {p.shape[at - 1] for p in self._parts}
-    if len(sizes) > 1 and self._way is _info.jagged:
+    if self._way is _info.jagged:
         return _shape(self)[at]
+    sizes = {p.shape[at - 1] for p in self._parts}
     if len(sizes) > 1:
         raise RuntimeError(
             f"size: dimension {dim} of a nested tensor is irregular and does not have one size: {sorted(sizes)}"
@@ -255,7 +266,7 @@ def _size(self: NestedTensor, dim: int | None = None) -> Any:
 
 
 class Irregular:
-    """The size of a dimension in which parts differ: equal where all parts are equally long.
+    """The size of a dimension in which parts may differ: equal where all parts are equally long.
 
     Example:
         >>> taeda.nested.nested_tensor([taeda.ones(2), taeda.ones(3)], layout=taeda.jagged).shape
@@ -265,8 +276,14 @@ class Irregular:
     def __init__(self, sizes: tuple[int, ...]) -> None:
         self._sizes = sizes
 
+    @property  # programs ask whether a size is a symbol
+    def __class__(self) -> type:  # type: ignore[override]
+        from taeda_tensor_core.program_names import SymInt
+
+        return SymInt
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Irregular) and self._sizes == other._sizes
+        return type(other) is Irregular and self._sizes == other._sizes
 
     def __hash__(self) -> int:
         return hash(self._sizes)
@@ -283,11 +300,11 @@ def _shape(self: NestedTensor) -> tuple[Any, ...]:
             "shape: the parts of a nested tensor have sizes of their own; ask for one by size(dim), or use unbind()"
         )
     if self._whole is not None:
-        lines = self._lines
-        varied = len(set(lines)) != 1
-        return (self._count, Irregular(lines) if varied else lines[0], *self._whole.shape[1:])
-    columns = zip(*(p.shape for p in self._parts), strict=True)
-    return (self._count, *(c[0] if len(set(c)) == 1 else Irregular(c) for c in columns))
+        return (self._count, Irregular(self._lines), *self._whole.shape[1:])
+    columns = list(zip(*(p.shape for p in self._parts), strict=True))
+    alike = [len(set(column)) == 1 and d != self._at for d, column in enumerate(columns, 1)]
+    sizes = (c[0] if same else Irregular(c) for c, same in zip(columns, alike, strict=True))
+    return (self._count, *sizes)
 
 
 @nested("unbind")
@@ -405,6 +422,9 @@ _METHODS = (
 )
 for _name in _METHODS.split():
     _by_parts(_name, getattr(Tensor, _name, None) or getattr(ops, _name))
+for _name in _METHODS.split():  # and their forms that write into the parts
+    if not _name.startswith("__") and f"{_name}_" not in _table and hasattr(Tensor, f"{_name}_"):
+        _by_parts(f"{_name}_", getattr(Tensor, f"{_name}_"))
 for _name in ("empty_like", "zeros_like", "ones_like", "rand_like", "randn_like", "full_like"):
     _by_parts(_name, getattr(ops, _name, None) or getattr(_C, _name))
 

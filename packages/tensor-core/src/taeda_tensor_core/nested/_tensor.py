@@ -92,7 +92,7 @@ class NestedTensor(Tensor):
 
     def like(self, whole: Tensor) -> NestedTensor:
         """Parts of as many lines as these have, out of a tensor of all lines."""
-        return NestedTensor.packed(whole, self._borders, self._lines)
+        return NestedTensor.packed(whole, self._borders.to(whole.device), self._lines)
 
     @property
     def _parts(self) -> tuple[Tensor, ...]:
