@@ -115,7 +115,7 @@ def test_masked_tensors_are_written_in_place() -> None:
         True,
     ]
     other = tc.masked.MaskedTensor(tc.ones(3), tc.tensor([True, True, True]))
-    with pytest.raises(ValueError, match="add_: input masks must match"):
+    with pytest.raises(ValueError, match="add_: Input masks must match"):
         x.add_(other)
     with pytest.raises(TypeError, match="without a mask"):
         tc.ones(3).add_(x)
@@ -159,3 +159,25 @@ def test_copies_facts_and_refusals():
             call()
     with pytest.raises(TypeError, match="argument 'data' is a list"):
         tc.masked.masked_tensor([1.0], tc.tensor([True]))
+
+
+def test_parts_that_do_not_go_together():
+    data, mask = tc.tensor([[1.0, 0.0], [0.0, 2.0]]), tc.tensor([[True, False], [False, True]])
+    x = tc.masked.masked_tensor(data, mask)
+    for make in (tc.masked.masked_tensor, tc.masked.as_masked_tensor):
+        for one, other in ((x, mask), (data, x), (0, mask), (data.to_sparse(), mask)):
+            with pytest.raises(TypeError, match="must"):
+                make(one, other)
+        with pytest.raises(TypeError, match="is not supported"):
+            make(data.to_sparse_csc(), mask.to_sparse_csc())
+        for layout in (tc.sparse_coo, tc.sparse_csr):
+            there = make(data.to_sparse(layout=layout), mask.to_sparse(layout=layout))
+            assert there.layout is layout and there.sum().get_data().item() == 3
+            with pytest.raises(ValueError, match="do not share the same indices"):
+                make(data.to_sparse(layout=layout), mask.flip(0).to_sparse(layout=layout))
+            fewer = make((data + 1).to_sparse(layout=layout), mask.to_sparse(layout=layout))
+            assert fewer.get_data().to_dense().tolist() == [[2, 0], [0, 3]]
+            with pytest.raises(ValueError, match="do not have is_contiguous"):
+                there.is_contiguous()
+    with pytest.raises(ValueError, match="Input masks must match"):
+        x + tc.masked.masked_tensor(data, ~mask)

@@ -11,6 +11,7 @@ Example:
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -135,14 +136,53 @@ def masked_tensor(data: Tensor, mask: Tensor, requires_grad: bool = False) -> Ma
         >>> taeda.masked.masked_tensor(taeda.ones(2), taeda.tensor([True, False])).to_tensor(0.0)
         tensor([1., 0.])
     """
-    if not isinstance(data, Tensor):
-        raise TypeError(f"masked_tensor: argument 'data' is a {type(data).__name__}, expected a tensor")
+    data = _checked("masked_tensor", data, mask)
+    if data.requires_grad:
+        warnings.warn(
+            "masked_tensor: It is not recommended to create a MaskedTensor with a tensor that requires_grad. To avoid "
+            "this, you can use data.detach().clone()",
+            UserWarning,
+            stacklevel=2,
+        )
     return MaskedTensor(data.detach().clone(), mask, requires_grad)
 
 
 def as_masked_tensor(data: Tensor, mask: Tensor) -> MaskedTensor:
-    """A masked tensor of the very `data`, whose history it keeps."""
-    return MaskedTensor(data, mask)
+    """A masked tensor of the very `data`, whose history it keeps; it is refused as `masked_tensor` refuses."""
+    return MaskedTensor(_checked("as_masked_tensor", data, mask), mask)
+
+
+def _checked(name: str, data: Any, mask: Any) -> Any:
+    """The data, at the places of the mask where both are sparse and have another number of them.
+
+    Raises:
+        TypeError: No tensors, or another layout. ValueError: As many places, which are others.
+    """
+    for argument, value in (("data", data), ("mask", mask)):
+        if not isinstance(value, Tensor) or isinstance(value, MaskedTensor):
+            raise TypeError(
+                f"{name}: argument {argument!r} is a {type(value).__name__}, expected a tensor: {argument} must be a "
+                "Tensor"
+            )
+    if data.layout is not mask.layout:
+        raise TypeError(
+            f"{name}: data and mask must have the same layout, found {data.layout} and {mask.layout}"
+        )
+    if data.layout is _info.strided:
+        return data
+    known = {_info.sparse_coo: ("_indices",), _info.sparse_csr: ("crow_indices", "col_indices")}
+    if data.layout not in known:
+        raise TypeError(f"{name}: data layout of {data.layout} is not supported")
+    one, other = (x.coalesce() if data.layout is _info.sparse_coo else x for x in (data, mask))
+    if one._nnz() != other._nnz() and data.shape == mask.shape:
+        return data.to_dense().sparse_mask(other)
+    for part in known[data.layout]:
+        places = getattr(one, part)(), getattr(other, part)()
+        if places[0].shape != places[1].shape or not _C.equal(*places):
+            kind = "COO" if data.layout is _info.sparse_coo else "CSR"
+            raise ValueError(
+                f"{name}: data and mask are both sparse {kind} tensors but do not share the same indices."
+            )
 
 
 def is_masked_tensor(obj: Any, /) -> bool:
@@ -203,8 +243,17 @@ _ATTRIBUTES: dict[str, Callable[[MaskedTensor], Any]] = {
 }
 _table.update(_ATTRIBUTES)
 for _name in ("size", "dim", "ndimension", "numel", "nelement", "is_floating_point", "is_complex", "element_size",
-              "backward", "is_contiguous", "item", "stride", "storage_offset", "get_device", "is_signed"):  # fmt: skip
+              "backward", "item", "stride", "storage_offset", "get_device", "is_signed"):  # fmt: skip
     _table[_name] = lambda x, *args, _name=_name, **kwargs: getattr(x._data, _name)(*args, **kwargs)
+
+
+def _is_contiguous(self: MaskedTensor, *args: Any, **kwargs: Any) -> bool:
+    if self._data.layout is not _info.strided:
+        raise ValueError("MaskedTensors with sparse data do not have is_contiguous")
+    return bool(self._data.is_contiguous(*args, **kwargs))
+
+
+_table["is_contiguous"] = _is_contiguous
 
 
 # Element by element: the mask stays
@@ -250,7 +299,7 @@ def _mask_of(name: str, args: tuple[Any, ...]) -> Tensor:
     """The mask of all operands that have one."""
     masks = [a._mask for a in args if isinstance(a, MaskedTensor)]
     if any(not _same(masks[0], mask) for mask in masks[1:]):
-        raise ValueError(f"{name}: input masks must match")
+        raise ValueError(f"{name}: Input masks must match; take the elements of both by get_data()")
     return masks[0]
 
 

@@ -62,7 +62,7 @@ def _some(self: NestedTensor, parts: Sequence[Tensor]) -> NestedTensor:
     return NestedTensor.around(parts, self._way, self._at)
 
 
-for _name in ("chunk", "split", "tensor_split"):
+for _name in ("chunk", "split", "split_with_sizes", "tensor_split"):
     _divided(_name, getattr(Tensor, _name))
 
 
@@ -98,7 +98,13 @@ def _permute(self: NestedTensor, *dims: Any) -> NestedTensor:
     if not given or given[0] != 0:
         raise RuntimeError("permute: the first dimension of a nested tensor stays where it is")
     inner = [_inside("permute", self, d) for d in given[1:]]
-    return _like(self, lambda p: p.permute(inner), inner[0] == 0, inner.index(self._at - 1) + 1)
+    if sorted(inner) != list(range(self._rank - 1)):
+        raise RuntimeError(
+            f"permute: argument 'dims' is {tuple(given)}, expected each of {self._rank} dimensions once"
+        )
+    return _like(
+        self, lambda p: p.permute(inner), inner[:1] == [0], inner.index(self._at - 1) + 1 if inner else 1
+    )
 
 
 @nested("expand")
@@ -113,7 +119,7 @@ def _expand(self: NestedTensor, *shape: Any) -> NestedTensor:
     return _like(self, lambda p: p.expand(inner), inner[0] == -1)
 
 
-@nested("reshape", "view")
+@nested("reshape", "view", "_unsafe_view")
 def _reshape(self: NestedTensor, *shape: Any) -> NestedTensor:
     """Sizes that differ are given by what `shape` of a jagged tensor has in their place, or by -1."""
     given = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
@@ -130,7 +136,7 @@ def _reshape(self: NestedTensor, *shape: Any) -> NestedTensor:
             sizes[sizes.index(-1)] = part.shape[0]
         return part.reshape(sizes)
 
-    return _like(self, one, inner[0] == -1 and inner.count(-1) == 1)
+    return _like(self, one, inner[:1] == [-1] and inner.count(-1) == 1)
 
 
 @nested("__getitem__")
