@@ -11,6 +11,7 @@ Example:
 
 from __future__ import annotations
 
+import types
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -235,12 +236,12 @@ _ATTRIBUTES: dict[str, Callable[[MaskedTensor], Any]] = {
     "is_sparse": lambda x: x._data.is_sparse,
     "is_nested": lambda x: False,
     "is_quantized": lambda x: False,
-    "is_cpu": lambda x: x._data.is_cpu,
-    "is_cuda": lambda x: x._data.is_cuda,
-    "is_meta": lambda x: x._data.is_meta,
     "itemsize": lambda x: x._data.itemsize,
     "data": lambda x: MaskedTensor(x._data.detach(), x._mask),
 }
+for _name, _kind in vars(Tensor).items():  # what kind of device the data are on
+    if _name.startswith("is_") and isinstance(_kind, types.GetSetDescriptorType):
+        _ATTRIBUTES.setdefault(_name, lambda x, _name=_name: getattr(x._data, _name))
 _table.update(_ATTRIBUTES)
 for _name in ("size", "dim", "ndimension", "numel", "nelement", "is_floating_point", "is_complex", "element_size",
               "backward", "item", "stride", "storage_offset", "get_device", "is_signed"):  # fmt: skip

@@ -197,9 +197,8 @@ class MultiheadAttention(Module):
             self.forward(q, k, v, None, need_weights, None, average_attn_weights, is_causal)
             for q, k, v in zip(query.unbind(), key.unbind(), value.unbind(), strict=True)
         ]
-        nested = tensor.nested.as_nested_tensor
-        output = nested([out for out, _ in made], layout=query.layout)
-        return output, nested([w for _, w in made]).to_padded_tensor(0.0) if need_weights else None
+        output = query._with_parts([out for out, _ in made])
+        return output, query._with_parts([w for _, w in made]).to_padded_tensor(0.0) if need_weights else None
 
     def merge_masks(
         self, attn_mask: Tensor | None, key_padding_mask: Tensor | None, query: Tensor

@@ -94,6 +94,14 @@ class NestedTensor(Tensor):
         """Parts of as many lines as these have, out of a tensor of all lines."""
         return NestedTensor.packed(whole, self._borders.to(whole.device), self._lines)
 
+    def _with_parts(self, parts: Sequence[Tensor]) -> NestedTensor:
+        """Other parts in this layout."""
+        return (
+            NestedTensor.in_lines(parts)
+            if self._way is _info.jagged
+            else NestedTensor.around(parts, self._way)
+        )
+
     @property
     def _parts(self) -> tuple[Tensor, ...]:
         if self._whole is not None:
