@@ -406,3 +406,18 @@ def test_elements_of_sparse_tensors_are_not_set():
     dense = taeda.zeros(2, 3)
     dense[1] = taeda.tensor([0.0, 1.0, 2.0]).to_sparse()
     assert dense.tolist() == [[0, 0, 0], [0, 1, 2]]
+
+
+def test_dense_dimensions_are_selected_in_the_layout():
+    x = taeda.arange(48.0).reshape(4, 6, 2)
+    for made in (x.to_sparse_csr(1), x.to_sparse_csc(1), x.to_sparse_bsr((2, 3), 1), x.to_sparse(2)):
+        for chosen in (made.select(2, 1), made.select(-1, -1), made.select_copy(2, 1)):
+            assert chosen.layout is made.layout and taeda.equal(chosen.to_dense(), x[..., 1])
+
+
+def test_sampled_products_are_written():
+    pattern = taeda.eye(3).to_sparse_csr()
+    a, b = taeda.arange(6.0).reshape(3, 2), taeda.arange(6.0).reshape(2, 3)
+    out = taeda.zeros(3, 3).to_sparse_csr()
+    found = taeda.sparse.sampled_addmm(pattern, a, b, beta=0.0, out=out)
+    assert found is out and taeda.equal(out.to_dense(), (a @ b) * taeda.eye(3))

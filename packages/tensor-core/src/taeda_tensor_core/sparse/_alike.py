@@ -90,7 +90,7 @@ for _name in ("ones_like", "full_like", "randn_like"):
     _with_number(_name)
 
 
-@sparse("resize_as_")
+@sparse("resize_as_", "resize_as_sparse_")
 def _resize_as(self: SparseTensor, other: Any, **_: Any) -> SparseTensor:
     if tuple(self.shape) != tuple(other.shape):
         _table["sparse_resize_"](self, other.shape, other.sparse_dim(), other.dense_dim())

@@ -20,7 +20,7 @@ from taeda_tensor_core.sparse._making import (
     to_layout,
     wide,
 )
-from taeda_tensor_core.sparse._tensor import SparseTensor, _table, _taken, _with, sparse
+from taeda_tensor_core.sparse._tensor import SparseTensor, _table, _taken, _with, _written, sparse
 
 Tensor = core.Tensor
 
@@ -367,6 +367,10 @@ def _select(self: Any, dim: Any, index: Any = None) -> Any:
     if dim < _batch_dims(self):
         chosen = tuple(p.select(dim, index) for p in self._places)
         return SparseTensor.around(chosen, self._elements.select(dim, index), shape, self._way, True)
+    first_dense = self.dim() - _dense_dim(self)
+    if dim >= first_dense and self._way != "sparse_coo":
+        values = self._elements.select(dim - first_dense - _dense_dim(self), index)
+        return SparseTensor.around(self._places, values, shape, self._way, True)
     x = coo(self)
     places, count = x._places[0], x._places[0].shape[0]
     if dim >= count:
@@ -631,8 +635,12 @@ def _addmv(input: Any, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1)
     return product + (input if beta == 1 else input * beta) if beta else product
 
 
-def sampled_addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1.0, alpha: float = 1.0) -> Any:
+def sampled_addmm(
+    input: Any, mat1: Any, mat2: Any, *, beta: float = 1.0, alpha: float = 1.0, out: Any = None
+) -> Any:
     """beta * input + alpha * (mat1 @ mat2) at the places of the sparse ``input``; nothing else is computed."""
+    if out is not None:
+        return _written("sampled_addmm", out, sampled_addmm(input, mat1, mat2, beta=beta, alpha=alpha))
     _fits("sampled_addmm", mat1, mat2)
     rows, columns, values = _rows(input)
     product = (mat1.index_select(-2, rows) * mat2.transpose(-2, -1).index_select(-2, columns)).sum(-1)
