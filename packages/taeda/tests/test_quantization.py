@@ -486,3 +486,24 @@ def test_results_of_dynamically_quantized_layers_need_no_gradients() -> None:
     model = nn.Sequential(nn.GRU(4, 6), nn.Identity())
     made = tq.quantize_dynamic(model, {nn.GRU}, dtype=taeda.qint8)
     assert not made(taeda.randn(5, 2, 4))[0].requires_grad
+
+
+def test_configurations_of_symmetric_and_of_embedded_numbers() -> None:
+    for name, kind in (
+        ("default_symmetric_qnnpack_qat_qconfig", tq.MovingAverageMinMaxObserver),
+        ("default_per_channel_symmetric_qnnpack_qat_qconfig", tq.MovingAveragePerChannelMinMaxObserver),
+    ):
+        config = getattr(tq, name)
+        seen, weight = config.activation(), config.weight()
+        assert (seen.quant_min, weight.quant_min, weight.quant_max) == (-128, -127, 127)
+        assert type(weight.activation_post_process) is kind
+        assert weight(taeda.tensor([[1.0, -2.0], [0.5, 4.0]])).shape == (2, 2)
+    rows = taeda.arange(12.0).reshape(3, 4)
+    for config, steps in (
+        (tq.default_embedding_qat_qconfig, 255),
+        (tq.default_embedding_qat_qconfig_4bit, 15),
+    ):
+        found = config.weight()(rows)
+        assert (found - rows).abs().max() <= 11 / steps
+    assert tq.default_quint8_weight_qconfig.weight().dtype is taeda.quint8
+    assert tq.float_qparams_weight_only_qconfig_4bit.weight().dtype is taeda.quint4x2

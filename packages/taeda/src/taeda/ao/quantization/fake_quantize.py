@@ -231,7 +231,11 @@ default_symmetric_fixed_qparams_fake_quant = default_fixed_qparams_range_neg1to1
 default_affine_fixed_qparams_fake_quant = default_fixed_qparams_range_0to1_fake_quant
 default_embedding_fake_quant = FakeQuantize.with_args(
     observer=MovingAveragePerChannelMinMaxObserver, quant_min=0, quant_max=255, dtype=taeda.quint8,
-    qscheme=taeda.per_channel_affine_float_qparams, ch_axis=0,
+    qscheme=taeda.per_channel_affine_float_qparams, ch_axis=0, averaging_constant=1,
+)  # fmt: skip
+default_embedding_fake_quant_4bit = FakeQuantize.with_args(
+    observer=MovingAveragePerChannelMinMaxObserver, quant_min=0, quant_max=15, dtype=taeda.quint4x2,
+    qscheme=taeda.per_channel_affine_float_qparams, ch_axis=0, averaging_constant=1,
 )  # fmt: skip
 default_histogram_fake_quant = FakeQuantize.with_args(
     observer=HistogramObserver, quant_min=0, quant_max=255, dtype=taeda.quint8, qscheme=taeda.per_tensor_affine,

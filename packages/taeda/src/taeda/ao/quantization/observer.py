@@ -677,6 +677,9 @@ default_dynamic_quant_observer = PlaceholderObserver.with_args(
 default_float_qparams_observer = PerChannelMinMaxObserver.with_args(
     dtype=taeda.quint8, qscheme=taeda.per_channel_affine_float_qparams, ch_axis=0
 )
+default_float_qparams_observer_4bit = PerChannelMinMaxObserver.with_args(
+    dtype=taeda.quint4x2, qscheme=taeda.per_channel_affine_float_qparams, ch_axis=0
+)
 default_fixed_qparams_range_neg1to1_observer = FixedQParamsObserver.with_args(
     scale=2.0 / 256.0, zero_point=128, dtype=taeda.quint8, quant_min=0, quant_max=255
 )

@@ -147,8 +147,33 @@ default_per_channel_symmetric_qnnpack_qconfig = QConfig(
     activation=watch.HistogramObserver.with_args(dtype=taeda.qint8, reduce_range=False, eps=2**-12),
     weight=watch.per_channel_weight_observer_range_neg_127_to_127,
 )
-default_embedding_qat_qconfig = QConfig(
-    activation=watch.NoopObserver.with_args(dtype=taeda.float32), weight=nn.Identity
+
+
+def _symmetric_fake(observer: Any, least: int, **settings: Any) -> Any:
+    return fake.FusedMovingAvgObsFakeQuantize.with_args(
+        observer=observer, quant_min=least, quant_max=127, dtype=taeda.qint8, eps=2**-12, **settings
+    )
+
+
+_signed = _symmetric_fake(watch.MovingAverageMinMaxObserver, -128, reduce_range=False)
+default_symmetric_qnnpack_qat_qconfig = QConfig(
+    activation=_signed,
+    weight=_symmetric_fake(watch.MovingAverageMinMaxObserver, -127, qscheme=taeda.per_tensor_symmetric),
+)
+default_per_channel_symmetric_qnnpack_qat_qconfig = QConfig(
+    activation=_signed,
+    weight=_symmetric_fake(
+        watch.MovingAveragePerChannelMinMaxObserver, -127, qscheme=taeda.per_channel_symmetric
+    ),
+)
+default_quint8_weight_qconfig = QConfig(activation=watch.HistogramObserver, weight=watch.MinMaxObserver)
+float_qparams_weight_only_qconfig_4bit = QConfig(
+    activation=watch.PlaceholderObserver, weight=watch.default_float_qparams_observer_4bit
+)
+_unseen = watch.NoopObserver.with_args(dtype=taeda.float32)
+default_embedding_qat_qconfig = QConfig(activation=_unseen, weight=fake.default_embedding_fake_quant)
+default_embedding_qat_qconfig_4bit = QConfig(
+    activation=_unseen, weight=fake.default_embedding_fake_quant_4bit
 )
 
 
