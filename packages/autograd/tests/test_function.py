@@ -147,6 +147,31 @@ def test_node_is_named_after_the_class_and_holds_ctx(x):
     assert y.grad_fn.saved_tensors[0] is x
 
 
+def test_what_is_written_to_a_node_is_kept_by_its_ctx(x):
+    class Twice(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.factor = 2.0
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * ctx.factor
+
+    y = Twice.apply(x)
+    y.grad_fn.factor = 5.0
+    y.grad_fn.note = "kept"
+    assert (y.grad_fn.factor, y.grad_fn.note) == (5.0, "kept")
+    y.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), np.full(x.shape, 5.0))
+    del y.grad_fn.note
+    assert not hasattr(y.grad_fn, "note")
+    with pytest.raises(AttributeError):
+        y.grad_fn.next_functions = ()
+    with pytest.raises(AttributeError):
+        (x * 2).grad_fn.note = "a node of an operator has no ctx"
+
+
 def test_nothing_is_recorded_without_need(x):
     assert Cube.apply(x.detach()).grad_fn is None
     with taeda.no_grad():

@@ -253,6 +253,13 @@ PyObject* getattro(PyObject* self, PyObject* key) {
   return PyObject_GetAttr(static_cast<PyNode*>(of(self))->ctx, key);
 }
 
+/// What a node has no place for is kept by the ctx of its Function.
+int setattro(PyObject* self, PyObject* key, PyObject* value) {
+  PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(self));
+  if (!(of(self)->flags & kPython) || PyObject_HasAttr(type, key)) return PyObject_GenericSetAttr(self, key, value);
+  return PyObject_SetAttr(static_cast<PyNode*>(of(self))->ctx, key, value);
+}
+
 PyObject* richcompare(PyObject* a, PyObject* b, int op) {
   if ((op != Py_EQ && op != Py_NE) || !PyObject_TypeCheck(b, NodeType)) Py_RETURN_NOTIMPLEMENTED;
   return PyBool_FromLong((of(a) == of(b)) == (op == Py_EQ));
@@ -280,6 +287,7 @@ PyType_Slot slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
     {Py_tp_repr, reinterpret_cast<void*>(repr)},
     {Py_tp_getattro, reinterpret_cast<void*>(getattro)},
+    {Py_tp_setattro, reinterpret_cast<void*>(setattro)},
     {Py_tp_richcompare, reinterpret_cast<void*>(richcompare)},
     {Py_tp_hash, reinterpret_cast<void*>(hash)},
     {Py_tp_call, reinterpret_cast<void*>(call)},
