@@ -351,3 +351,15 @@ def test_live_bytes_return_to_the_start(program):
 def test_a_leaf_that_lives_keeps_no_graph():
     x = leaf()
     assert bytes_kept(lambda: (x.exp() * x).sum()) == 0
+
+
+@pytest.mark.parametrize("length", [49, 51, 150, 200_000])
+def test_a_chain_of_gradients_of_gradients_goes_whole(length):
+    def chain():
+        last = taeda.zeros(1)
+        for _ in range(length):
+            tensor = taeda.zeros(1)
+            tensor.grad = last
+            last = tensor
+
+    assert bytes_kept(chain) == 0

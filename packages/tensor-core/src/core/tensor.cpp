@@ -99,15 +99,46 @@ void move_to_new_memory(const Tensor& self, IntSpan sizes) {
   self.impl()->base = nullptr;
 }
 
+/// Gives back a tensor whose bonds have ended.
+void give_back(TensorImpl* impl) noexcept {
+  delete impl->grad;
+  if (impl->dims != impl->inline_dims) delete[] impl->dims;
+  impl->~TensorImpl();
+  TensorMemory::give(impl);
+}
+
+/// Gradients have gradients in turn: of a chain, the tensors beyond so many wait in a list, so that one of any length
+/// dies on a small stack.
+struct Heirs {
+  static constexpr int kDeepest = 50;
+  TensorImpl* waiting = nullptr;
+  int depth = 0;
+
+  void end(TensorImpl* impl) noexcept {
+    if (depth == kDeepest) {
+      impl->python = std::exchange(waiting, impl);
+      return;
+    }
+    ++depth;
+    give_back(impl);
+    if (depth == 1) {
+      while (TensorImpl* next = waiting) {
+        waiting = static_cast<TensorImpl*>(next->python);
+        give_back(next);
+      }
+    }
+    --depth;
+  }
+};
+thread_local constinit Heirs heirs __attribute__((tls_model("initial-exec")));
+
 }  // namespace
 
 void destroy(TensorImpl* impl) noexcept {
   if (impl->flags & (kOwnsPython | kCarries)) [[unlikely]]
     end_bonds(impl);
-  delete impl->grad;
-  if (impl->dims != impl->inline_dims) delete[] impl->dims;
-  impl->~TensorImpl();
-  TensorMemory::give(impl);
+  if (impl->grad) heirs.end(impl);
+  else give_back(impl);
 }
 
 void refresh_layout(TensorImpl* impl) noexcept {
