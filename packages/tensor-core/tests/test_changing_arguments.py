@@ -114,6 +114,34 @@ def test_array_interface_that_is_emptied():
         assert taeda.as_tensor(Array()).tolist() == [[0.0, 1.0], [2.0, 3.0]]
 
 
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"data": (0, False)}, "shape \\(2, 2\\) has no address"),
+        ({"strides": (8,)}, "has 2 sizes and 1 strides"),
+        ({"strides": ()}, "has 2 sizes and 0 strides"),
+        ({"strides": (8,) * 9}, "has 2 sizes and 9 strides"),
+        ({"shape": (1,) * 9, "strides": (8,)}, "has 9 sizes and 1 strides"),
+    ],
+)
+def test_array_interfaces_that_contradict_themselves(facts, words):
+    class Array:
+        values = np.arange(4.0).reshape(2, 2)
+        __array_interface__ = values.__array_interface__ | facts
+
+    for read in (taeda.tensor, taeda.as_tensor, taeda.asarray, lambda a: taeda.ones(2, 2) + a):
+        with pytest.raises(ValueError, match=words):
+            read(Array())
+
+
+@pytest.mark.parametrize("length", [10**15, 2**62])
+def test_sizes_that_no_memory_holds_are_refused_at_once(length):
+    x = taeda.ones(4)
+    for read in (taeda.ones, x.sum, x.permute, x.split, lambda sizes: taeda.full(sizes, 1.0)):
+        with pytest.raises(MemoryError):
+            read(range(length))
+
+
 def test_out_tuple_names_each_result_once():
     out = taeda.zeros(3)
     with pytest.raises(RuntimeError, match="max: argument 'out' names one Tensor for results 0 and 1"):

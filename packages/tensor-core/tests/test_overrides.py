@@ -195,6 +195,18 @@ def test_class_that_does_not_answer():
     assert type(x + x) is Tensor and type(x.exp()) is Tensor and type(x[0]) is Tensor
 
 
+def test_a_class_that_answers_everything_with_a_tensor_has_no_truth_value():
+    class Itself(Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            return args[0]
+
+    x = taeda.ones(3).as_subclass(Itself)
+    for ask in (bool, lambda t: not t, lambda t: 1.0 in t, lambda t: t in taeda.ones(3)):
+        with pytest.raises(TypeError, match="__bool__ should return bool, returned"):
+            ask(x)
+
+
 def test_a_class_may_learn_to_answer():
     class Late:
         pass

@@ -198,12 +198,10 @@ IntListArg::IntListArg(const Signature& sig, int i, Slots& slots, const Shape& m
     return;
   }
   if (!is_int_sequence(o)) wrong_type(sig, i, o);
-  const Py_ssize_t n = PySequence_Size(o);
-  if (n < 0) wrong_type(sig, i, o);
-  for (Py_ssize_t k = 0; k < n; ++k) {
-    const Object item = own(PySequence_GetItem(o, k));
-    values_.push_back(int_value(sig, i, item.get()));
-  }
+  if (PySequence_Size(o) < 0) wrong_type(sig, i, o);
+  const Object items = items_of(o);
+  for (Py_ssize_t k = 0; k < PyList_GET_SIZE(items.get()); ++k)
+    values_.push_back(int_value(sig, i, share(PyList_GET_ITEM(items.get(), k)).get()));
 }
 
 void NamedAlone::part() {

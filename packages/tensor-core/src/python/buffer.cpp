@@ -201,12 +201,16 @@ std::optional<Tensor> from_array_interface(PyObject* o, const char* op) {
   Shape byte_steps;
   if (steps && PyTuple_Check(steps)) {
     byte_steps = ints_of(steps);
+    check(byte_steps.size() == sizes.size(), ErrorKind::Value, op, ": the array has ", sizes.size(), " sizes and ",
+          byte_steps.size(), " strides");
   } else {
     byte_steps = contiguous_strides(sizes);
     for (int64_t& s : byte_steps) s *= item_size(*dtype);
   }
   char* first = static_cast<char*>(PyLong_AsVoidPtr(PyTuple_GET_ITEM(data, 0)));
   ensure(first || !PyErr_Occurred());
+  check(first || count_of(sizes, op) == 0, ErrorKind::Value, op, ": the array of shape ", shape_text(sizes),
+        " has no address");
   return over_memory(keep(o), first, sizes, byte_steps, *dtype, is_true(PyTuple_GET_ITEM(data, 1)), op);
 }
 

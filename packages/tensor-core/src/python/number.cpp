@@ -204,7 +204,11 @@ bool answered_elsewhere(PyObject* self) { return !is_plain(self) && overrides(se
 /// What somebody answered, as a truth value or a length; -1 with the Python error set.
 int truth_of(PyObject* answer) {
   const Object held(answer);
-  return held ? PyObject_IsTrue(held.get()) : -1;
+  if (!held || PyBool_Check(held.get())) return held ? held.get() == Py_True : -1;
+  // A tensor would be asked in turn, and might answer with itself.
+  if (!is_tensor(held.get())) return PyObject_IsTrue(held.get());
+  PyErr_Format(PyExc_TypeError, "__bool__ should return bool, returned %s", type_name(held.get()));
+  return -1;
 }
 Py_ssize_t size_of(PyObject* answer) {
   const Object held(answer);
