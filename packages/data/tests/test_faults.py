@@ -8,6 +8,7 @@ import gc
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -282,3 +283,33 @@ class Products(data.Dataset):
 if __name__ == "__main__":
     start_after_kernels(int(sys.argv[1]))
     print(f"{sys.argv[1]} starts of two workers: no hang")
+
+
+COLLECTED = """
+import gc
+import taeda_tensor_core as tc
+from taeda_data import DataLoader
+from taeda_multiprocessing import _arena
+
+gc.disable()
+held = tc.ones(8).share_memory_()
+abandoned = [iter(DataLoader([tc.ones(3)] * 100, num_workers=1))]
+next(abandoned[0])
+abandoned.append(abandoned)  # a ring, which the collector alone takes apart
+del abandoned
+is_left = _arena.Arena.is_left
+
+def collecting(arena):
+    "The collector runs whenever it likes: here while the table of shared memory is at work."
+    found.append(gc.collect())
+    return is_left(arena)
+
+found = []
+_arena.Arena.is_left = collecting
+print(len(list(DataLoader([tc.ones(3)] * 4, num_workers=1))), max(found) > 0)
+"""
+
+
+def test_an_abandoned_iterator_is_collected_while_memory_is_looked_through():
+    done = subprocess.run([sys.executable, "-c", COLLECTED], capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.returncode) == ("4 True\n", 0), done.stderr

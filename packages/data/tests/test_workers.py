@@ -398,3 +398,11 @@ def test_without_the_multiprocessing_part_loaders_read_here():
     lines = result.stdout.splitlines()
     assert lines[:3] == ["[('a', 1), ('b', 2)]", *["[[0, 1], [2]]"] * 2], result.stderr
     assert "pip install taeda-multiprocessing" in lines[3], result.stderr
+
+
+def test_sparse_samples_are_joined_in_workers_too():
+    samples = [tt.eye(3)[row : row + 2].to_sparse() for row in (0, 1, 0, 1)]
+    found = list(data.DataLoader(samples, batch_size=2, num_workers=1))
+    assert [batch.to_dense().tolist() for batch in found] == [
+        tt.stack([tt.eye(3)[:2], tt.eye(3)[1:]]).tolist()
+    ] * 2

@@ -31,7 +31,11 @@ def _place_for(batch: Sequence[Any], dtype: Any) -> Any:
 
 def _stack_tensors(batch: Sequence[Any]) -> Any:
     first = batch[0]
-    plain = first.device.type == "cpu" and not any(item.requires_grad for item in batch)
+    plain = (
+        first.device.type == "cpu"
+        and getattr(first, "layout", None) in (None, getattr(tensor, "strided", None))
+        and not any(item.requires_grad for item in batch)
+    )
     out = _place_for(batch, first.dtype) if target is not None and plain else None
     return tensor.stack(list(batch), 0) if out is None else tensor.stack(list(batch), 0, out=out)
 

@@ -37,6 +37,8 @@ class Table:
         # itself alone, between which and its block no KeyboardInterrupt comes that would leave it taken.
         self._lock = threading.Lock()
         self._ended: deque[Place] = deque()
+        # Processes that have ended, whose memory is to be let go of; told by finalizers, too.
+        self._unread: deque[tuple[int, ...]] = deque()
         self._arenas: dict[bytes, Arena] = {}
         self._own: list[OwnArena] = []
         # Files of children's first arenas, so that what a child sent can be read when it is no more.
@@ -49,8 +51,10 @@ class Table:
 
     def _settle(self) -> None:
         """Give up the places that have ended, unless somebody has the lock, who does it then."""
-        while self._ended and not self._lock.locked():
+        while (self._ended or self._unread) and not self._lock.locked():
             with self._lock:
+                while self._unread:
+                    self._leave_dead(self._unread.popleft())
                 while self._ended:
                     place = self._ended.popleft()
                     place.arena.drop(place)
@@ -191,8 +195,7 @@ class Table:
         Args:
             unread: ended processes whose messages nobody is going to read.
         """
-        with self._lock:
-            self._leave_dead(unread)
+        self._unread.append(unread)
         self._settle()
 
     # --- forks ---
@@ -225,6 +228,7 @@ class Table:
         for fd, _ in self._heirs.values():
             os.close(fd)
         self._heirs.clear()
+        self._unread.clear()
         self._own.clear()
         for name, arena in list(self._arenas.items()):
             for place in [place for place in arena.places.values() if not place.refs]:
