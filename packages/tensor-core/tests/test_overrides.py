@@ -205,6 +205,8 @@ def test_a_class_that_answers_everything_with_a_tensor_has_no_truth_value():
     for ask in (bool, lambda t: not t, lambda t: 1.0 in t, lambda t: t in taeda.ones(3)):
         with pytest.raises(TypeError, match="__bool__ should return bool, returned"):
             ask(x)
+    with pytest.raises(RecursionError):
+        iter(x)
 
 
 def test_a_class_may_learn_to_answer():

@@ -292,7 +292,13 @@ PyObject* zero() {
   static PyObject* const number = PyLong_FromLong(0);
   return number;
 }
-PyObject* iterate_items(const Object& items) { return items ? PyObject_GetIter(items.get()) : nullptr; }
+PyObject* iterate_items(const Object& items) {
+  // A class may answer with a tensor that is asked in turn, and so on.
+  if (!items || Py_EnterRecursiveCall(" while iterating over a tensor")) return nullptr;
+  PyObject* found = PyObject_GetIter(items.get());
+  Py_LeaveRecursiveCall();
+  return found;
+}
 
 PyObject* iterate(PyObject* self) noexcept {
   if (answered_elsewhere(self)) [[unlikely]]
