@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types_ as t
-from schema import NAMESPACES, Argument, Operator
+from schema import NAMESPACES, Argument, Operator, in_order_of_trial
 from text import fill, indented, joined, literal, truth
 
 HEAD = """// Generated from ops/$family.yaml by tools/codegen; edits are lost.
@@ -239,16 +239,8 @@ def groups(ops: list[Operator]) -> tuple[list[Group], dict[str, dict[str, str]]]
                 for name in op.names_in(namespace):
                     tables[namespace][name] = group.name
     for group in found.values():
-        ops = group.ops
-        group.ops = sorted(ops, key=lambda op: -sum(_repeats(op, other) for other in ops))
+        group.ops = in_order_of_trial(group.ops)
     return list(found.values()), tables
-
-
-def _repeats(op: Operator, other: Operator) -> bool:
-    """Whether `op` takes the arguments of `other` and does without fewer of them: it is tried first."""
-    names, others = ([a.name for a in each.arguments] for each in (op, other))
-    without, others_without = (sum(a.default is not None for a in each.arguments) for each in (op, other))
-    return names == others and without < others_without
 
 
 def emit(family: str, ops: list[Operator]) -> str:

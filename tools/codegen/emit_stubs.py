@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from schema import NAMESPACES, Argument, Operator
+from schema import NAMESPACES, Argument, Operator, in_order_of_trial
 
 # Built-in names stand behind aliases, because methods are called `float`, `int` and `bool` too.
 PYTHON = {
@@ -140,10 +140,14 @@ def _signatures(op: Operator, in_place: bool, method: bool) -> list[str]:
 
 def _collect(families: dict[str, list[Operator]], form: str) -> dict[str, list[str]]:
     """Name -> signatures of its overloads, of one form."""
+    named: dict[str, list[Operator]] = {}
     rows: dict[str, list[str]] = {}
     method = form == "method"
     for op in (op for ops in families.values() for op in ops if form in op.forms):
         for name in set(op.names) - (PROPERTIES if method else set()):
+            named.setdefault(name, []).append(op)
+    for name, ops in named.items():
+        for op in in_order_of_trial(ops):
             rows.setdefault(name, []).extend(_signatures(op, False, method))
             if "inplace" in op.forms:
                 rows.setdefault(name + "_", []).extend(_signatures(op, True, method))

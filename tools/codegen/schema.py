@@ -478,3 +478,15 @@ def load(folder: Path) -> dict[str, list[Operator]]:
         families[path.stem] = ops
     _check_python_names(families)
     return families
+
+
+def _repeats(op: Operator, other: Operator) -> bool:
+    """Whether `op` takes the arguments of `other` and does without fewer of them: it is tried first."""
+    names, others = ([a.name for a in each.arguments] for each in (op, other))
+    without, others_without = (sum(a.default is not None for a in each.arguments) for each in (op, other))
+    return names == others and without < others_without
+
+
+def in_order_of_trial(ops: list[Operator]) -> list[Operator]:
+    """Overloads of one name in the order in which a call tries them."""
+    return sorted(ops, key=lambda op: -sum(_repeats(op, other) for other in ops))

@@ -179,5 +179,9 @@ def test_parts_that_do_not_go_together():
             assert fewer.get_data().to_dense().tolist() == [[2, 0], [0, 3]]
             with pytest.raises(ValueError, match="do not have is_contiguous"):
                 there.is_contiguous()
+            with pytest.raises(ValueError, match="do not have is_contiguous"):
+                there.contiguous()
+    turned = tc.masked.masked_tensor(data, mask).t()
+    assert not turned.is_contiguous() and turned.contiguous().is_contiguous()
     with pytest.raises(ValueError, match="Input masks must match"):
         x + tc.masked.masked_tensor(data, ~mask)

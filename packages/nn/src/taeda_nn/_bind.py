@@ -14,6 +14,8 @@ Tensor = tensor.Tensor
 no_grad = tensor.no_grad
 #: Whether autocast chooses dtypes on devices of a type; providers without it have none.
 autocasts = getattr(tensor, "is_autocast_enabled", lambda _device_type: False)
+#: The dtype that it chooses there.
+autocast_dtype = getattr(tensor, "get_autocast_dtype", lambda _device_type: tensor.bfloat16)
 
 has_autograd = False
 try:

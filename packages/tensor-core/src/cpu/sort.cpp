@@ -567,8 +567,7 @@ Tensor histc_kernel(const Tensor& self, int64_t bins, const Scalar& min, const S
       };
       in_blocks(n, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
-          if (const T x = data[i]; x >= first && x <= last)
-            counts.data<double>()[std::min(bins - 1, place(x))] += 1;
+          if (const T x = data[i]; x >= first && x <= last) counts.data<double>()[std::min(bins - 1, place(x))] += 1;
       });
     };
     if (values.dtype() == DType::Float32) count(values.data<float>());

@@ -170,8 +170,9 @@ Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& 
   if (low == high && self.numel()) low = number_of(ops::amin(x)), high = number_of(ops::amax(x));
   infer::histogram_range(low, high);
   const Tensor inside = ops::logical_and(ops::ge(x, Tensor(low)), ops::le(x, Tensor(high)));
-  const Tensor ahead = ops::where(inside, x, Tensor(low)) - Tensor(low), parts(double(bins)), width(high - low),
-               whole = ahead * parts / width, share = ops::where(ops::isfinite(whole), whole, ahead / width * parts);
+  const Tensor ahead = ops::where(inside, x, Tensor(low)) - Tensor(low), parts = Tensor(double(bins)),
+               width = Tensor(high - low), whole = ahead * parts / width,
+               share = ops::where(ops::isfinite(whole), whole, ahead / width * parts);
   const Tensor bin =
       ops::clamp_max(ops::to_dtype(share, DType::Int64), Tensor(bins - 1));  // the upper bound is in the last bin
   const Tensor none = ops::zeros(Shape{bins}, DType::Float64, stated_device(self));

@@ -184,6 +184,7 @@ def _checked(name: str, data: Any, mask: Any) -> Any:
             raise ValueError(
                 f"{name}: data and mask are both sparse {kind} tensors but do not share the same indices."
             )
+    return one
 
 
 def is_masked_tensor(obj: Any, /) -> bool:
@@ -354,6 +355,14 @@ _BINARY = (
 )
 for _name in (*_UNARY.split(), *_BINARY.split()):
     _elementwise(_name)
+
+
+def _contiguous(self: MaskedTensor, *args: Any, **kwargs: Any) -> MaskedTensor:
+    _is_contiguous(self)  # refuses sparse data
+    return MaskedTensor(self._data.contiguous(*args, **kwargs), self._mask.contiguous())
+
+
+_table["contiguous"] = _contiguous
 
 
 # Shapes: data and mask go together

@@ -10,7 +10,7 @@ from typing import Any
 
 from taeda_nn import functional as F
 from taeda_nn import init
-from taeda_nn._bind import Tensor, autocasts, tensor
+from taeda_nn._bind import Tensor, autocast_dtype, autocasts, tensor
 from taeda_nn.modules._state import attributes
 from taeda_nn.modules.activation import GELU, ReLU
 from taeda_nn.modules.attention import MultiheadAttention
@@ -197,7 +197,7 @@ class TransformerEncoderLayer(_Layer):
             x = self.norm1(x + self._sa_block(x, src_mask, src_key_padding_mask, is_causal))
             x = self.norm2(x + self._ff_block(x))
         if autocasts("cpu") and src.device.type == "cpu" and self._is_one_step(src):
-            return x.to(tensor.get_autocast_dtype("cpu"))  # its parts are not casted one by one
+            return x.to(autocast_dtype("cpu"))  # its parts are not casted one by one
         return x
 
     def _is_one_step(self, src: Tensor) -> bool:

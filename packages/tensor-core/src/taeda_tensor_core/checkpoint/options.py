@@ -117,7 +117,9 @@ def _maybe_decode_ascii(bytes_str: bytes | str) -> str:
 
 def _open_file_like(name_or_buffer: Any, mode: str) -> AbstractContextManager[Any]:
     """A file by its path, which the context closes, or one that is open, which stays so."""
-    return open(name_or_buffer, mode) if is_path(name_or_buffer) else nullcontext(name_or_buffer)
+    if not is_path(name_or_buffer):
+        return nullcontext(name_or_buffer)
+    return open(name_or_buffer, mode, encoding=None if "b" in mode else "utf-8")
 
 
 def _open_zipfile_reader(name_or_buffer: Any) -> AbstractContextManager[Any]:
