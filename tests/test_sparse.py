@@ -237,6 +237,55 @@ def test_the_engine_sends_gradients_back_through_lines(layout):
     assert found.tolist() == [[1.0, 0.0], [100.0, 1000.0]]
 
 
+# What depends on all of a dense tensor by way of a sparse one, and the same of the dense one.
+OF_SOURCES = {
+    "@": lambda x, y: x @ y,
+    "mm": lambda x, y: t.mm(x, y),
+    "mv": lambda x, y: t.mv(x, y[:, 0]),
+    "addmm": lambda x, y: t.addmm(t.ones(3, 2, dtype=t.float64), x, y, alpha=2),
+    "transposed": lambda x, y: x.t() @ y[:3],
+    "on the right": lambda x, y: y[:3].t() @ x,
+    "linear": lambda x, y: t.nn.functional.linear(x, y.t()),
+    "dense +": lambda x, y: t.ones(3, 4, dtype=t.float64) + x,
+}
+
+
+@pytest.mark.parametrize("form", ["to_sparse", "to_sparse_csr", "to_sparse_csc"])
+@pytest.mark.parametrize("name", OF_SOURCES)
+def test_what_a_sparse_tensor_was_made_of_has_gradients_at_all_places(name, form):
+    generator = np.random.default_rng(5)
+    source = np.where(generator.random((3, 4)) < 0.5, generator.standard_normal((3, 4)), 0)
+    grads = []
+    for made in (lambda x: getattr(x, form)(), lambda x: x):
+        x, y = (
+            t.tensor(source, requires_grad=True),
+            t.arange(8.0, dtype=t.float64).reshape(4, 2).requires_grad_(),
+        )
+        result = OF_SOURCES[name](made(x), y)
+        loss = (result * t.arange(result.numel(), dtype=t.float64).reshape(result.shape)).sum()
+        first = t.autograd.grad(loss, (x, y), create_graph=True, allow_unused=True)
+        second = (
+            t.autograd.grad(first[0].square().sum(), y, allow_unused=True) if first[0].requires_grad else ()
+        )
+        grads.append([g for g in (result, *first, *second) if g is not None])
+    assert len(grads[0]) == len(grads[1])
+    for mine, expected in zip(*grads, strict=True):
+        np.testing.assert_allclose(mine.detach().numpy(), expected.detach().numpy(), rtol=1e-12)
+
+
+def test_products_of_the_module_sparse_have_gradients_of_places_alone():
+    x = t.tensor([[1.0, 0.0], [0.0, 3.0]], requires_grad=True)
+    y = t.tensor([[1.0, 2.0], [3.0, 4.0]])
+    t.sparse.mm(x.to_sparse(), y).sum().backward()
+    t.sparse.addmm(t.zeros(2, 2), x.to_sparse(), y).sum().backward()
+    assert x.grad.tolist() == [[6.0, 0.0], [0.0, 14.0]]
+    made, x.grad = x.to_sparse(), None
+    with t.no_grad():
+        x.mul_(2)  # no longer what the sparse tensor was made of
+    (made @ y).sum().backward()
+    assert x.grad.tolist() == [[3.0, 0.0], [0.0, 7.0]]
+
+
 def test_the_engine_gives_gradients_of_sparse_inputs():
     leaf = t.sparse_coo_tensor([[0, 1], [1, 0]], [2.0, 3.0], (2, 2), requires_grad=True)
     other = t.ones(2, requires_grad=True)

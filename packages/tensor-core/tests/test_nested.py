@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import taeda_tensor_core as tc
+from taeda_tensor_core.program_names import SymInt
 
 PARTS = (tc.arange(24.0).reshape(2, 12).sin(), tc.arange(60.0).reshape(5, 12).cos())
 
@@ -288,9 +289,9 @@ def test_sizes_that_are_expanded():
 def test_sizes_of_jagged_dimensions_are_symbols():
     rows = tc.nested.as_nested_tensor(tc.ones(2, 3, 4), layout=tc.jagged)
     for x in (rows, made(), made().transpose(1, 2)):
-        symbols = [isinstance(size, tc.program_names.SymInt) for size in x.shape]
+        symbols = [isinstance(size, SymInt) for size in x.shape]
         assert symbols == [d == x._ragged_idx for d in range(x.dim())]
-    assert not isinstance(3, tc.program_names.SymInt) and rows.shape[1] == (rows + 1).size(1)
+    assert not isinstance(3, SymInt) and rows.shape[1] == (rows + 1).size(1)
 
 
 def test_what_as_nested_tensor_takes():

@@ -44,6 +44,12 @@ DType leaf_dtype(PyObject* o) {
   no_numbers(o);
 }
 
+/// Fractions, decimals, symbols: no numbers, but a tensor of a dtype that is given stores the floats that they become.
+bool becomes_float(PyObject* o) {
+  const PyNumberMethods* const number = Py_TYPE(o)->tp_as_number;
+  return number && number->nb_float && !PySequence_Check(o) && !PyUnicode_Check(o);
+}
+
 template <class T>
 T checked_integer(PyObject* o) {
   if (PyFloat_Check(o)) {
@@ -83,8 +89,8 @@ T leaf(PyObject* o) {
     }
   }
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) return checked_integer<T>(o);
-  const std::optional<Scalar> number =
-      is_tensor(o) ? scalar_of(tensor_of(o), "tensor") : number_for(o, "tensor", "data");
+  std::optional<Scalar> number = is_tensor(o) ? scalar_of(tensor_of(o), "tensor") : number_for(o, "tensor", "data");
+  if (!number && becomes_float(o)) number = as_number(own(PyNumber_Float(o)).get());
   if (!number) no_numbers(o);
   check(!number->is_complex() || is_complex(dtype_of<T>) || dtype_of<T> == DType::Bool, ErrorKind::Type,
         "tensor: argument 'data' holds a complex number, which dtype ", name(dtype_of<T>), " cannot hold");
@@ -255,7 +261,7 @@ std::optional<Tensor> from_array_method(PyObject* sequence, std::optional<DType>
 }
 
 Tensor from_other(PyObject* data, std::optional<DType> dtype) {
-  if (!PySequence_Check(data) && as_number(data)) return from_number(data, dtype);
+  if (!PySequence_Check(data) && (as_number(data) || (dtype && becomes_float(data)))) return from_number(data, dtype);
   if (is_other_sequence(data))
     if (std::optional<Tensor> array = from_array_method(data, dtype)) return std::move(*array);
   if (is_other_sequence(data)) return from_sequence(items_of(data).get(), dtype);

@@ -220,11 +220,16 @@ class _NoSymbol:
         raise NotImplementedError(f"{type(self).__name__} is not there: sizes are Python's numbers")
 
 
-class SymInt(int):
+class _Sizes(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return super().__instancecheck__(instance) or getattr(type(instance), "is_symbolic_size", False)
+
+
+class SymInt(int, metaclass=_Sizes):
     """A size that may vary: the int that it was in an example, which shows as an expression of symbols.
 
     Exported programs have them in `node.meta["val"]`. What is computed with one is a plain int. The size of a dimension
-    in which the parts of a jagged tensor differ says that it is of this class, too.
+    in which the parts of a jagged tensor differ counts as one, too.
 
     Args:
         value: The size in the example.

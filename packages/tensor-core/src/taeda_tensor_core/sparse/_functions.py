@@ -20,6 +20,7 @@ from taeda_tensor_core.sparse._making import (
     to_layout,
     wide,
 )
+from taeda_tensor_core.sparse._sources import at_places_alone, made_of, product_with, source_of
 from taeda_tensor_core.sparse._tensor import SparseTensor, _table, _taken, _with, _written, sparse
 
 Tensor = core.Tensor
@@ -39,7 +40,7 @@ def _dim(name: str, dim: int, count: int) -> int:
 
 @sparse("coalesce")
 def _coalesce(self: Any) -> Any:
-    return coalesced(self)
+    return made_of(source_of(self), coalesced(self))
 
 
 @sparse("is_coalesced")
@@ -297,7 +298,8 @@ def _transpose(self: Any, dim0: int, dim1: int) -> Any:
     dims = list(range(self.dim()))
     dim0, dim1 = (_dim("transpose", d, self.dim()) for d in (dim0, dim1))
     dims[dim0], dims[dim1] = dims[dim1], dims[dim0]
-    return _permute(self, dims)
+    made, source = _permute(self, dims), source_of(self)
+    return made if source is None else made_of(source.transpose(dim0, dim1), made)
 
 
 @sparse("t")
@@ -539,9 +541,10 @@ def _sparse_sparse(a: Any, b: Any) -> Any:
     return as_given(made, a)
 
 
-@sparse("mm", "spmm", "hspmm", "smm")
 def mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
     """The product of two matrices, of which one or both are sparse; both give a sparse one, none a dense one.
+
+    Gradients of sparse matrices are those of their places alone.
 
     ``reduce`` says what becomes of the products that meet in an element where ``mat1`` is sparse and ``mat2`` is not:
     their 'sum', 'mean', 'amax' or 'amin' ('max' and 'min' are the same), zero where there are none.
@@ -570,23 +573,37 @@ def mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
     return _sparse_sparse(mat1, mat2)
 
 
+@sparse("mm", "spmm", "hspmm", "smm")
+def _mm(mat1: Any, mat2: Any) -> Any:
+    if not isinstance(mat2, SparseTensor):
+        return product_with(mat1, mat2, mm)
+    if source_of(mat2) is None or isinstance(mat1, SparseTensor) or mat1.dim() != 2:
+        return mm(mat1, mat2)
+    _fits("mm", mat1, mat2)
+    return product_with(_t(mat2), mat1.t(), _sparse_dense).t().contiguous()
+
+
 @sparse("linear")
 def _linear(input: Any, weight: Any, bias: Any = None) -> Any:
     if isinstance(input, SparseTensor):
-        made = mm(input, weight.t())
+        made = _mm(input, weight.t())
     else:
-        made = mm(input.reshape(-1, input.shape[-1]), weight.t()).reshape(*input.shape[:-1], weight.shape[0])
+        made = _mm(input.reshape(-1, input.shape[-1]), weight.t()).reshape(*input.shape[:-1], weight.shape[0])
     return made if bias is None else made + bias
 
 
 @sparse("mv")
 def _mv(self: Any, vec: Any) -> Any:
     _fits("mv", self, vec)
-    return _sparse_dense(self, vec.unsqueeze(1)).squeeze(1)
+    return product_with(self, vec, lambda x, v: _sparse_dense(x, v.unsqueeze(1)).squeeze(1))
 
 
 @sparse("bmm")
 def _bmm(input: Any, mat2: Any) -> Any:
+    return product_with(input, mat2, _products)
+
+
+def _products(input: Any, mat2: Any) -> Any:
     _fits("bmm", input, mat2)
     if not isinstance(input, SparseTensor) or isinstance(mat2, SparseTensor):
         raise NotImplementedError("bmm: expected a sparse first and a dense second argument")
@@ -602,7 +619,7 @@ def _bmm(input: Any, mat2: Any) -> Any:
 def _matmul(input: Any, other: Any) -> Any:
     if other.dim() == 1:
         return _mv(input, other)
-    return _bmm(input, other) if input.dim() == 3 else mm(input, other)
+    return _bmm(input, other) if input.dim() == 3 else _mm(input, other)
 
 
 def _reversed_matmul(self: Any, other: Any) -> Any:
@@ -612,16 +629,25 @@ def _reversed_matmul(self: Any, other: Any) -> Any:
 _table["__rmatmul__"] = _reversed_matmul
 
 
-@sparse("addmm", "sspaddmm")
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
-    """beta * input + alpha * (mat1 @ mat2), where ``mat1`` is sparse, or all three are dense."""
+    """beta * input + alpha * (mat1 @ mat2), where ``mat1`` is sparse, or all three are dense.
+
+    Gradients of sparse matrices are those of their places alone.
+    """
+    return _addmm(
+        at_places_alone(input), at_places_alone(mat1), at_places_alone(mat2), beta=beta, alpha=alpha
+    )
+
+
+@sparse("addmm", "sspaddmm")
+def _addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
     if (
         isinstance(input, SparseTensor)
         and not isinstance(mat1, SparseTensor)
         and not isinstance(mat2, SparseTensor)
     ):
         raise plain_beside("addmm", SparseTensor)
-    product = mm(mat1, mat2)
+    product = _mm(mat1, mat2)
     if alpha != 1:
         product = product * alpha
     return product + (input if beta == 1 else input * beta)
@@ -663,9 +689,14 @@ def _add(input: Any, other: Any, *, alpha: float = 1) -> Any:
         return coalesced(made) if input._way == "sparse_coo" else as_given(made, input)
     if not isinstance(input, Tensor) or not isinstance(other, Tensor):
         raise TypeError("add: a number added to a sparse tensor would fill it; use to_dense() first")
-    dense_other = to_dense(other) if isinstance(other, SparseTensor) else other
-    dense_input = to_dense(input) if isinstance(input, SparseTensor) else input
-    return core.add(dense_input, dense_other, alpha=alpha)
+    return core.add(_as_dense(input), _as_dense(other), alpha=alpha)
+
+
+def _as_dense(x: Any) -> Any:
+    if not isinstance(x, SparseTensor):
+        return x
+    source = source_of(x)
+    return to_dense(x) if source is None else source
 
 
 @sparse("add_", "__iadd__")

@@ -7,6 +7,7 @@ from typing import Any
 
 import taeda_tensor_core as core
 from taeda_tensor_core.sparse import _blocks
+from taeda_tensor_core.sparse._sources import made_of
 from taeda_tensor_core.sparse._tensor import SparseTensor, _with, sparse
 
 Tensor = core.Tensor
@@ -370,7 +371,7 @@ def dense_to_sparse(
     places = there.nonzero().t().contiguous()
     values = elements_at(self, places)
     made = SparseTensor.around((places,), values, tuple(self.shape), "sparse_coo", True)
-    return made if layout is None else to_layout(made, layout, blocksize)
+    return made_of(self, made if layout is None else to_layout(made, layout, blocksize))
 
 
 def dense_to_sparse_coo(self: Any) -> SparseTensor:
@@ -399,7 +400,7 @@ def _compress(self: Any, way: str, dense_dim: int | None, blocksize: Any = None)
             f"to_{way}: found shape {tuple(self.shape)} and 'dense_dim' {dense_dim}, expected a matrix or several "
             "before the dense dimensions"
         )
-    return to_layout(dense_to_sparse(self, dims), way, blocksize)
+    return made_of(self, to_layout(dense_to_sparse(self, dims), way, blocksize))
 
 
 def dense_to_sparse_csr(self: Any, dense_dim: int | None = None) -> SparseTensor:
