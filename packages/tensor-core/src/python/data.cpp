@@ -118,13 +118,13 @@ void check_depth(size_t depth) {
   check(depth <= size_t(kMaxDims), ErrorKind::Value, "tensor: argument 'data' is nested more than ", kMaxDims, " deep");
 }
 
-/// Shape and dtype of nested sequences, found before anything is allocated.
+/// Shape and dtype of nested sequences, found before anything is allocated; a dtype that is given is not looked for.
 struct Scan {
   Shape sizes;
   std::optional<DType> dtype;
   bool has_arrays = false;  // items with dimensions of their own
 
-  explicit Scan(PyObject* data) {
+  Scan(PyObject* data, std::optional<DType> given) : dtype(given), looks_for_dtype(!given) {
     // Nothing here runs Python code, so the items stay where they are.
     for (PyObject* o = data; is_nested(o); o = PySequence_Fast_GET_ITEM(o, 0)) {
       sizes.push_back(PySequence_Fast_GET_SIZE(o));
@@ -135,6 +135,7 @@ struct Scan {
   }
 
  private:
+  bool looks_for_dtype;
   Looks looks;
   void visit(PyObject* o, size_t depth) {
     check(PySequence_Fast_GET_SIZE(o) == sizes[depth], ErrorKind::Value,
@@ -167,6 +168,7 @@ struct Scan {
       has_arrays = has_arrays || is_other_sequence(item) || (is_tensor(item) && tensor_of(item).numel() != 1);
       if (has_arrays) return;
     }
+    if (!looks_for_dtype) return;
     const DType found = leaf_dtype(item);
     if (!dtype) dtype = found;
     else if (*dtype != found) dtype = promote(*dtype, found);
@@ -218,9 +220,9 @@ Tensor stacked(PyObject* data, std::optional<DType> dtype) {
 }
 
 Tensor from_sequence(PyObject* data, std::optional<DType> dtype) {
-  const Scan scan(data);
+  const Scan scan(data, dtype);
   if (scan.has_arrays) return stacked(data, dtype);
-  const DType chosen = dtype ? *dtype : scan.dtype.value_or(default_dtype());
+  const DType chosen = scan.dtype.value_or(default_dtype());
   if (is_float8(chosen)) return ops::cast(from_sequence(data, DType::Float32), chosen);
   Tensor out = empty(scan.sizes, chosen);
   Looks looks;
