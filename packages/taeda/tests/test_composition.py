@@ -60,6 +60,7 @@ REGISTRY_MODULES = (
     "taeda_registry",
     "taeda_registry.discovery",
     "taeda_registry.errors",
+    "taeda_registry.forks",
     "taeda_registry.resolution",
     "taeda_registry.selection",
     "taeda_registry.table",

@@ -180,7 +180,11 @@ class _Switch:
     _all = False
 
     def __enter__(self) -> None:
-        _C._switch_overrides(self._all, 1)
+        try:
+            _C._switch_overrides(self._all, 1)
+        except BaseException:  # an interrupt behind the call: there will be no exit
+            _C._switch_overrides(self._all, -1)
+            raise
 
     def __exit__(self, *_: object) -> None:
         _C._switch_overrides(self._all, -1)
