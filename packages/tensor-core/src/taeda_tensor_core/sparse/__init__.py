@@ -18,8 +18,7 @@ from typing import Any
 
 from taeda_tensor_core import _older_names
 from taeda_tensor_core._C import Tensor  # noqa: F401 (annotations of programs name it here)
-from taeda_tensor_core.sparse import _alike, _lowrank, _masked, _resize, _unary  # noqa: F401 (put their functions into the table)
-from taeda_tensor_core.sparse._functions import addmm, mm, sampled_addmm
+from taeda_tensor_core.sparse import _alike, _elementwise, _lowrank, _masked, _resize, _unary  # noqa: F401 (put their functions into the table)
 from taeda_tensor_core.sparse._making import (
     sparse_bsc_tensor,
     sparse_bsr_tensor,
@@ -28,6 +27,7 @@ from taeda_tensor_core.sparse._making import (
     sparse_csc_tensor,
     sparse_csr_tensor,
 )
+from taeda_tensor_core.sparse._products import addmm, mm, sampled_addmm
 from taeda_tensor_core.sparse._semi_structured import (
     SparseSemiStructuredTensor,
     SparseSemiStructuredTensorCUSPARSELT,

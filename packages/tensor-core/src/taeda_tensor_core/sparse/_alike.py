@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import taeda_tensor_core as core
-from taeda_tensor_core.sparse._functions import _cat
-from taeda_tensor_core.sparse._making import sparse_coo_tensor, without_elements
+from taeda_tensor_core.sparse._blocks import BLOCKS, block_size
+from taeda_tensor_core.sparse._facts import _dense_dim
+from taeda_tensor_core.sparse._making import narrowed, nothing, sparse_coo_tensor, without_elements
+from taeda_tensor_core.sparse._places import _cat
 from taeda_tensor_core.sparse._tensor import SparseTensor, _table, _with, sparse
 
 
@@ -190,3 +192,39 @@ def _triangular_solve(
     dense = A.to_dense() if isinstance(A, SparseTensor) else A
     right = input.to_dense() if isinstance(input, SparseTensor) else input
     return core.triangular_solve(right, dense, upper, transpose, unitriangular)
+
+
+@sparse("zeros_like")
+def _zeros_like(
+    input: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    **_: Any,
+) -> Any:
+    way = input._way if layout is None else str.__str__(layout)
+    kind, place = dtype or input.dtype, device or input.device
+    if way == "strided":
+        made = core.zeros(tuple(input.shape), dtype=kind, device=place)
+    else:
+        sizes = block_size(input) if input._way in BLOCKS else None
+        if way in BLOCKS and sizes is None:
+            raise RuntimeError(
+                f"zeros_like: layout {way} needs the size of blocks, which {input._way} has not"
+            )
+        made = nothing(way, tuple(input.shape), kind, place, _dense_dim(input), sizes)
+        made = narrowed(made, input)
+    return made.requires_grad_() if requires_grad else made
+
+
+@sparse("empty_like")
+def _empty_like(input: Any, *, layout: Any = None, **options: Any) -> Any:
+    """Coordinates without elements; compressed tensors keep their places, and layouts of blocks their size."""
+    made = _zeros_like(input, layout=layout, **options)
+    if input._way == "sparse_coo" or made.layout is not input.layout:
+        return made
+    values = core.zeros_like(input._elements, dtype=made.dtype, device=made.device)
+    kept = _with(made, values, tuple(p.to(made.device).clone() for p in input._places))
+    return kept.requires_grad_() if made.requires_grad else kept

@@ -7,7 +7,7 @@ from typing import Any
 
 import taeda_tensor_core as core
 from taeda_tensor_core.sparse._blocks import BLOCKS
-from taeda_tensor_core.sparse._functions import _batch_dims, _dim
+from taeda_tensor_core.sparse._facts import _batch_dims, _dim
 from taeda_tensor_core.sparse._making import (
     _flat,
     as_given,
