@@ -1,9 +1,7 @@
-"""The loader: batches, orders, going on in the middle of an epoch, errors."""
+"""The loader: batches, orders, options, errors."""
 
 import io
 import itertools
-import pickle
-import random
 import sys
 import time
 import weakref
@@ -11,33 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from loader_basics import Numbers, Stream, lists, seeded
 
 import taeda_data as data
 from taeda_registry.slots import tensor as tt
-
-
-class Numbers(data.Dataset):
-    def __init__(self, n=10):
-        self.n = n
-
-    def __len__(self):
-        return self.n
-
-    def __getitem__(self, i):
-        return i
-
-
-class Stream(data.IterableDataset):
-    def __iter__(self):
-        return iter(range(7))
-
-
-def seeded(seed=5):
-    return tt.Generator().manual_seed(seed)
-
-
-def lists(loader):
-    return [batch.tolist() for batch in loader]
 
 
 def test_batches_in_order():
@@ -51,111 +26,10 @@ def test_batches_in_order():
     assert list(data.DataLoader(Numbers(4), batch_size=2, collate_fn=sum)) == [1, 5]
 
 
-@pytest.fixture
-def twister():
-    """PyTorch's numbers."""
-    tt.random.set_engine("mt19937")
-    yield
-    tt.random.set_engine("philox")
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-def test_passes_take_from_a_twister_what_pytorchs_take(twister, workers):
-    """The orders that PyTorch gives after the same seed; Python's and NumPy's generators stay where they are."""
-    states = random.getstate(), np.random.get_state()[1].tolist()
-    tt.manual_seed(0)
-    loader = data.DataLoader(Numbers(), 4, shuffle=True, num_workers=workers)
-    orders = [[6, 7, 1, 4, 2, 0, 9, 8, 3, 5], [1, 3, 4, 7, 6, 8, 2, 5, 0, 9], [8, 0, 4, 3, 1, 9, 6, 2, 5, 7]]
-    found, between = [], []
-    for _ in range(3):
-        found.append([index for batch in lists(loader) for index in batch])
-        between.append(round(tt.rand(1).item(), 4))
-    assert found == orders and between == [0.3074, 0.6323, 0.2939]
-    assert states == (random.getstate(), np.random.get_state()[1].tolist())
-
-
-class Drawn(Numbers):
-    def __getitem__(self, i):
-        return random.random() + np.random.random() + tt.rand(1).item()
-
-
-def test_samples_that_workers_draw_beside_a_twister_follow_from_its_seed(twister):
-    def samples(workers, seed):
-        tt.manual_seed(seed)
-        loader = data.DataLoader(Drawn(4), 2, num_workers=workers)
-        return [lists(loader), lists(loader)]
-
-    first, second = samples(2, 3)
-    assert first != second and [first, second] == samples(2, 3) != samples(2, 4)
-
-
-@pytest.mark.parametrize("collates", [False, True])
-def test_without_workers_samples_are_drawn_from_a_twister_as_the_program_would(twister, collates):
-    """After the number that a pass takes for its seed; PyTorch draws so after ``manual_seed(5)``."""
-
-    def draw():
-        return tt.rand(1).item()
-
-    def start():
-        tt.manual_seed(5)
-        random.seed(1)
-        np.random.seed(2)
-        tt.empty((), dtype=tt.int64).random_()
-
-    start()
-    expected = [random.random() + np.random.random() + draw() for _ in range(4)]
-    after = random.random(), np.random.random(), draw()
-    start()
-    tt.manual_seed(5)
-    if collates:
-        sample = Drawn(4).__getitem__
-        loader = data.DataLoader(
-            Numbers(4), 1, collate_fn=lambda group: tt.tensor([sample(i) for i in group])
-        )
-    else:
-        loader = data.DataLoader(Drawn(4), 2)
-    assert [x for batch in loader for x in batch.tolist()] == pytest.approx(expected, rel=1e-6)
-    assert (random.random(), np.random.random(), draw()) == after
-    tt.manual_seed(5)
-    (batch,) = data.DataLoader(range(1), collate_fn=lambda _: draw(), shuffle=True)
-    assert round(batch, 4) == 0.9201
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-def test_a_pass_says_its_place_and_skips_groups_of_indices(workers):
-    """As programs do that save their place themselves."""
-    loader = data.DataLoader(Numbers(), 2, num_workers=workers)
-    batches = iter(loader)
-    for _ in range(2):
-        next(batches._sampler_iter)
-    assert batches._num_yielded == 0
-    assert [batch.tolist() for batch in batches] == [[4, 5], [6, 7], [8, 9]]
-    assert batches._num_yielded == 3 and batches._dataset is loader.dataset
-    with pytest.raises(AttributeError, match="no attribute '_nothing'"):
-        batches._nothing  # noqa: B018
-
-
 def test_streams():
     assert lists(data.DataLoader(Stream(), batch_size=3)) == [[0, 1, 2], [3, 4, 5], [6]]
     assert lists(data.DataLoader(Stream(), batch_size=3, drop_last=True)) == [[0, 1, 2], [3, 4, 5]]
     assert list(data.DataLoader(Stream(), batch_size=None)) == list(range(7))
-
-
-def test_shuffled_epochs_differ_and_repeat_with_the_seed():
-    loader = data.DataLoader(Numbers(20), batch_size=4, shuffle=True, generator=seeded())
-    one, two = lists(loader), lists(loader)
-    assert one != two
-    assert sorted(i for batch in one for i in batch) == list(range(20))
-    again = data.DataLoader(Numbers(20), batch_size=4, shuffle=True, generator=seeded())
-    assert [lists(again), lists(again)] == [one, two]
-
-
-def test_default_generator_is_seeded_as_a_whole():
-    loader = data.DataLoader(Numbers(20), batch_size=4, shuffle=True)
-    tt.manual_seed(1)
-    one = lists(loader)
-    tt.manual_seed(1)
-    assert lists(loader) == one
 
 
 def test_tensors_are_gathered_as_samples_would_be_joined():
@@ -194,113 +68,6 @@ def test_getitems_reads_a_batch_at_once():
     for workers in (0, 1):
         x, y = next(iter(data.DataLoader(Columns(3), 3, collate_fn=lambda pair: pair, num_workers=workers)))
         assert (x.tolist(), y.tolist()) == ([0, 1, 2], [0, -1, -2])
-
-
-def test_subclasses_may_set_what_kind_of_data_set_is_read():
-    class Own(data.DataLoader):
-        def __init__(self, dataset):
-            self._dataset_kind = 0
-            super().__init__(dataset, batch_size=2)
-
-    assert lists(Own(Numbers(3))) == lists(data.DataLoader(Numbers(3), batch_size=2))
-    assert data.DataLoader(Numbers(3))._dataset_kind == 0
-
-
-ORDERS = {
-    "in order": lambda ds: data.DataLoader(ds, batch_size=3),
-    "shuffled": lambda ds: data.DataLoader(ds, batch_size=3, shuffle=True),
-    "own generator": lambda ds: data.DataLoader(ds, batch_size=3, shuffle=True, generator=seeded()),
-    "single": lambda ds: data.DataLoader(ds, batch_size=None, shuffle=True, collate_fn=tt.tensor),
-    "weighted": lambda ds: data.DataLoader(ds, 3, sampler=data.WeightedRandomSampler([1.0] * 10, 10)),
-    "batch sampler": lambda ds: data.DataLoader(
-        ds, batch_sampler=data.BatchSampler(data.RandomSampler(ds, generator=seeded()), 4, True)
-    ),
-}
-
-
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("at", [0, 1, 2])
-def test_going_on_in_the_middle_of_an_epoch(order, at):
-    tt.manual_seed(9)
-    loader = ORDERS[order](Numbers())
-    lists(loader)
-    iterator = iter(loader)
-    for _ in range(at):
-        next(iterator)
-    state = loader.state_dict()
-    rest = [batch.tolist() for batch in iterator]
-    random = tt.get_rng_state() if hasattr(tt, "get_rng_state") else None
-    following = lists(loader)
-    resumed = ORDERS[order](Numbers())
-    tt.manual_seed(1234)
-    resumed.load_state_dict(state)
-    assert lists(resumed) == rest
-    if random is not None:
-        tt.set_rng_state(random)
-        assert lists(resumed) == following
-
-
-def test_between_epochs_a_new_one_begins():
-    loader = data.DataLoader(Numbers(), batch_size=3, shuffle=True, generator=seeded())
-    lists(loader)
-    state = loader.state_dict()
-    following = lists(loader)
-    resumed = data.DataLoader(Numbers(), batch_size=3, shuffle=True, generator=seeded(99))
-    resumed.load_state_dict(state)
-    assert lists(resumed) == following
-
-
-def test_streams_go_on_too():
-    loader = data.DataLoader(Stream(), batch_size=2)
-    iterator = iter(loader)
-    next(iterator)
-    state = loader.state_dict()
-    resumed = data.DataLoader(Stream(), batch_size=2)
-    resumed.load_state_dict(state)
-    assert lists(resumed) == [[2, 3], [4, 5], [6]]
-
-
-def test_states_that_ask_for_more_than_the_loader_has_are_left_to_their_owners():
-    class Counted(Stream):
-        def state_dict(self, samples, workers):
-            raise AssertionError("only a loader of its own knows the arguments")
-
-        def load_state_dict(self, state):
-            raise AssertionError("there is no state to load")
-
-    class Sampled(list):
-        state_dict, load_state_dict = Counted.state_dict, Counted.load_state_dict
-
-    def stream(**options):
-        return data.DataLoader(Counted(), batch_size=2, **options)
-
-    def sampled():
-        return data.DataLoader(Numbers(), batch_size=2, sampler=Sampled(range(7)))
-
-    for made in (stream, sampled):
-        loader = made()
-        next(iter(loader))
-        resumed = made()
-        resumed.load_state_dict(loader.state_dict())
-        assert lists(resumed) == [[2, 3], [4, 5], [6]]
-    assert sorted(lists(stream(num_workers=1))) == [[0, 1], [2, 3], [4, 5], [6]]
-
-
-def test_a_stream_is_asked_for_its_state_only_when_the_loader_is():
-    class Asked(Stream):
-        count = 0
-
-        def state_dict(self):
-            Asked.count += 1
-            return {}
-
-        def load_state_dict(self, state):
-            assert state == {}
-
-    loader = data.DataLoader(Asked(), batch_size=2)
-    next(iter(loader))
-    assert Asked.count == 0
-    assert loader.state_dict()["begun"]["order"] == {} and Asked.count == 1
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -365,96 +132,10 @@ def test_samplers_that_begin_anew_are_begun_once(workers):
     assert lists(loader) == [[3, 1], [2]] and sampler.begun == 1
 
 
-@pytest.mark.parametrize("workers", [0, 1])
-def test_a_loader_that_shows_another_data_set_between_passes(workers):
-    class Shown(data.DataLoader):
-        beginning = True  # while it is made and while a pass begins, as libraries for recommendations do
-
-        def __getattribute__(self, name):
-            hides = name == "dataset" and not super().__getattribute__("beginning")
-            return "what programs see" if hides else super().__getattribute__(name)
-
-        def __iter__(self):
-            self.beginning = True
-            begun = super().__iter__()
-            self.beginning = False
-            return begun
-
-    loader = Shown(Numbers(), batch_size=5, num_workers=workers)
-    loader.beginning = False
-    for _ in range(2):
-        assert lists(loader) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]] and loader.dataset == "what programs see"
-
-
-def test_nothing_is_read_again_when_going_on():
-    class Watched(Numbers):
-        seen = []
-
-        def __getitem__(self, i):
-            self.seen.append(i)
-            return i
-
-    loader = data.DataLoader(Watched(), batch_size=4)
-    next(iter(loader))
-    Watched.seen.clear()
-    resumed = data.DataLoader(Watched(), batch_size=4)
-    resumed.load_state_dict(loader.state_dict())
-    lists(resumed)
-    assert Watched.seen == [4, 5, 6, 7, 8, 9]
-
-
-def test_wrong_state_is_refused():
-    with pytest.raises(ValueError, match="lacks"):
-        data.DataLoader(Numbers()).load_state_dict({"position": 3})
-
-
-class Noisy(Numbers):
-    def __getitem__(self, i):
-        return i, tt.randn(1, generator=data.worker_rng()).item()
-
-
-def noise(batch_size, shuffle):
-    tt.manual_seed(3)
-    out = {}
-    for index, value in data.DataLoader(Noisy(), batch_size=batch_size, shuffle=shuffle):
-        out.update(zip(index.tolist(), value.tolist(), strict=True))
-    return out
-
-
-def test_randomness_of_a_sample_follows_from_seed_and_index():
-    assert noise(2, True) == noise(5, False)
-    assert len(set(noise(2, False).values())) == 10
-    with pytest.raises(RuntimeError, match="worker_rng"):
-        data.worker_rng()
-
-
 class Two(Exception):
     def __init__(self, a, b):
         super().__init__(a, b)
         self.a, self.b = a, b
-
-
-def test_a_loader_within_a_sample_leaves_the_sample_its_randomness():
-    class Outer(data.Dataset):
-        def __len__(self):
-            return 3
-
-        def __getitem__(self, i):
-            before = tt.rand(1, generator=data.worker_rng())
-            inner = list(data.DataLoader(Inner(), batch_size=None))
-            after = tt.rand(1, generator=data.worker_rng())
-            return before.item() == after.item() and before.item() not in inner
-
-    class Inner(data.Dataset):
-        def __len__(self):
-            return 2
-
-        def __getitem__(self, i):
-            return tt.rand(1, generator=data.worker_rng()).item()
-
-    assert list(data.DataLoader(Outer(), batch_size=3, collate_fn=list)) == [[True] * 3]
-    with pytest.raises(RuntimeError, match="worker_rng"):
-        data.worker_rng()
 
 
 def test_errors_keep_type_and_attributes_and_name_the_sample():
@@ -581,68 +262,6 @@ def test_logs_are_not_filled_with_bars(monkeypatch):
     assert sys.stderr.getvalue() == ""
 
 
-@pytest.mark.parametrize("left_over", [False, True])
-@pytest.mark.parametrize("kind", [np.random.MT19937, np.random.PCG64])
-def test_numpys_global_generator_goes_on_between_batches(kind, left_over):
-    """Also where a normal number is left over from a pair, and with a bit generator that the program has chosen."""
-    before = np.random.get_bit_generator()
-
-    class Noise(data.Dataset):
-        def __len__(self):
-            return 6
-
-        def __getitem__(self, i):
-            return np.random.normal()
-
-    def numbers(read):
-        np.random.set_bit_generator(kind(3))
-        drawn = [np.random.normal() for _ in range(1 + left_over)]
-        batches = iter(data.DataLoader(Noise(), batch_size=2))
-        next(batches)  # draws the epoch's number
-        for _ in range(2):
-            drawn.append(np.random.normal())
-            if read:
-                next(batches)
-        return [*drawn, np.random.normal(), np.random.randint(1 << 30)]
-
-    try:
-        assert numbers(read=True) == numbers(read=False)
-    finally:
-        np.random.set_bit_generator(before)
-
-
-@pytest.mark.parametrize("name", ["batch_size", "batch_sampler", "sampler", "drop_last", "dataset"])
-def test_what_a_loader_was_made_of_stays(name):
-    loader = data.DataLoader(range(4), batch_size=2)
-    with pytest.raises(ValueError, match=f"{name} attribute should not be set"):
-        setattr(loader, name, None)
-    assert [batch.tolist() for batch in loader] == [[0, 1], [2, 3]]
-    again = pickle.loads(pickle.dumps(loader))
-    assert again.batch_size == 2
-    with pytest.raises(ValueError, match=name):
-        setattr(again, name, None)
-
-
-def test_a_subclass_may_replace_what_a_loader_was_made_of():
-    """As programs do whose batches never end, past the loader's own check."""
-
-    class Repeated:
-        def __init__(self, batches):
-            self.batches = batches
-
-        def __iter__(self):
-            while True:
-                yield from self.batches
-
-    class Endless(data.DataLoader):
-        def __init__(self, *arguments, **options):
-            super().__init__(*arguments, **options)
-            object.__setattr__(self, "batch_sampler", Repeated(self.batch_sampler))
-
-    batches = iter(Endless(range(4), batch_size=2))
-    assert [next(batches).tolist() for _ in range(5)] == [[0, 1], [2, 3], [0, 1], [2, 3], [0, 1]]
-
-
 def test_too_many_workers_are_warned_of(recwarn):
     data.DataLoader(range(4)).check_worker_number_rationality()
     assert not recwarn
@@ -669,32 +288,6 @@ def test_nothing_to_read(workers):
         assert list(loader) == []
 
 
-def test_a_loader_may_say_itself_what_is_read():
-    class Slices(data.Dataset):
-        def __len__(self):
-            return 5
-
-        def __getitem__(self, indices):
-            return [number * 10 for number in indices]
-
-    class ByBatch(data.DataLoader):
-        reading = False
-
-        def __iter__(self):
-            self.reading, self.collate_fn = True, list
-            return super().__iter__()
-
-        @property
-        def _auto_collation(self):
-            return not self.reading and super()._auto_collation
-
-        @property
-        def _index_sampler(self):
-            return self.batch_sampler
-
-    assert list(ByBatch(Slices(), batch_size=2)) == [[0, 10], [20, 30], [40]]
-
-
 @pytest.mark.parametrize("workers", [0, 2])
 def test_strings_that_are_items_of_samples_make_a_tuple(workers):
     samples = [(i, str(i), {"name": str(i)}) for i in range(4)]
@@ -716,120 +309,6 @@ def test_a_stream_has_an_order_without_indices(workers):
     assert data.DataLoader(Stream(), batch_size=None).batch_sampler is None
     with pytest.raises(TypeError):
         len(loader)
-
-
-class OwnPass(data.dataloader._BaseDataLoaderIter):
-    """Gets its batches itself, as loaders do that keep what they have read."""
-
-    def __init__(self, loader):
-        super().__init__(loader)
-        made = data.dataloader._DatasetKind.create_fetcher
-        self.fetcher = made(
-            self._dataset_kind, self._dataset, self._auto_collation, self._collate_fn, self._drop_last
-        )
-
-    def _next_data(self):
-        return self.fetcher.fetch(self._next_index())
-
-
-class OwnConstructor(data.DataLoader):
-    """Sets what it needs in place of the loader's constructor."""
-
-    def __init__(self, dataset, batch_size=None, iterable=False, drop_last=False):
-        self.dataset, self.batch_size, self.drop_last, self.generator = dataset, batch_size, drop_last, None
-        self.num_workers, self.prefetch_factor, self.timeout, self.worker_init_fn = 0, None, 0, None
-        self.pin_memory, self.pin_memory_device, self.multiprocessing_context = False, "", None
-        self._dataset_kind = (
-            data.dataloader._DatasetKind.Iterable if iterable else data.dataloader._DatasetKind.Map
-        )
-        self.sampler = (
-            data.dataloader._InfiniteConstantSampler() if iterable else data.SequentialSampler(dataset)
-        )
-        self.batch_sampler = (
-            None if batch_size is None else data.BatchSampler(self.sampler, batch_size, drop_last)
-        )
-        self.collate_fn = data.default_collate if self._auto_collation else data.dataloader.default_convert
-        self.persistent_workers, self._DataLoader__initialized, self._iterator = False, True, None
-
-
-class OwnPasses(OwnConstructor):
-    def _get_iterator(self):
-        self._iterator = OwnPass(self)
-        return self._iterator
-
-
-@pytest.mark.parametrize("kind", [OwnConstructor, OwnPasses])
-def test_loaders_with_a_constructor_of_their_own(kind):
-    assert lists(kind(Numbers(5), 2)) == [[0, 1], [2, 3], [4]]
-    assert lists(kind(Numbers(5), 2, drop_last=True)) == [[0, 1], [2, 3]] and len(kind(Numbers(5), 2)) == 3
-    assert list(kind(Numbers(3))) == [0, 1, 2]
-    assert lists(kind(Stream(), 3, iterable=True)) == [[0, 1, 2], [3, 4, 5], [6]]
-    with pytest.raises(ValueError, match="batch_size"):
-        kind(Numbers(5), 2).batch_size = 3
-
-
-class Replayed(data.DataLoader):
-    """Wraps another loader, of which it keeps an iterator that is no loader's."""
-
-    def __init__(self, origin):
-        self.origin = origin
-        self._iterator = iter(origin)
-
-    def __iter__(self):
-        self._iterator, begun = itertools.tee(self._iterator)
-        return begun
-
-
-def test_subclasses_keep_iterators_of_any_kind():
-    loader = Replayed(data.DataLoader(Numbers(3)))
-    assert [batch.tolist() for batch in loader] == [[0], [1], [2]] == [batch.tolist() for batch in loader]
-
-
-def test_passes_that_get_their_batches_themselves_count_and_begin_anew():
-    loader = OwnPasses(Numbers(5), 2)
-    begun = iter(loader)
-    assert loader._iterator is begun and begun._num_yielded == 0
-    assert next(begun).tolist() == [0, 1] and begun._num_yielded == 1
-    begun._reset(loader)
-    assert begun._num_yielded == 0 and lists(begun) == [[0, 1], [2, 3], [4]]
-    assert len(begun) == 3
-    loader._iterator = None
-    assert loader._iterator is None
-    gone = weakref.ref(loader)
-    del loader
-    assert gone() is None  # the pass does not keep it
-
-
-def test_workers_of_a_program_are_told_where_it_says(monkeypatch):
-    from taeda_data._utils import worker
-
-    assert data.get_worker_info() is None
-    told = worker.WorkerInfo(id=1, num_workers=2, seed=3, dataset=None)
-    monkeypatch.setattr(worker, "_worker_info", told)
-    assert data.get_worker_info() is told
-
-
-def test_what_workers_gave_is_handed_on_until_the_end():
-    import queue
-    import threading
-
-    from taeda_data._utils.pin_memory import _pin_memory_loop
-
-    given, taken, done = queue.Queue(), queue.Queue(), threading.Event()
-
-    class Error:
-        def reraise(self): ...
-
-    error = Error()
-    for pair in ((0, [3]), (1, error)):
-        given.put(pair)
-    thread = threading.Thread(target=_pin_memory_loop, args=(given, taken, 0, done), daemon=True)
-    thread.start()
-    assert [taken.get(timeout=20) for _ in range(2)] == [(0, [3]), (1, error)]
-    done.set()
-    given.put((2, []))
-    thread.join(timeout=20)
-    assert not thread.is_alive()
 
 
 class _Slow(data.Dataset):
