@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import sys
 import types
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -51,8 +53,16 @@ class _Memory:
     def open(self, path: str, mode: str) -> _File:
         return _File(self.files, path, mode)
 
-    def rename(self, path: str, target: str) -> None:
-        self.files[target] = self.files.pop(path)
+    @property
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        before = dict(self.files)
+        try:
+            yield
+        except BaseException:
+            self.files.clear()
+            self.files.update(before)
+            raise
 
 
 @pytest.fixture
@@ -87,6 +97,19 @@ def test_writers_and_readers(memory: _Memory) -> None:
     assert FsspecWriter.validate_checkpoint_id("kept://a") and not FsspecReader.validate_checkpoint_id(
         "other://a"
     )
+
+
+def test_what_cannot_be_written_leaves_what_was_there(memory: _Memory) -> None:
+    dcp.save(_state(1.5), checkpoint_id="kept://run/3")
+    before = dict(memory.files)
+
+    class Refusing:
+        def __reduce__(self) -> Any:
+            raise OSError("no room")
+
+    with pytest.raises(dcp.api.CheckpointException, match="no room"):
+        dcp.save({**_state(2.5), "step": Refusing()}, checkpoint_id="kept://run/3")
+    assert memory.files == before
 
 
 def test_urls_choose_them(memory: _Memory) -> None:

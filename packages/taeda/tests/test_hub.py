@@ -114,7 +114,7 @@ def test_a_wrong_sum_leaves_nothing(served, tmp_path):
     target.write_bytes(b"before")
     with pytest.raises(RuntimeError, match=r'invalid hash value \(expected "abcd"'):
         taeda.hub.download_url_to_file(f"{address}/data", str(target), "abcd", progress=False)
-    assert target.read_bytes() == b"before" and not list(tmp_path.glob("*.partial"))
+    assert target.read_bytes() == b"before" and not list(tmp_path.glob(".*.tmp"))
     taeda.hub.download_url_to_file(f"{address}/data", str(target), progress=False)
     assert target.read_bytes() == b"0123"
     taeda.hub.download_url_to_file((folder / "data").as_uri(), str(target), progress=False)
@@ -147,7 +147,7 @@ def test_a_repository_is_fetched_once(cloned, home, capsys):
     assert load() == (4, True)
     assert (home / "trusted_list").read_text() == "owner_name\n"
     assert sorted(file.name for file in (home / "owner_name_main").iterdir()) == ["beside.py", "hubconf.py"]
-    assert not list(home.glob("*.zip")) and not list(home.glob("*.partial"))
+    assert not list(home.glob("*.zip")) and not list(home.glob(".*.tmp"))
     (cloned / "main.zip").unlink()
     assert load(bias=False) == (4, False)
     assert "Using cache found in" in capsys.readouterr().err

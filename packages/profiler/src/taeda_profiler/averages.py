@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from taeda_profiler import table as _table
+from taeda_registry import files
 
 __all__ = [
     "DeviceType",
@@ -411,7 +412,7 @@ class EventList(list):
                 f"export_stacks: argument 'metric' must be one of {list(_METRICS)}, found {metric!r}"
             )
         name = "self_cpu_time_total" if "cpu" in metric else "self_device_time_total"
-        with open(path, "w", encoding="utf-8") as file:
+        with files.replacing_text(path) as file:
             for event in self:
                 weight = int(getattr(event, name))
                 if event.stack and weight > 0:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import IO, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from taeda_profiler._recorder import BACKWARD, FUNCTION, MODULE, STEP, SYNCHRONI
 from taeda_profiler.activities import COPY, FILL
 from taeda_profiler.results import Results
 from taeda_profiler.trace import OPERATOR, Trace
+from taeda_registry import files
 
 __all__ = ["export", "merge"]
 
@@ -34,11 +36,15 @@ _DEVICE_CATEGORIES = {COPY: "gpu_memcpy", FILL: "gpu_memset"}
 _US = 1e-3
 
 
-def open_text(path: str) -> IO[str]:
-    """A text file to write, packed if its name ends in ".gz"."""
-    if path.endswith(".gz"):
-        return gzip.open(path, "wt", encoding="utf-8", compresslevel=3)
-    return open(path, "w", encoding="utf-8")
+@contextmanager
+def open_text(path: str) -> Iterator[IO[str]]:
+    """A text file to write as a whole, packed if its name ends in ".gz"."""
+    if not path.endswith(".gz"):
+        with files.replacing_text(path) as file:
+            yield file
+        return
+    with files.replacing(path) as packed, gzip.open(packed, "wt", encoding="utf-8", compresslevel=3) as file:
+        yield file
 
 
 def export(results: Results, path: str, facts: dict[str, Any]) -> None:

@@ -18,6 +18,7 @@ from taeda_profiler.marks import record_function
 from taeda_profiler.results import Results
 from taeda_profiler.schedules import ProfilerAction, ProfilerActivity, always
 from taeda_profiler.trace import Trace
+from taeda_registry import files
 
 __all__ = ["kineto_available", "profile", "supported_activities", "tensorboard_trace_handler"]
 
@@ -179,7 +180,7 @@ class Recorded:
             OSError: The file cannot be written.
         """
         text = pages.page(self._found("export_html"), title)
-        with open(path, "w", encoding="utf-8") as file:
+        with files.replacing_text(path) as file:
             file.write(text)
 
     def plot(self, row_limit: int = 10, title: str = "") -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import shutil
 import sys
 import uuid
@@ -13,6 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, BinaryIO
 from urllib.request import Request, urlopen
+
+from taeda_registry import files
 
 CHUNK = 128 * 1024
 
@@ -67,15 +68,11 @@ def _copy(source: Any, target: BinaryIO, shown: bool) -> str:
 
 def download(url: str, target: str, prefix: str | None, shown: bool) -> None:
     """Fetches one file. It gets its name when it is whole and its sum is right, so nothing broken is ever found."""
-    part = f"{target}.{uuid.uuid4().hex}.partial"
-    try:
-        with urlopen(Request(url, headers={"User-Agent": "torch.hub"})) as source, open(part, "xb") as file:
-            digest = _copy(source, file, shown)
-        check_hash(url, digest, prefix)
-        os.replace(part, target)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(part)
+    with (
+        urlopen(Request(url, headers={"User-Agent": "torch.hub"})) as source,
+        files.replacing(target) as file,
+    ):
+        check_hash(url, _copy(source, file, shown), prefix)
 
 
 def _inside(name: str) -> bool:

@@ -16,10 +16,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any
 
+from taeda_registry import files
+from taeda_registry.files import is_path as is_path
 from taeda_tensor_core import _C
-from taeda_tensor_core.checkpoint import files, read_any, read_torch, shards, write_torch
+from taeda_tensor_core.checkpoint import read_any, read_torch, shards, write_torch
 from taeda_tensor_core.checkpoint.common import CheckpointError as CheckpointError
-from taeda_tensor_core.checkpoint.files import is_path as is_path
 from taeda_tensor_core.checkpoint.other_pickles import pickler_of
 from taeda_tensor_core.checkpoint.read_safetensors import decode
 from taeda_tensor_core.checkpoint.source import Source

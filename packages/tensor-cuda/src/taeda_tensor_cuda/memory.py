@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+from taeda_registry import files
 from taeda_tensor_cuda import _library
 
 __all__ = [
@@ -220,8 +221,7 @@ def _dump_snapshot(filename: str = "dump_snapshot.pickle") -> None:
     """Write `_snapshot()` to a file, pickled."""
     import pickle
 
-    with open(filename, "wb") as file:
-        pickle.dump(_snapshot(), file)
+    files.write(filename, [pickle.dumps(_snapshot())])
 
 
 def caching_allocator_alloc(size: int, device: Any = None, stream: Any = None) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from taeda.fx._pickling import described, rebuilt
 from taeda.fx.graph import CodeGen, Graph, PythonCode, _PyTreeCodeGen
+from taeda_registry import files
 from taeda_registry.slots import nn, tensor
 
 if TYPE_CHECKING:
@@ -364,8 +365,8 @@ class GraphModule(nn.Module):
         lines.append(f"        self.load_state_dict(torch.load({str(tensor_state)!r}))")
         tensor.save(self.state_dict(), tensor_state)
         lines += ["    " + line for line in made.src.splitlines()]
-        (place / "module.py").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        (place / "__init__.py").write_text("from .module import *\n", encoding="utf-8")
+        files.write(place / "module.py", ["\n".join([*lines, ""]).encode()])
+        files.write(place / "__init__.py", [b"from .module import *\n"])
 
     # --- texts ---
 

@@ -13,6 +13,7 @@ from taeda.onnx._graph import GraphWriter, Value
 from taeda.onnx._walk import Walk
 from taeda.onnx.errors import OnnxExporterError
 from taeda.utils import _pytree
+from taeda_registry import files
 from taeda_registry.slots import nn, tensor
 
 if TYPE_CHECKING:
@@ -68,17 +69,18 @@ class ONNXProgram:
             return
         path = Path(destination)
         if self._writer is None:
-            path.write_bytes(self._content)
+            files.write(path, [self._content])
             return
         name = f"{path.name}.data"
-        with open(path.with_name(name), "wb") as file:
+        with files.replacing(path.with_name(name)) as file:
 
             def place(data: bytes) -> tuple[str, int, int]:
                 start = file.tell()
                 file.write(data)
                 return name, start, len(data)
 
-            path.write_bytes(self._writer(place))
+            content = self._writer(place)
+        files.write(path, [content])
 
     def initialize_inference_session(self, **_: Any) -> None:
         """Load the model into the package `onnxruntime`.

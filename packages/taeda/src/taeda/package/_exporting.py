@@ -25,6 +25,7 @@ from taeda.package._names import (
     source_of,
     sys_importer,
 )
+from taeda_registry import files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -454,7 +455,7 @@ class PackageExporter:
             for path, data in {**self._files, **{key: text.encode() for key, text in facts.items()}}.items():
                 archive.writestr(zipfile.ZipInfo(path), data)
         if isinstance(self._target, (str, os.PathLike)):
-            Path(self._target).write_bytes(buffer.getvalue())
+            files.write(self._target, [buffer.getbuffer()])
         else:
             self._target.write(buffer.getvalue())
 

@@ -26,6 +26,7 @@ from typing import Any
 
 from taeda import _absent
 from taeda.utils import _cuda_toolkit
+from taeda_registry import files
 
 _NO_TOOLKIT = (
     "extensions are compiled for the cpu and CUDA; "
@@ -435,11 +436,7 @@ def _kept_text(folder: Path, text: str, suffix: str) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     source = folder / f"{_digest([text.encode()])}{suffix}"
     if not source.exists():
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=folder, suffix=".part", delete=False
-        ) as part:
-            part.write(text)
-        os.replace(part.name, source)
+        files.write(source, [text.encode()])
     return str(source)
 
 

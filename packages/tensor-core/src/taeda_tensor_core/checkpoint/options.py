@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import taeda_tensor_core as tc
-from taeda_tensor_core.checkpoint.files import is_path
+from taeda_registry.files import is_path
 
 mkdtemp = tempfile.mkdtemp
 _options: dict[str, Any] = {"endianness": None, "crc32": True, "mmap": 2}

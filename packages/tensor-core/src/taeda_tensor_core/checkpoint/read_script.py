@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+from taeda_registry.files import is_path
 from taeda_tensor_core.checkpoint import torch_names
 from taeda_tensor_core.checkpoint.archive import Archive
 from taeda_tensor_core.checkpoint.common import Budget, fail, shown
-from taeda_tensor_core.checkpoint.files import is_path
 from taeda_tensor_core.checkpoint.machine import Machine
 from taeda_tensor_core.checkpoint.read_torch import Data, callers_errors, named_errors
 from taeda_tensor_core.checkpoint.source import Source

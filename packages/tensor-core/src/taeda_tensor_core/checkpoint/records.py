@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import weakref
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any
 
 import taeda_tensor_core as tc
+from taeda_registry import files
+from taeda_registry.files import is_path, write_to
 from taeda_tensor_core.checkpoint.archive import Archive
 from taeda_tensor_core.checkpoint.common import Budget, CheckpointError
-from taeda_tensor_core.checkpoint.files import is_path, write_to
 from taeda_tensor_core.checkpoint.read_torch import named_errors
 from taeda_tensor_core.checkpoint.source import Source
 from taeda_tensor_core.checkpoint.write_torch import ZipParts, bytes_of
@@ -105,6 +106,11 @@ class PyTorchFileReader:
         return self.get_record(_ID).decode() if self.has_record(_ID) else ""
 
 
+def _discard(whole: AbstractContextManager[Any]) -> None:
+    """Leaves a file that never ended: what was there before stays."""
+    whole.__exit__(GeneratorExit, GeneratorExit(), None)
+
+
 class PyTorchFileWriter:
     """Writes one record at a time, so that a program need not hold all tensors of a large file at once.
 
@@ -127,12 +133,13 @@ class PyTorchFileWriter:
     def __init__(self, file: Any, compute_crc32: bool = True, storage_alignment: int = 64) -> None:
         path = is_path(file)
         try:
-            self._file = open(file, "wb") if path else file  # noqa: SIM115  # closed at the end of the file
+            whole = files.replacing(file) if path else nullcontext(file)
+            self._file = whole.__enter__()  # left at the end of the file
         except OSError as error:
             raise RuntimeError(
                 f"PyTorchFileWriter: {os.fsdecode(file)} cannot be written: {error}"
             ) from error
-        self._close = weakref.finalize(self, self._file.close) if path else None
+        self._whole, self._discard = whole, weakref.finalize(self, _discard, whole)
         self._folder = os.path.basename(os.fsdecode(file)).partition(".")[0] if path else "archive"
         self._archive: ZipParts | None = ZipParts()
         self._names: dict[str, None] = {}  # in order
@@ -187,7 +194,7 @@ class PyTorchFileWriter:
         write_to(self._file, parts)
 
     def write_end_of_file(self) -> None:
-        """Writes what readers begin with; a path's file is closed."""
+        """Writes what readers begin with; a path's file is closed, and has its name from now on."""
         if self._archive is None:
             return
         if "version" not in self._names:
@@ -196,5 +203,5 @@ class PyTorchFileWriter:
             self.write_record(_ID, text := self.serialization_id(), len(text))
         write_to(self._file, self._archive.end())
         self._archive = None
-        if self._close is not None:
-            self._close()
+        self._discard.detach()
+        self._whole.__exit__(None, None, None)

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import taeda_tensor_core as tc
-from taeda_tensor_core.checkpoint import files, write_safetensors
+from taeda_registry import files
+from taeda_tensor_core.checkpoint import write_safetensors
 from taeda_tensor_core.checkpoint.common import DTYPES, Budget, dtype_name, fail, shown
 from taeda_tensor_core.checkpoint.read_safetensors import parse
 from taeda_tensor_core.checkpoint.source import Source

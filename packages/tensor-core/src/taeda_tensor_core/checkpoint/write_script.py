@@ -6,7 +6,7 @@ import io
 from typing import Any
 
 import taeda_tensor_core as tc
-from taeda_tensor_core.checkpoint.files import write
+from taeda_registry.files import write
 from taeda_tensor_core.checkpoint.read_script import ScriptArchive, ScriptEnum, ScriptObject, ScriptTyped
 from taeda_tensor_core.checkpoint.write_torch import Pickler, _plain, zipped
 

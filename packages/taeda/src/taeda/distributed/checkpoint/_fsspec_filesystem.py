@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from taeda.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
@@ -49,9 +51,9 @@ class _Place:
         """The file, for a `with` block."""
         return self._system.open(self._path, mode)
 
-    def replace(self, target: _Place) -> None:
-        """Give the file another name, in the place of what has it."""
-        self._system.rename(self._path, target._path)
+    def transaction(self) -> Any:
+        """A block whose files get their names at its end, and none after an error."""
+        return self._system.transaction
 
 
 def _is_url(checkpoint_id: Any) -> bool:
@@ -87,6 +89,11 @@ class FsspecWriter(FileSystemWriter):
 
     def _place(self, path: Any) -> Any:
         return _Place.of(path, self._options)
+
+    @contextmanager
+    def _replacing(self, place: _Place) -> Iterator[Any]:
+        with place.transaction(), place.open("wb") as file:
+            yield file
 
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id: Any) -> bool:

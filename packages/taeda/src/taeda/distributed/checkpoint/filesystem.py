@@ -25,6 +25,7 @@ from taeda.distributed.checkpoint.planner import (
 from taeda.distributed.checkpoint.storage import StorageReader, StorageWriter, WriteResult
 from taeda.distributed.tensor._utils import narrow_tensor_by_index
 from taeda.futures import Future
+from taeda_registry import files
 
 __all__ = ["FileSystemReader", "FileSystemWriter"]
 
@@ -49,16 +50,6 @@ class _StoragePrefix:
     """How the files of a process begin."""
 
     prefix: str
-
-
-def _sync(file: Any) -> None:
-    """Let a file be on its device, as far as it has one."""
-    file.flush()
-    try:
-        number = file.fileno()
-    except (AttributeError, OSError, ValueError):
-        return
-    os.fsync(number)
 
 
 class FileSystemWriter(StorageWriter):
@@ -95,6 +86,10 @@ class FileSystemWriter(StorageWriter):
     def _place(self, path: Any) -> Any:
         """What is written to."""
         return Path(path)
+
+    def _replacing(self, place: Any) -> Any:
+        """A file to write, for a `with` block; it gets its name when it is whole."""
+        return files.replacing(place)
 
     @property
     def checkpoint_id(self) -> str | os.PathLike:
@@ -136,7 +131,7 @@ class FileSystemWriter(StorageWriter):
         results = []
         future: Future = Future()
         if plan.items:
-            with (self.path / name).open("wb") as file:
+            with self._replacing(self.path / name) as file:
                 for item in sorted(plan.items, key=lambda i: i.type is not WriteItemType.BYTE_IO):
                     start, data = file.tell(), planner.resolve_data(item)
                     if item.type is WriteItemType.BYTE_IO:
@@ -147,8 +142,6 @@ class FileSystemWriter(StorageWriter):
                         file.write(stream.getbuffer())
                     length = file.tell() - start
                     results.append(WriteResult(item.index, length, _StorageInfo(name, start, length)))
-                if self.sync_files:
-                    _sync(file)
         future.set_result(results)
         return future
 
@@ -158,11 +151,8 @@ class FileSystemWriter(StorageWriter):
         metadata = dataclasses.replace(
             metadata, version=_VERSION, storage_data=found, storage_meta=self.storage_meta()
         )
-        before = self.path / f"{_METADATA}.tmp"
-        with before.open("wb") as file:
+        with self._replacing(self.path / _METADATA) as file:
             _Writer(file).dump(metadata)
-            _sync(file)
-        before.replace(self.path / _METADATA)
 
     def storage_meta(self) -> StorageMeta | None:
         """About the checkpoint."""

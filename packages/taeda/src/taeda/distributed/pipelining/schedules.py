@@ -13,6 +13,7 @@ from taeda.distributed.pipelining import _orders
 from taeda.distributed.pipelining._engine import _PipelineSchedule
 from taeda.distributed.pipelining._orders import B, F, I, W, _Action, _ComputationType
 from taeda.distributed.pipelining._stages import _PipelineStageBase
+from taeda_registry import files
 
 __all__ = [
     "PipelineScheduleMulti", "PipelineScheduleSingle", "Schedule1F1B", "ScheduleDualPipeV", "ScheduleGPipe",
@@ -231,7 +232,7 @@ class PipelineScheduleMulti(_PipelineSchedule):
         self, filename: str, format: Literal["compute_only", "compute_comms"] = "compute_only"
     ) -> None:
         """Write the orders to a file that `_load_csv` reads."""
-        with open(filename, "w", encoding="utf-8", newline="") as file:
+        with files.replacing_text(filename, newline="") as file:
             writer = csv.writer(file)
             for place in sorted(self.pipeline_order):
                 writer.writerow(["" if a is None else repr(a) for a in self.pipeline_order[place]])

@@ -10,6 +10,7 @@ from typing import Any
 import taeda as torch
 from taeda.distributed._group import ProcessGroup
 from taeda.utils.module_tracker import ModuleTracker
+from taeda_registry import files
 
 __all__ = ["CommDebugMode"]
 
@@ -92,7 +93,7 @@ class CommDebugMode:
         self, file_name: str = "comm_mode_log.txt", noise_level: int = 3
     ) -> None:
         """Write that text into a file."""
-        with open(file_name, "w", encoding="utf-8") as file:
+        with files.replacing_text(file_name) as file:
             file.write(self.generate_comm_debug_tracing_table(noise_level))
 
     def generate_json_dump(self, file_name: str = "comm_mode_log.json", noise_level: int = 3) -> None:
@@ -103,5 +104,5 @@ class CommDebugMode:
             }
             for module, ways in self.comm_module_counts.items()
         }
-        with open(file_name, "w", encoding="utf-8") as file:
+        with files.replacing_text(file_name) as file:
             json.dump(made, file, indent=2)

@@ -7,8 +7,8 @@ import io
 import os
 import secrets
 import stat
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 # Bytes handed over at once: an interrupt waits for one of these at most.
@@ -25,7 +25,7 @@ def is_path(f: Any) -> bool:
 
 
 def write(f: Any, parts: Iterable[Any]) -> None:
-    """Writes buffers of bytes to a path or a binary file; see `serialization.save`."""
+    """Writes buffers of bytes to a path or a binary file; see `replacing`."""
     if hasattr(f, "write") and not is_path(f):
         write_to(f, parts)
     else:
@@ -59,20 +59,39 @@ def _all_of(file: IO[bytes], piece: memoryview) -> None:
 
 
 def _to_path(path: str, parts: Iterable[Any]) -> None:
+    with replacing(path, buffering=0) as file:
+        write_to(file, parts)
+
+
+@contextmanager
+def replacing(path: str | bytes | os.PathLike[Any], buffering: int = 1 << 18) -> Iterator[Any]:
+    """A binary file to write, which takes the name ``path`` when the block ends well; else what is there stays.
+
+    Args:
+        path: A link stays, what it points to is replaced. Pipes and devices are written through.
+        buffering: As of `open`.
+
+    Raises:
+        MissingFolderError: The folder is not there.
+        OSError: The file cannot be written; the error names ``path``.
+    """
+    name = os.fsdecode(path)
     try:
-        old = os.stat(path)
+        old = os.stat(name)
     except FileNotFoundError:
         old = None
-    target = os.path.realpath(path)  # a link stays, what it points to is written
+    target = os.path.realpath(name)
     if old is not None and not _replaceable(target, old):
-        with open(path, "wb", buffering=0) as file:
-            write_to(file, parts)
+        with open(name, "wb", buffering=buffering) as file:
+            yield file
         return
     folder = os.path.dirname(target)
     handle, temporary = _temporary(folder, 0o666 if old is None else 0o600)
     try:
-        with open(handle, "wb", buffering=0) as file:
-            write_to(file, parts)
+        raw = _Part(handle, name)
+        with io.BufferedWriter(raw, buffering) if buffering else raw as file:
+            yield file
+            file.flush()
             if old is not None:
                 _take_owner_and_mode(handle, old)
             os.fsync(handle)
@@ -82,6 +101,36 @@ def _to_path(path: str, parts: Iterable[Any]) -> None:
             os.unlink(temporary)
         raise
     _sync_folder(folder)
+
+
+@contextmanager
+def replacing_text(path: str | bytes | os.PathLike[Any], newline: str | None = None) -> Iterator[Any]:
+    """As `replacing`, for text in UTF-8."""
+    with replacing(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline=newline)
+        try:
+            yield text
+            text.flush()
+        except BaseException:
+            with suppress(OSError, ValueError):  # the first error is the one to tell
+                text.close()
+            raise
+        text.detach()  # else its end would close the file
+
+
+class _Part(io.FileIO):
+    """The file that is being written, whose errors name the one that it is to become."""
+
+    def __init__(self, handle: int, name: str) -> None:
+        super().__init__(handle, "wb")
+        self.name = name
+
+    def write(self, data: Any) -> int | None:
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = self.name
+            raise
 
 
 def _replaceable(target: str, old: os.stat_result) -> bool:
