@@ -142,3 +142,17 @@ def test_norms_of_gradients_of_any_order(order, expected):
         param.grad = grad.clone()
     nn.utils.clip_grad_norm_(params, 1e9, norm_type=order)
     assert params[0].grad.tolist() == [1, -5]
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_clipping_changes_all_gradients_or_none(place):
+    parameters = [nn.Parameter(tt.zeros(3)) for _ in range(3)]
+    for parameter in parameters:
+        parameter.grad = tt.full((3,), 4.0)
+    parameters[place].grad = tt.ones(1).expand(3)  # whose elements share their place
+    with pytest.raises(RuntimeError, match="mul_"):
+        nn.utils.clip_grad_norm_(parameters, 1.0)
+    with pytest.raises(RuntimeError, match="mul_"):
+        nn.utils.clip_grads_with_norm_(parameters, 1.0, tt.tensor(100.0))
+    for at, parameter in enumerate(parameters):
+        assert parameter.grad.tolist() == [1.0 if at == place else 4.0] * 3

@@ -295,3 +295,19 @@ def test_leaving_what_was_not_entered_is_an_error():
     with pytest.raises(RuntimeError, match="autocast: left without having been entered"):
         mode.__exit__(None, None, None)
     assert not tc.is_autocast_enabled("cpu")
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_unscaling_changes_all_gradients_or_none(place):
+    parameters = [types.SimpleNamespace(grad=tc.full((3,), 4.0)) for _ in range(3)]
+    parameters[place].grad = tc.ones(1).expand(3)  # whose elements share their place
+    optimizer = types.SimpleNamespace(param_groups=[{"params": parameters}])
+    scaler = amp.GradScaler("cpu", init_scale=8.0)
+    scaler.scale(tc.ones(1))
+    with pytest.raises(RuntimeError, match="mul_"):
+        scaler.unscale_(optimizer)
+    for at, parameter in enumerate(parameters):
+        assert parameter.grad.tolist() == [1.0 if at == place else 4.0] * 3
+    parameters[place].grad = tc.full((3,), 4.0)
+    scaler.unscale_(optimizer)
+    assert all(parameter.grad.tolist() == [0.5] * 3 for parameter in parameters)

@@ -41,6 +41,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAverage:
 
     @tensor.no_grad()
     def ema_update(ema_param_list: Any, current_param_list: Any, _: Any) -> None:
+        _check_dtypes(ema_param_list, current_param_list)
         for average, current in zip(ema_param_list, current_param_list, strict=True):
             if average.is_floating_point() or average.is_complex():
                 average.lerp_(current, 1 - decay)
@@ -56,6 +57,7 @@ def get_swa_multi_avg_fn() -> MultiAverage:
     @tensor.no_grad()
     def swa_update(averaged_param_list: Any, current_param_list: Any, num_averaged: Any) -> None:
         share = 1 / (float(num_averaged) + 1)
+        _check_dtypes(averaged_param_list, current_param_list)
         for average, current in zip(averaged_param_list, current_param_list, strict=True):
             if average.is_floating_point() or average.is_complex():
                 average.lerp_(current, share)
@@ -84,6 +86,30 @@ def get_swa_avg_fn() -> Average:
         return averaged_param + (current_param - averaged_param) / (num_averaged + 1)
 
     return swa_update
+
+
+def _check_pairs(pairs: Iterable[tuple[Any, Any]]) -> None:
+    """Refuses what could not be written into an average, before anything is."""
+    for place, (average, value) in enumerate(pairs):
+        own, given = average.shape, value.shape
+        fits = len(given) <= len(own) and all(
+            b in (1, a) for a, b in zip(reversed(own), reversed(given), strict=False)
+        )
+        if not fits:
+            raise RuntimeError(
+                f"update_parameters: value {place} of argument 'model' has shape {tuple(value.shape)}, expected "
+                f"{tuple(average.shape)} as its average has"
+            )
+
+
+def _check_dtypes(averages: Any, current: Any) -> None:
+    """Refuses values that averages cannot be moved towards, before one is moved."""
+    for place, (average, value) in enumerate(zip(averages, current, strict=True)):
+        if average.dtype != value.dtype and (average.is_floating_point() or average.is_complex()):
+            raise RuntimeError(
+                f"update_parameters: value {place} of argument 'model' has dtype {value.dtype}, expected "
+                f"{average.dtype} as its average has"
+            )
 
 
 class AveragedModel(nn.Module):
@@ -142,21 +168,23 @@ class AveragedModel(nn.Module):
     def update_parameters(self, model: Any) -> None:
         """Takes the present parameters of ``model`` into the averages; the first ones are copied."""
         averages = self._averaged(self.module)
-        current = [
-            value.to(average.device) for value, average in zip(self._averaged(model), averages, strict=True)
-        ]
+        given = self._averaged(model)
+        buffers = [] if self.use_buffers else list(zip(self.module.buffers(), model.buffers(), strict=True))
+        _check_pairs(chain(zip(averages, given, strict=True), buffers))
+        current = [value.to(average.device) for value, average in zip(given, averages, strict=True)]
         if int(self.n_averaged) == 0:
             for average, value in zip(averages, current, strict=True):
                 average.copy_(value)
         elif self.avg_fn is not None:
             for average, value in zip(averages, current, strict=True):
                 average.copy_(self.avg_fn(average, value, self.n_averaged.to(average.device)))
+        elif self.multi_avg_fn is not None:
+            self.multi_avg_fn(averages, current, self.n_averaged)
         else:
-            update = self.multi_avg_fn or get_swa_multi_avg_fn()
-            update(averages, current, self.n_averaged)
-        if not self.use_buffers:
-            for kept, value in zip(self.module.buffers(), model.buffers(), strict=True):
-                kept.detach().copy_(value.detach().to(kept.device))
+            same = [value.to(average.dtype) for value, average in zip(current, averages, strict=True)]
+            get_swa_multi_avg_fn()(averages, same, self.n_averaged)
+        for kept, value in buffers:
+            kept.detach().copy_(value.detach().to(kept.device))
         self.n_averaged += 1
 
 

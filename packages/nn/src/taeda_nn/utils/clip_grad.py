@@ -83,6 +83,9 @@ def clip_grads_with_norm_(
 def _shorten(grads: list[Tensor], max_norm: float, total_norm: Tensor) -> None:
     with no_grad():
         scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+        for grad in grads:
+            if not (getattr(grad, "is_sparse", False) or grad.is_contiguous()) and 0 in grad.stride():
+                grad.mul_(1)  # one with repeated elements is refused before another is changed
         for grad in reversed(grads):  # those that the norm read last are in the cache still
             grad.mul_(scale)
 

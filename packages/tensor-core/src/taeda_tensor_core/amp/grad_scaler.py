@@ -169,6 +169,9 @@ class GradScaler:
                 if grad.is_sparse and grad.dtype is _C.float16:
                     parameter.grad = grad = grad.coalesce()  # sums of half precision may be infinite
                 values = grad._values() if grad.is_sparse else grad
+                if not values.is_contiguous() and 0 in values.stride():
+                    with no_grad():
+                        values.mul_(1)  # one with repeated elements is refused before another is changed
                 grads.setdefault((values.device, values.dtype), []).append(values)
         found: dict[Any, Tensor] = {}
         with no_grad():
