@@ -110,7 +110,7 @@ def test_volumes_have_an_order_of_their_own():
     with pytest.raises(RuntimeError, match="5-dimensional"):
         taeda.ones(2, 2).contiguous(memory_format=taeda.channels_last_3d)
     conv = nn.Conv3d(3, 4, 2)
-    assert taeda.allclose(conv(last), conv(x), atol=1e-6)
+    assert taeda.allclose(conv(last), conv(x), atol=1e-5)
     loaded = pickle.loads(pickle.dumps(last))
     assert taeda.equal(loaded, last)
 
