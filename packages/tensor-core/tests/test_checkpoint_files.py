@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 
 import pytest
@@ -203,7 +204,7 @@ def test_new_files_have_the_mode_of_the_process_which_is_never_changed(tmp_path,
 
 def test_a_private_file_is_never_public_while_it_is_replaced(tmp_path, monkeypatch):
     path = tmp_path / "file"
-    path.write_bytes(b"")
+    path.write_bytes(b"old")
     path.chmod(0o600)
     modes = []
     sync = os.fsync
@@ -270,6 +271,22 @@ def test_a_file_that_may_not_grow_leaves_the_old_one(tmp_path):
     assert done.stdout == f"[Errno {errno.EFBIG}] File too large: {str(path)!r}\n"
     assert path.read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_an_empty_file_is_filled_for_those_who_hold_it_open(tmp_path):
+    with tempfile.NamedTemporaryFile(dir=tmp_path) as file:
+        save({"a": tc.ones(3)}, file.name)
+        assert load(file)["a"].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_an_empty_file_is_empty_after_an_error(tmp_path):
+    path = tmp_path / "file"
+    path.touch()
+    for buffering in (0, 1 << 16):
+        with pytest.raises(ZeroDivisionError), files.replacing(path, buffering) as file:
+            file.write(b"some of it")
+            raise ZeroDivisionError
+        assert path.read_bytes() == b"" and os.listdir(tmp_path) == ["file"]
 
 
 def test_signals_during_a_write_do_not_shorten_the_file():

@@ -68,7 +68,8 @@ def replacing(path: str | bytes | os.PathLike[Any], buffering: int = 1 << 18) ->
     """A binary file to write, which takes the name ``path`` when the block ends well; else what is there stays.
 
     Args:
-        path: A link stays, what it points to is replaced. Pipes and devices are written through.
+        path: A link stays, what it points to is replaced. Pipes and devices are written through. A file that is there
+            and empty, as temporary files are, is filled, for those that hold it open; it is empty again after an error.
         buffering: As of `open`.
 
     Raises:
@@ -83,6 +84,10 @@ def replacing(path: str | bytes | os.PathLike[Any], buffering: int = 1 << 18) ->
     target = os.path.realpath(name)
     if old is not None and not _replaceable(target, old):
         with open(name, "wb", buffering=buffering) as file:
+            yield file
+        return
+    if old is not None and old.st_size == 0:
+        with _filling(name, buffering) as file:
             yield file
         return
     folder = os.path.dirname(target)
@@ -101,6 +106,26 @@ def replacing(path: str | bytes | os.PathLike[Any], buffering: int = 1 << 18) ->
             os.unlink(temporary)
         raise
     _sync_folder(folder)
+
+
+@contextmanager
+def _filling(name: str, buffering: int) -> Iterator[Any]:
+    raw = _Part(os.open(name, os.O_WRONLY | os.O_CLOEXEC), name)
+    kept = os.dup(raw.fileno())
+    file = io.BufferedWriter(raw, buffering) if buffering else raw
+    try:
+        yield file
+        if not file.closed:
+            file.flush()
+        os.fsync(kept)
+        file.close()
+    except BaseException:
+        with suppress(OSError):
+            file.close()  # with what is still buffered
+        os.ftruncate(kept, 0)
+        raise
+    finally:
+        os.close(kept)
 
 
 @contextmanager
