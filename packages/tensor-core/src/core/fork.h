@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <mutex>
 #include <new>
+#include <type_traits>
 
 namespace taeda {
 
@@ -55,6 +56,7 @@ class ForkLock {
 /// What `find` says, which takes long to find out and is always the same; threads that ask at once may all find it out.
 template <class Find>
 bool found_out(const Find& find) {
+  static_assert(std::is_class_v<Find>, "a lambda, whose type is its own: functions of one type would share one answer");
   static constinit std::atomic<int8_t> known{-1};
   int8_t fact = known.load(std::memory_order_acquire);
   if (fact < 0) known.store(fact = int8_t(bool(find())), std::memory_order_release);

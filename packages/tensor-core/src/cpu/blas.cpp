@@ -270,7 +270,7 @@ void serial_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
     // dnnl_sgemm (oneDNN 3.2) keeps values below its stack pointer, where the handler of a signal overwrites them: none
     // may come. That takes a microsecond, so smaller products go to OpenBLAS.
     if (!has_vendor<T> || work > (has_small_kernels() ? kSmallWork : kPackedWork)) {
-      found_out(build_sgemm);
+      found_out([] { return build_sgemm(); });
       const cpu::OneThread scope;
       const Quiet quiet;
       dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', m, n, k, alpha, a.data, a.ld, b.data, b.ld, beta,
