@@ -100,7 +100,9 @@ class BuildLibrary(build_ext):
 
     def build_extension(self, ext: Extension) -> None:
         """Compiles what has changed, several files at a time, and links all of it."""
-        folder = Path(self.build_temp).resolve() / "cuda"
+        # An editable build's own folder is gone when it ends, and what was compiled with it.
+        kept = ROOT / "build" if self.editable_mode else Path(self.build_temp).resolve()
+        folder = kept / "cuda"
         folder.mkdir(parents=True, exist_ok=True)
         compiler = os.environ.get("CXX") or (sysconfig.get_config_var("CXX") or "c++").split()[0]
         made: list[tuple[Path, list[str]]] = []
