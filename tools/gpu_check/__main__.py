@@ -39,7 +39,12 @@ MOST_SECONDS = {
     "racecheck": 1800,
     "sharing": 300,
     "measurements": 1800,
+    "kernels, launching thread": 600,
+    "measurements, launching thread": 1800,
 }
+# Work put into streams by a thread of its own (docs/design/cuda.md), and what is measured with it.
+LAUNCHING = {"TAEDA_CUDA_LAUNCH_THREAD": "1"}
+LAUNCHED = ["--more", ", launching thread", "--kind", "queue"]
 
 
 def graphics_processor() -> tuple[dict[str, str], str]:
@@ -170,9 +175,11 @@ def main(arguments: list[str] | None = None) -> int:
     alone = {**real, "TAEDA_CUDA_LIBRARIES": "none"}
     figures = options.out / "gpu_figures.json"
     options.out.mkdir(parents=True, exist_ok=True)
+    figures.unlink(missing_ok=True)
     number = gpu["compute_cap"].replace(".", "")
     conformance = [python, "-m", "taeda_testing", "backend", "cuda"]
     kernels = [python, "tools/gpu_check/kernels.py"]
+    measure = [python, "tools/gpu_check/measure.py"]
     expanding = {"TAEDA_CUDA_ALLOC_CONF": "expandable_segments:True"}
     # The records are compared to more bits than TF32 has.
     whole = {"NVIDIA_TF32_OVERRIDE": "0"}
@@ -189,7 +196,12 @@ def main(arguments: list[str] | None = None) -> int:
         "memcheck": ([*sanitizer("memcheck"), *kernels], {**real, **whole}),
         "racecheck": ([*sanitizer("racecheck"), *kernels], {**real, **whole}),
         "sharing": ([python, "tools/gpu_check/sharing.py"], real),
-        "measurements": ([python, "tools/gpu_check/measure.py", str(figures)], real),
+        "kernels, launching thread": (kernels, {**real, **whole, **LAUNCHING}),
+        "measurements": ([*measure, str(figures)], real),
+        "measurements, launching thread": (
+            [*measure, str(figures), *LAUNCHED, "--kind", "training"],
+            {**real, **LAUNCHING},
+        ),
     }
     steps = []
     for name, (command, environment) in plan.items():
@@ -238,11 +250,13 @@ def rehearse(out: Path) -> int:
     simulated = {"TAEDA_CUDA_DRIVER": "simulated"}
     conformance = [sys.executable, "-m", "taeda_testing", "backend", "cuda", "--only", "add"]
     measure = [sys.executable, "tools/gpu_check/measure.py", str(figures), "--small"]
+    later = [*measure, *LAUNCHED]
     steps = [
         step("conformance", conformance, **simulated),
         step("kernels", [sys.executable, "tools/gpu_check/kernels.py"], **simulated),
         step("sharing", [sys.executable, "tools/gpu_check/sharing.py"], **simulated),
         step("measurements", measure, **simulated),
+        step("measurements, launching thread", later, **simulated, **LAUNCHING),
     ]
     return written(out, {"name": "simulated device", "driver_version": "none"}, steps, figures, True)
 

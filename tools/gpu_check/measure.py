@@ -1,9 +1,9 @@
 """Times operators and training on a GPU with taeda and, where it is installed, with PyTorch, in turns.
 
-python tools/gpu_check/measure.py FIGURES.json [--small]
+python tools/gpu_check/measure.py FIGURES.json [--small] [--kind KIND ...] [--more TEXT]
 
 Operators: medians of device time. Training: the host's time for steps that it waits for at the end. Queues: the host's
-time to hand an operation over. What fails is written down, and the rest goes on.
+time to hand an operation over. What fails is written down, and the rest goes on. Figures are added to those of the file.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ def row(kind: str, name: str, measured: Callable[[], dict[str, Any]]) -> dict[st
     return made
 
 
-def figures(libraries: dict[str, Any], small: bool) -> Iterator[dict[str, Any]]:
-    """All rows."""
+def operator_rows(libraries: dict[str, Any], small: bool) -> Iterator[dict[str, Any]]:
+    """Device time."""
     sizes = SMALL if small else LARGE
     work = {name: operators(library, sizes) for name, library in libraries.items()}
     for case, (nbytes, _) in work["taeda"].items():
@@ -132,7 +132,11 @@ def figures(libraries: dict[str, Any], small: bool) -> Iterator[dict[str, Any]]:
             return {"us": times, "gigabytes_per_second": nbytes / times["taeda"] / 1000 if nbytes else None}
 
         yield row("operator", case, measured)
-    work.clear()
+
+
+def queue_rows(libraries: dict[str, Any], small: bool) -> Iterator[dict[str, Any]]:
+    """The host's time to hand operations over."""
+    sizes = SMALL if small else LARGE
     calls = {name: small_calls(library) for name, library in libraries.items()}
     for case in calls["taeda"]:
 
@@ -140,6 +144,10 @@ def figures(libraries: dict[str, Any], small: bool) -> Iterator[dict[str, Any]]:
             return queue_time(libraries[name], calls[name][case], sizes.queued)
 
         yield row("queue", case, lambda queued=queued: {"us": in_turns(libraries, sizes.rounds, queued)})
+
+
+def training_rows(libraries: dict[str, Any], small: bool) -> Iterator[dict[str, Any]]:
+    """Steps of the paper's networks."""
     for name, precision in training.cases(small):
         yield row(
             "training",
@@ -148,11 +156,16 @@ def figures(libraries: dict[str, Any], small: bool) -> Iterator[dict[str, Any]]:
         )
 
 
+KINDS = {"operator": operator_rows, "queue": queue_rows, "training": training_rows}
+
+
 def main() -> int:
     """Measures everything and writes it; 1 where something failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("target", type=Path)
     parser.add_argument("--small", action="store_true", help="sizes that show that everything runs")
+    parser.add_argument("--kind", action="append", choices=list(KINDS), help="of several; all without it")
+    parser.add_argument("--more", default="", help="what stands behind the names of figures")
     options = parser.parse_args()
     import taeda
 
@@ -162,8 +175,11 @@ def main() -> int:
 
         if torch.cuda.is_available():
             libraries["torch"] = torch
-    found = list(figures(libraries, options.small))
-    options.target.write_text(json.dumps(found), encoding="utf-8")
+    found = [each for kind in options.kind or KINDS for each in KINDS[kind](libraries, options.small)]
+    for each in found:
+        each["name"] += options.more
+    earlier = json.loads(options.target.read_text(encoding="utf-8")) if options.target.is_file() else []
+    options.target.write_text(json.dumps(earlier + found), encoding="utf-8")
     return int(any("error" in each for each in found))
 
 

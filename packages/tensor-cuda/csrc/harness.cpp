@@ -123,6 +123,16 @@ TAEDA_CUDA_EXPORT int taeda_cuda_site_text(void* m, uint64_t site) {
 
 // --- the driver ---
 
+namespace {
+
+/// After a wait: what was refused before goes first.
+Status waited(Machine& machine, Status status) {
+  const Status late = machine.driver().late_failure(last_text);
+  return late == Status::Ok ? status : late;
+}
+
+}  // namespace
+
 TAEDA_CUDA_EXPORT int taeda_cuda_room(void* m, int device, uint64_t* free, uint64_t* total) {
   return on(m, [&](Machine& machine) {
     Room room;
@@ -138,13 +148,13 @@ TAEDA_CUDA_EXPORT int taeda_cuda_end_stream(void* m, int device, void* stream) {
   return on(m, [&](Machine& machine) { return machine.end_stream(device, stream), Status::Ok; });
 }
 TAEDA_CUDA_EXPORT int taeda_cuda_synchronize_stream(void* m, int device, void* stream) {
-  return on(m, [&](Machine& machine) { return machine.driver().synchronize_stream(device, stream); });
+  return on(m, [&](Machine& machine) { return waited(machine, machine.driver().synchronize_stream(device, stream)); });
 }
 TAEDA_CUDA_EXPORT int taeda_cuda_query_stream(void* m, int device, void* stream) {
   return on(m, [&](Machine& machine) { return machine.driver().query_stream(device, stream); });
 }
 TAEDA_CUDA_EXPORT int taeda_cuda_synchronize(void* m, int device) {
-  return on(m, [&](Machine& machine) { return machine.driver().synchronize(device); });
+  return on(m, [&](Machine& machine) { return waited(machine, machine.driver().synchronize(device)); });
 }
 TAEDA_CUDA_EXPORT int taeda_cuda_create_event(void* m, int device, int timing, void** event) {
   return on(m, [&](Machine& machine) { return machine.driver().create_event(device, timing != 0, *event); });

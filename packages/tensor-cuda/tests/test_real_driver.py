@@ -18,8 +18,15 @@ WHOLE = r"""
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 static __thread void* current;
 static __thread int mode, recording;
+// FAKE_CALLS is a file for what is put into streams, in order.
+static int called(const char* what, const char* name) {
+  const char* file = getenv("FAKE_CALLS");
+  FILE* to = file ? fopen(file, "a") : 0;
+  return to ? fprintf(to, "%s %s\n", what, name), fclose(to) : 0;
+}
 int cuInit(unsigned f) { return getenv("FAKE_FAILS") ? 999 : 0; }
 int cuGetErrorName(int s, const char** t) { return *t = s == 999 ? "CUDA_ERROR_UNKNOWN" : "CUDA_ERROR_FAKE", 0; }
 int cuGetErrorString(int s, const char** t) { return *t = s == 999 ? "unknown error" : "a fake's error", 0; }
@@ -60,17 +67,21 @@ int cuIpcCloseMemHandle(uint64_t p) { return printf("closed\n"), fflush(stdout);
 int cuMemHostAlloc(void** p, size_t n, unsigned f) { return f == 1 ? (*p = malloc(n), 0) : 1; }
 int cuMemFreeHost(void* p) { return free(p), 0; }
 int cuStreamCreateWithPriority(void** s, unsigned f, int p) { return f == 1 ? (*s = malloc(1), 0) : 1; }
-int cuStreamSynchronize(void* s) { return current ? 0 : 201; }
+int cuStreamSynchronize(void* s) { return called("synchronize", ""), current ? 0 : 201; }
 int cuStreamQuery(void* s) { return 0; }
-int cuStreamWaitEvent(void* s, void* e, unsigned f) { return f != 0; }
+int cuStreamWaitEvent(void* s, void* e, unsigned f) { return called("wait", ""), f != 0; }
 int cuEventCreate(void** e, unsigned f) { return *e = malloc(1), 0; }
 int cuEventDestroy_v2(void* e) { return free(e), 0; }
-int cuEventRecord(void* e, void* s) { return 0; }
+int cuEventRecord(void* e, void* s) { return called("record", ""), 0; }
 int cuEventSynchronize(void* e) { return 0; }
 int cuEventQuery(void* e) { return 600; }
 int cuEventElapsedTime(float* ms, void* a, void* b) { return *ms = 1.5f, 0; }
-int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t n, void* s) { return memcpy((void*)to, from, n), 0; }
-int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t n, void* s) { return memcpy(to, (void*)from, n), 0; }
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t n, void* s) {
+  return called("copy", "in"), memcpy((void*)to, from, n), 0;
+}
+int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t n, void* s) {
+  return called("copy", "out"), memcpy(to, (void*)from, n), 0;
+}
 // A graph is what was launched meanwhile, as a text; memory is taken and images loaded under the relaxed mode alone.
 static char recorded[1000];
 int cuThreadExchangeStreamCaptureMode(int* m) { const int before = mode; return mode = *m, *m = before, 0; }
@@ -92,6 +103,10 @@ int cuModuleLoadData(void** m, const void* image) {
 int cuModuleGetFunction(void** f, void* m, const char* name) { return *f = strdup(name), 0; }
 int cuLaunchKernel(void* f, unsigned x, unsigned y, unsigned z, unsigned t, unsigned u, unsigned v, unsigned shared,
                    void* stream, void** parameters, void** more) {
+  const char *slow = getenv("FAKE_SLOW"), *refused = getenv("FAKE_REFUSES");
+  if (slow) usleep(atoi(slow));
+  if (refused && strstr(f, refused)) return 719;
+  called("launch", f);
   if (recording && stream) return strcat(strcat(recorded, " "), (char*)f), 0;
   const char* file = getenv("FAKE_LAUNCHES");
   FILE* to = file ? fopen(file, "a") : 0;

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "driver/queued.h"
+
 namespace taeda::cuda {
 namespace {
 
@@ -88,7 +90,7 @@ Machine::Machine(std::unique_ptr<Driver> driver) : driver_(std::move(driver)), i
 std::unique_ptr<Machine> Machine::simulated(int devices, uint64_t bytes_each) {
   auto driver = std::make_unique<SimulatedDriver>(devices, bytes_each);
   SimulatedDriver* const simulation = driver.get();
-  auto machine = std::make_unique<Machine>(std::move(driver));
+  auto machine = std::make_unique<Machine>(with_launch_thread(std::move(driver)));
   machine->simulation_ = simulation;
   return machine;
 }

@@ -22,8 +22,11 @@ class Machine {
   static std::unique_ptr<Machine> simulated(int devices, uint64_t bytes_each);
 
   Driver& driver() { return *driver_; }
-  /// Null for a real machine.
-  SimulatedDriver* simulation() { return simulation_; }
+  /// Null for a real machine; what was asked for before has reached it.
+  SimulatedDriver* simulation() {
+    if (simulation_) driver_->issue();
+    return simulation_;
+  }
   Allocator& memory(int device) { return *memory_[size_t(device)]; }
   Allocator& pinned() { return *pinned_; }
   Imports& imports() { return imports_; }

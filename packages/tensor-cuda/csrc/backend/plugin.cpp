@@ -10,6 +10,7 @@
 #include "backend/machine.h"
 #include "backend/trouble.h"
 #include "driver/cudnn.h"
+#include "driver/queued.h"
 #include "driver/real.h"
 #include "ops/call.h"
 #include "taeda/abi.h"
@@ -27,8 +28,11 @@ int32_t failed(const char* what, Status status, const std::string& text = "") {
   return api->set_error(status == Status::OutOfMemory ? TAEDA_E_MEMORY : TAEDA_E_RUNTIME, said.c_str());
 }
 int32_t told(const char* what, Status status) { return status == Status::Ok ? TAEDA_OK : failed(what, status); }
-/// After a wait: what kernels found wrong comes out too.
+/// After a wait: what the driver refused of earlier work and what kernels found wrong comes out too.
 int32_t told_of_work(const char* what, Status status, int32_t index) {
+  std::string text;
+  if (const Status late = machine->driver().late_failure(text); late != Status::Ok)
+    return failed(what, late, "cuda: " + std::string(what) + ": " + text);
   return status == Status::Ok ? trouble_found(index) : failed(what, status);
 }
 /// The host cannot wait for work that is recorded; to ask the driver would break the recording.
@@ -337,7 +341,7 @@ int32_t make_machine() {
   std::string why;
   std::unique_ptr<Driver> driver = open_driver(why);
   if (!driver) return api->set_error(TAEDA_E_RUNTIME, why.c_str());
-  machine = new Machine(std::move(driver));
+  machine = new Machine(with_launch_thread(std::move(driver)));
   return TAEDA_OK;
 }
 int32_t describe_devices() {

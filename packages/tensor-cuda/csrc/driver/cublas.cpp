@@ -29,14 +29,14 @@ constexpr size_t kWorkspace = size_t(32) << 20;
 struct Types {
   int data = -1, compute = -1;
 };
-int single_of() { return tf32_allowed ? kCublasComputeTf32 : kCublasComputeFloat; }
-Types types_of(int dtype) {
+Types types_of(int dtype, bool tf32 = false) {
+  const int single = tf32 ? kCublasComputeTf32 : kCublasComputeFloat;
   switch (dtype) {
     case TAEDA_FLOAT16: return {kCublasHalf, kCublasComputeFloat};
     case TAEDA_BFLOAT16: return {kCublasBfloat16, kCublasComputeFloat};
-    case TAEDA_FLOAT32: return {kCublasFloat, single_of()};
+    case TAEDA_FLOAT32: return {kCublasFloat, single};
     case TAEDA_FLOAT64: return {kCublasDouble, kCublasComputeDouble};
-    case TAEDA_COMPLEX64: return {kCublasComplexFloat, single_of()};
+    case TAEDA_COMPLEX64: return {kCublasComplexFloat, single};
     case TAEDA_COMPLEX128: return {kCublasComplexDouble, kCublasComputeDouble};
     default: return {};
   }
@@ -109,7 +109,7 @@ int Cublas::prepare(int device, StreamHandle stream) {
 }
 bool Cublas::can_multiply(const BlasProduct& product) { return types_of(product.dtype).data >= 0 && there(); }
 Status Cublas::multiply(int device, const BlasProduct& p, StreamHandle stream) {
-  const Types types = types_of(p.dtype);
+  const Types types = types_of(p.dtype, p.tf32);
   Handle* handle = nullptr;
   if (const int status = handle_for(device, stream, handle); status != 0) return Status(kFirstCublasStatus + status);
   const auto place = [](uint64_t address) { return reinterpret_cast<void*>(uintptr_t(address)); };

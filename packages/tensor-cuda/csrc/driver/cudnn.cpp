@@ -121,18 +121,14 @@ std::string Cudnn::text_of(Status status) {
   const char* const text = functions().cudnnGetErrorString(int(status) - kFirstCudnnStatus);
   return "cuDNN: " + std::string(text ? text : "unknown error") + (*said ? ": " + std::string(said) : "");
 }
-int Cudnn::handle_for(int device, StreamHandle stream, void*& found) {
+int Cudnn::handle_for(int device, StreamHandle stream, Handle*& found) {
   const std::lock_guard held(lock_);
-  void*& handle = handles_[{device, stream}];
-  int status = 0;
-  if (!handle) {
-    const Relaxed relaxed(driver_);
-    status = functions().cudnnCreate(&handle);
-    if (status == 0) status = functions().cudnnSetStream(handle, stream);
-    else handle = nullptr;
-  }
-  found = handle;
-  return status;
+  found = &handles_[{device, stream}];
+  if (found->handle) return 0;
+  const Relaxed relaxed(driver_);
+  const int status = functions().cudnnCreate(&found->handle);
+  if (status != 0) found->handle = nullptr;
+  return status == 0 ? functions().cudnnSetStream(found->handle, stream) : status;
 }
 
 /// Whether what the configuration rounds is allowed.
@@ -188,8 +184,10 @@ float Cudnn::time_of(const Plan& plan, const Convolution& c, StreamHandle stream
 
 std::unique_ptr<Cudnn::Plan> Cudnn::find(int device, const Convolution& c, StreamHandle stream, bool trying) {
   const Table& f = functions();
-  void* handle = nullptr;
-  if (handle_for(device, stream, handle) != 0) return nullptr;
+  Handle* own = nullptr;
+  if (handle_for(device, stream, own) != 0) return nullptr;
+  const std::lock_guard held(own->lock);
+  void* const handle = own->handle;
   const int data = data_type_of(c.dtype), compute = c.dtype == TAEDA_FLOAT64 ? kCudnnDouble : kCudnnFloat;
   const auto tensor = [&](const Convolution::Operand& operand, int64_t id) {
     Descriptor made(f, kCudnnTensor);
@@ -273,9 +271,12 @@ const ConvolutionPlan* Cudnn::plan(int device, const Convolution& convolution, S
 }
 Status Cudnn::convolve(int device, const ConvolutionPlan& plan, const Convolution& convolution, Address workspace,
                        StreamHandle stream) {
-  void* handle = nullptr;
-  int status = handle_for(device, stream, handle);
-  if (status == 0) status = run(static_cast<const Plan&>(plan), convolution, workspace, handle);
+  Handle* own = nullptr;
+  int status = handle_for(device, stream, own);
+  if (status == 0) {
+    const std::lock_guard held(own->lock);
+    status = run(static_cast<const Plan&>(plan), convolution, workspace, own->handle);
+  }
   return status == 0 ? Status::Ok : Status(kFirstCudnnStatus + status);
 }
 

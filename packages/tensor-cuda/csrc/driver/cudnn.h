@@ -42,7 +42,12 @@ class Cudnn {
   class Descriptor;
   struct Plan;
   const Table& functions();
-  int handle_for(int device, StreamHandle stream, void*& found);
+  /// A handle serves one stream, and one thread at a time.
+  struct Handle {
+    std::mutex lock;
+    void* handle = nullptr;
+  };
+  int handle_for(int device, StreamHandle stream, Handle*& found);
   std::unique_ptr<Plan> find(int device, const Convolution& convolution, StreamHandle stream, bool trying);
   bool is_allowed(const Convolution& convolution, const Descriptor& configuration);
   int run(const Plan& plan, const Convolution& convolution, Address workspace, void* handle);
@@ -55,7 +60,7 @@ class Cudnn {
   std::string description_;
   std::shared_ptr<Table> table_;
   std::mutex lock_, plans_lock_;
-  std::map<std::pair<int, StreamHandle>, void*> handles_;
+  std::map<std::pair<int, StreamHandle>, Handle> handles_;
   std::map<std::pair<int, Convolution>, std::unique_ptr<Plan>> plans_;
 };
 

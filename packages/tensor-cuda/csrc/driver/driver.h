@@ -75,6 +75,11 @@ class Driver {
   Driver& operator=(const Driver&) = delete;
   virtual ~Driver() = default;
 
+  /// Comes back when all that was asked for has reached the device's own driver.
+  virtual void issue() {}
+  /// What was refused of work for which Ok had been said, told once, with what it was.
+  virtual Status late_failure(std::string&) { return Status::Ok; }
+
   virtual int device_count() const = 0;
   virtual Status facts(int device, DeviceFacts& facts) = 0;
   /// "out of memory (CUDA_ERROR_OUT_OF_MEMORY)".

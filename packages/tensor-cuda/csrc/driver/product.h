@@ -14,6 +14,7 @@ struct BlasProduct {
   };
   int dtype = 0;   // of the ABI: of the factors, TAEDA_FLOAT16 to TAEDA_COMPLEX128
   int result = 0;  // of c: the same, or TAEDA_FLOAT32 for factors of 16 bits
+  bool tf32 = false;  // products of float32 may round their factors to 10 bits
   int64_t m = 0, n = 0, k = 0, batch = 1;
   Matrix a, b, c;
   double alpha[2] = {1, 0}, beta[2] = {0, 0};  // real and imaginary part

@@ -4,7 +4,7 @@
 #include <array>
 #include <optional>
 
-#include "driver/product.h"
+#include "driver/cublas.h"
 #include "kernels/matrix.h"
 #include "ops/elementwise.h"
 
@@ -82,6 +82,7 @@ bool multiply_by_library(const Call& call, const Tensor& out, const Tensor& a, c
   BlasProduct p;
   p.dtype = dtype;
   p.result = out.dtype();
+  p.tf32 = tf32_allowed;
   p.m = out.size(2);
   p.n = out.size(1);
   p.k = a.size(2);
