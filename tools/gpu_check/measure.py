@@ -3,7 +3,7 @@
 python tools/gpu_check/measure.py FIGURES.json [--small] [--kind KIND ...] [--more TEXT]
 
 Operators: medians of device time. Training: the host's time for steps that it waits for at the end. Queues: the host's
-time to hand an operation over. What fails is written down, and the rest goes on. Figures are added to those of the file.
+time to hand an operation over. What fails is written down, and the rest goes on. Figures are added to the file's.
 """
 
 from __future__ import annotations
