@@ -396,6 +396,28 @@ def test_runs_of_places(dim, places):
         changed.index_put_([None] * dim + [at], taeda.from_numpy(source.copy()), accumulate=True)
         assert np.array_equal(changed.numpy(), expected)
 
+@pytest.mark.parametrize("dtype", [taeda.float16, taeda.bfloat16])
+def test_a_few_slices_of_16_bits_are_added_with_one_rounding(dtype: taeda.dtype) -> None:
+    random = np.random.default_rng(5)
+    for dim, turned in ((0, False), (1, False), (1, True)):
+        base = taeda.from_numpy(random.standard_normal((40, 64)).astype("float32")).to(dtype)
+        base = base.t().contiguous().t() if turned else base
+        at = [7, 3, 7, 7, 0, 3]
+        sizes = (len(at), 64) if dim == 0 else (40, len(at))
+        source = taeda.from_numpy(random.standard_normal(sizes).astype("float32")).to(dtype)
+        expected = base.double().numpy().copy()
+        np.add.at(expected, at if dim == 0 else (slice(None), at), 0.5 * source.double().numpy())
+        rounded = taeda.from_numpy(expected).to(dtype)
+        before = base.clone()
+        assert taeda.equal(base.index_add(dim, taeda.tensor(at), source, alpha=0.5), rounded)
+        assert taeda.equal(base, before)
+        with pytest.raises(IndexError):
+            base.index_add_(dim, taeda.tensor([64]), source.narrow(dim, 0, 1))
+        assert taeda.equal(base, before)
+        base.index_add_(dim, taeda.tensor(at), source, alpha=0.5)
+        assert taeda.equal(base, rounded)
+
+
 
 @pytest.mark.parametrize(
     "call",

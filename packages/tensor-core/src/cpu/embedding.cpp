@@ -59,49 +59,74 @@ struct Grouped {
   }
 };
 
+/// Writes numbers that were computed with in another dtype.
+template <class T, class S>
+void convert_line(T* to, const S* from, int64_t n) {
+  char* const places[] = {reinterpret_cast<char*>(to), reinterpret_cast<char*>(const_cast<S*>(from))};
+  const int64_t strides[] = {sizeof(T), sizeof(S)};
+  convert_elements(dtype_of<T>, dtype_of<S>, places, strides, n);
+}
+
 constexpr int64_t kFew = 8;  // addends whose rounding stays small; more are summed in double
 
-template <class T>
+/// Numbers of T are summed as ones of S, its own type or a wider one, and rounded once.
+template <class T, class S>
 void sum_rows(const Tensor& out, const Tensor& grad, const Grouped& groups, bool by_freq) {
+  constexpr bool converts = !std::is_same_v<T, S>;
   const int64_t rows = out.size(0), width = out.size(1);
   parallel_for(rows, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, width)), [&](int64_t begin, int64_t end) {
-    std::vector<Total<T>> totals;
+    std::vector<Total<S>> totals;
+    std::vector<S> line(size_t(converts ? width : 0)), addend(line.size());
     for (int64_t r = begin; r < end; ++r) {
       T* const to = out.data<T>() + r * width;
       const int64_t first = groups.start[size_t(r)], last = groups.start[size_t(r + 1)];
-      const auto add_to = [&]<class S>(S* sums) {
-        std::fill_n(sums, width, S(0));
+      const auto row = [&](int64_t p) { return grad.data<T>() + groups.positions[size_t(p)] * width; };
+      if (last - first < 2) {
+        if (first == last) std::memset(static_cast<void*>(to), 0, size_t(width) * sizeof(T));
+        else std::memcpy(static_cast<void*>(to), row(first), size_t(width) * sizeof(T));
+        continue;
+      }
+      S* sums;
+      if constexpr (converts) sums = line.data();
+      else sums = to;
+      const auto add_to = [&]<class R>(R* to) {
+        std::fill_n(to, width, R(0));
         for (int64_t p = first; p < last; ++p) {
-          const T* const from = grad.data<T>() + groups.positions[size_t(p)] * width;
-          for (int64_t j = 0; j < width; ++j) sums[j] += S(from[j]);
+          const S* from;
+          if constexpr (converts) convert_line(addend.data(), row(p), width), from = addend.data();
+          else from = row(p);
+          for (int64_t j = 0; j < width; ++j) to[j] += R(from[j]);
         }
       };
       if (last - first > kFew) {
         totals.resize(size_t(width));
         add_to(totals.data());
-        for (int64_t j = 0; j < width; ++j) to[j] = T(totals[size_t(j)]);
+        for (int64_t j = 0; j < width; ++j) sums[j] = S(totals[size_t(j)]);
       } else {
-        add_to(to);
+        add_to(sums);
       }
-      if (by_freq && last - first > 1)
-        for (int64_t j = 0; j < width; ++j) to[j] /= T(last - first);
+      if (by_freq)
+        for (int64_t j = 0; j < width; ++j) sums[j] /= S(last - first);
+      if constexpr (converts) convert_line(to, sums, width);
     }
   });
 }
 
 void embedding_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& indices, int64_t num_weights,
                                int64_t padding_idx, bool by_freq) {
-  const DType dtype = compute_dtype(out.dtype());
-  const Tensor places = checked_indices("embedding_backward", indices, num_weights), g = row_major(grad, dtype);
+  const Tensor places = checked_indices("embedding_backward", indices, num_weights), g = row_major(grad, out.dtype());
   const Grouped groups(places.data<int64_t>(), places.numel(), num_weights, padding_idx);
-  const cpu::Target target(out, dtype);
+  const cpu::Target target(out);
   const Unlocked unlocked(out.numel() > 32768);
-  switch (dtype) {
-    case DType::Float32: sum_rows<float>(target.tensor(), g, groups, by_freq); break;
-    case DType::Float64: sum_rows<double>(target.tensor(), g, groups, by_freq); break;
-    case DType::Complex64: sum_rows<Complex64>(target.tensor(), g, groups, by_freq); break;
-    case DType::Complex128: sum_rows<Complex128>(target.tensor(), g, groups, by_freq); break;
-    default: fail(ErrorKind::NotImplemented, "embedding_backward: not implemented for dtype ", name(dtype));
+  const auto run = [&]<class T, class S>() { sum_rows<T, S>(target.tensor(), g, groups, by_freq); };
+  switch (out.dtype()) {
+    case DType::Float16: run.operator()<Half, float>(); break;
+    case DType::BFloat16: run.operator()<BFloat16, float>(); break;
+    case DType::Float32: run.operator()<float, float>(); break;
+    case DType::Float64: run.operator()<double, double>(); break;
+    case DType::Complex64: run.operator()<Complex64, Complex64>(); break;
+    case DType::Complex128: run.operator()<Complex128, Complex128>(); break;
+    default: fail(ErrorKind::NotImplemented, "embedding_backward: not implemented for dtype ", name(out.dtype()));
   }
   target.finish();
 }
@@ -139,14 +164,6 @@ struct Left {
     if (bag.factors) bag.factors = factors.data();
   }
 };
-
-/// Writes numbers that were computed with in the dtype of results.
-template <class T, class S>
-void convert_line(T* to, S* from, int64_t n) {
-  char* const places[] = {reinterpret_cast<char*>(to), reinterpret_cast<char*>(from)};
-  const int64_t strides[] = {sizeof(T), sizeof(S)};
-  convert_elements(dtype_of<T>, dtype_of<S>, places, strides, n);
-}
 
 struct BagResults {
   const Tensor &sums, &owners, &sizes, &places;  // places: of maxima alone

@@ -6,6 +6,7 @@
 
 #include "cpu/indexing.h"
 #include "cpu/picked.h"
+#include "cpu/prepare.h"
 #include "infer/dims.h"
 #include "infer/index.h"
 #include "taeda/elementwise.h"
@@ -324,9 +325,37 @@ void cpu::assign_slices(const char* op, const Tensor& out, int64_t dim, const Te
 namespace {
 
 void index_add_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
+                      const Scalar& alpha);
+/// Where an index names few slices, these alone are kept in the totals' dtype meanwhile.
+void add_to_few(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
+                const Scalar& alpha) {
+  const Tensor to = cpu::at_least_1d(out), which = cpu::row_major(cpu::at_least_1d(index), DType::Int64);
+  const int64_t d = infer::axis_of(dim, to.dim()), n = which.numel();
+  cpu::checked_indices("index_add", index, to.size(d), d, to, cpu::Negative::Refused);
+  std::vector<int64_t> named(which.data<int64_t>(), which.data<int64_t>() + n);
+  std::ranges::sort(named);
+  named.erase(std::unique(named.begin(), named.end()), named.end());
+  const Tensor distinct = empty(Shape{int64_t(named.size())}, DType::Int64), number = empty(Shape{n}, DType::Int64);
+  std::ranges::copy(named, distinct.data<int64_t>());
+  for (int64_t i = 0; i < n; ++i)
+    number.data<int64_t>()[i] = std::ranges::lower_bound(named, which.data<int64_t>()[i]) - named.begin();
+  cpu::start_from(out, self);
+  Shape sizes(to.sizes());
+  sizes[size_t(d)] = distinct.numel();
+  const Tensor slices = empty(sizes, to.dtype());
+  cpu::select_slices("index_add", slices, to, d, distinct);
+  const Tensor sums = ops::to_dtype(slices, cpu::total_dtype(to.dtype()));
+  index_add_kernel(sums, sums, d, number, source, alpha);
+  cpu::assign_slices("index_add", to, d, distinct, ops::to_dtype(sums, to.dtype()), cpu::Negative::Refused);
+}
+
+void index_add_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
                       const Scalar& alpha) {
-  if (cpu::sums_apart(out, source.numel()))
+  if (cpu::sums_apart(out, source.numel())) {
+    constexpr int64_t few = 4;
+    if (source.numel() < out.numel() / few) return add_to_few(out, self, dim, index, source, alpha);
     return cpu::summed_apart(out, [&](const Tensor& sums) { index_add_kernel(sums, self, dim, index, source, alpha); });
+  }
   cpu::start_from(out, self);
   const Tensor scaled = alpha.equal(1.0)
                             ? source
