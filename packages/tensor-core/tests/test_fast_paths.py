@@ -130,6 +130,36 @@ def test_topk_of_long_rows(shape, dim, k, largest, dtype):
     assert all(len(set(row)) == k for row in index.tolist())
 
 
+@pytest.mark.parametrize("dtype", ["?", "u1", "i1", "u8", "i8", "f2", "f4", "f8"])
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (9, 2), (33, 3), (700, 1), (700, 300), (9000, 7), (9000, 9000)])
+@pytest.mark.parametrize("order", ["random", "rising", "falling", "equal"])
+def test_topk_takes_the_first_of_equal_elements(n, k, order, dtype):
+    kind = np.dtype(dtype).kind
+    values = rng(n, k).integers(0 if kind in "u?" else -90, 2 if kind == "?" else 90, n)
+    if kind in "ui" and order == "random":
+        bounds = np.iinfo(dtype)
+        values = rng(n, k).choice(np.array([bounds.min, bounds.max, 0, 1], dtype), n)
+    values = {"rising": np.sort(values), "falling": np.sort(values)[::-1], "equal": values[:1].repeat(n)}.get(
+        order, values
+    )
+    values = values.astype(dtype)
+    if kind == "f" and order == "random":
+        values[rng(n).random(n) < 0.2] = -0.0
+        values[rng(n, 1).random(n) < 0.1] = np.nan
+        values[rng(n, 2).random(n) < 0.1] = -np.inf
+    both = taeda.from_numpy(np.stack([values, values], 1))
+    for largest in (True, False):
+        # Stable orders: by ranks, as NaN is the greatest and equal to itself.
+        ranks = np.unique(values, return_inverse=True)[1]
+        expected = np.argsort(-ranks if largest else ranks, kind="stable")[:k]
+        for found, places in (
+            both[:, 0].contiguous().topk(k, 0, largest),
+            (t[:, 1] for t in both.topk(k, 0, largest)),
+        ):
+            assert places.tolist() == expected.tolist()
+            np.testing.assert_array_equal(found.numpy(), values[expected])
+
+
 @pytest.mark.parametrize(("shape", "dim"), [((300, 200), 0), ((300, 200), 1), ((40, 50, 30), 1)])
 def test_gather_and_scatter_by_strided_indices(shape, dim):
     values = rng(*shape).integers(-9, 9, shape).astype("f4")

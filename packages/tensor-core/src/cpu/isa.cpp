@@ -6,6 +6,7 @@
 #include "cpu/loops/cast.h"
 #include "cpu/loops/distance.h"
 #include "cpu/loops/fft.h"
+#include "cpu/loops/first.h"
 #include "cpu/loops/gemm.h"
 #include "cpu/loops/layers.h"
 #include "cpu/loops/moments.h"
@@ -31,6 +32,7 @@ TAEDA_EACH_ISA(TAEDA_BAG_LOOPS)
 TAEDA_EACH_ISA(TAEDA_CAST_LOOPS)
 TAEDA_EACH_ISA(TAEDA_DISTANCE_LOOPS)
 TAEDA_EACH_ISA(TAEDA_FFT_LOOPS)
+TAEDA_EACH_ISA(TAEDA_FIRST_LOOPS)
 TAEDA_EACH_ISA(TAEDA_GEMM_LOOPS)
 TAEDA_EACH_ISA(TAEDA_LAYER_LOOPS)
 TAEDA_EACH_ISA(TAEDA_MOMENT_LOOPS)
@@ -50,6 +52,7 @@ struct Copy {
   const CastTable& cast;
   const DistanceTable& distance;
   const FftTable& fft;
+  const FirstTable& first;
   const GemmTable& gemm;
   LayerTables layers;
   const MomentTable& moments;
@@ -72,6 +75,7 @@ struct Copy {
        ISA::cast,                               \
        ISA::distance,                           \
        ISA::fft,                                \
+       ISA::first,                              \
        ISA::gemm,                               \
        {ISA::layers_float, ISA::layers_double}, \
        ISA::moments,                            \
@@ -130,6 +134,7 @@ FamilyRows compare_rows() noexcept { return {chosen().compare, kCopies[0].compar
 FamilyRows special_rows() noexcept { return {chosen().special, kCopies[0].special}; }
 FamilyRows unary_rows() noexcept { return {chosen().unary, kCopies[0].unary}; }
 const BagTable& bag_table() noexcept { return chosen().bags; }
+const FirstTable& first_table() noexcept { return chosen().first; }
 const CastTable& cast_table() noexcept { return chosen().cast; }
 const CastTable& least_cast_table() noexcept { return kCopies[0].cast; }
 const DistanceTable& distance_table() noexcept { return chosen().distance; }

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "cpu/loops/first.h"
 #include "cpu/order.h"
 #include "cpu/radix.h"
 #include "infer/dims.h"
@@ -27,6 +28,9 @@ namespace taeda {
 namespace {
 
 using cpu::before;
+using cpu::key_of;
+using cpu::KeyOf;
+using cpu::order_key;
 using cpu::visit_ordered;
 
 /// One row along the sorted dimension: where it starts in each tensor (elements).
@@ -44,46 +48,32 @@ struct Rows {
   }
   int64_t start(int64_t row) const {
     int64_t at = 0;
-    for (size_t d = sizes.size(); d-- > 0;) {
+    for (size_t d = sizes.size(); d-- > 1;) {
       at += row % sizes[d] * strides[d];
       row /= sizes[d];
     }
-    return at;
+    return sizes.empty() ? at : at + row * strides[0];
   }
 };
-
-/// Unsigned integers in the same order as the values, so that one sort serves all dtypes of a width: NaN is the
-/// largest, -0 and +0 are equal.
-template <class T>
-auto order_key(T value) {
-  if constexpr (cpu::is_half<T>) {
-    return cpu::half_rank(value);
-  } else if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
-    using U = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-    constexpr int last = sizeof(U) * 8 - 1;
-    const U bits = std::bit_cast<U>(value + T(0));  // without branches, which random signs would mislead
-    const U key = bits ^ (U(U(0) - (bits >> last)) | U(1) << last);
-    return value != value ? U(~U(0)) : key;
-  } else if constexpr (std::is_same_v<T, bool>) {
-    return uint8_t(std::bit_cast<uint8_t>(value) != 0);  // see Note [Bytes of truth values]
-  } else {
-    using U = std::make_unsigned_t<T>;
-    return std::is_signed_v<T> ? U(U(value) ^ (U(1) << (sizeof(U) * 8 - 1))) : U(value);
-  }
-}
-template <class T> using KeyOf = decltype(order_key(T()));
-/// What order_key gives, inverted where the largest come first.
-template <class T>
-KeyOf<T> key_of(T value, bool descending) {
-  const KeyOf<T> key = order_key(value);
-  return descending ? KeyOf<T>(~key) : key;
-}
 
 /// An element of a row by its key, inverted where the largest come first.
 template <class Key>
 struct Item {
   Key key;
   int64_t index;
+};
+
+/// An element by its key and, of equal ones, by its place: one unsigned number.
+template <class Key>
+struct Packed {
+  static constexpr int kPlaceBits = sizeof(Key) == 8 ? 64 : 32;
+  __extension__ using Number = std::conditional_t<sizeof(Key) == 8, unsigned __int128, uint64_t>;
+  Number number;
+  Packed() = default;
+  Packed(Key key, int64_t place) : number(Number(key) << kPlaceBits | Number(uint64_t(place))) {}
+  Key key() const { return Key(number >> kPlaceBits); }
+  int64_t index() const { return kPlaceBits == 64 ? int64_t(uint64_t(number)) : int64_t(uint32_t(number)); }
+  bool operator<(const Packed& other) const { return number < other.number; }
 };
 
 /// A vector whose elements are not set when it is made: the first to touch fresh memory, which takes long, is the loop
@@ -144,6 +134,14 @@ void for_each_row(const Places& places, bool descending, const Body& body) {
                });
 }
 
+template <class Key>
+int64_t place_of(const Item<Key>& item) {
+  return item.index;
+}
+template <class Key>
+int64_t place_of(const Packed<Key>& item) {
+  return item.index();
+}
 /// The first `count` items of a row whose elements begin at `from`: their values and places.
 template <class T, class List>
 void store_row(const Places& to, const T* from, const List& items, int64_t count, int64_t row) {
@@ -151,7 +149,7 @@ void store_row(const Places& to, const T* from, const List& items, int64_t count
   int64_t* const x = to.indices.data<int64_t>() + to.index_rows.start(row);
   in_blocks(count, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t index = items[size_t(i)].index;
+      const int64_t index = place_of(items[size_t(i)]);
       v[i * to.value_rows.step] = from[index * to.rows.step];
       x[i * to.index_rows.step] = index;
     }
@@ -213,81 +211,110 @@ void sort_kernel(const Tensor& values, const Tensor& indices, const Tensor& self
   });
 }
 
-/// One that is kept by `keep_first`.
+/// The k first elements of rows. Elements go by in blocks; those whose keys are at most a bound are kept, and of these,
+/// when there are many, the k first, which lowers the bound. The least keys of groups of elements give the first bound:
+/// as many elements as there are groups with keys at most such a one.
 template <class T>
-struct Kept {
-  T value;
-  int64_t index;
-};
+class FirstOf {
+  using Key = KeyOf<T>;
 
-/// The k first of a row, in order, for a k much smaller than the row: what is not ahead of the last kept is passed over
-/// in blocks. `ahead(a, b)` orders values; of equal ones the earlier is kept.
-template <class T, class Ahead>
-void keep_first(const T* from, int64_t n, int64_t step, int64_t k, const Ahead& ahead, std::vector<Kept<T>>& kept) {
-  constexpr int64_t block = 16;
-  kept.clear();
-  const auto take = [&](int64_t i) {
-    const T value = from[i * step];
-    if (int64_t(kept.size()) == k) {
-      if (!ahead(value, kept.back().value)) return;
-      kept.pop_back();
+ public:
+  /// Of rows of n elements.
+  FirstOf(int64_t k, int64_t n)
+      : k_(k),
+        groups_(int64_t(std::bit_ceil(uint64_t(std::max<int64_t>(16, 2 * k))))),
+        block_(std::min(n, std::max<int64_t>(2048, 4 * groups_))),
+        keys_(size_t(block_)),
+        places_(size_t(block_)),
+        least_(size_t(groups_)) {}
+
+  /// In order; valid until the next call.
+  const Room<Packed<Key>>& operator()(const T* from, int64_t n, int64_t step, bool largest) {
+    kept_.clear();
+    if (n <= kFew) {
+      for (int64_t i = 0; i < n; ++i) insert({key_of(from[i * step], largest), i});
+      return kept_;
     }
-    const auto place = std::upper_bound(kept.begin(), kept.end(), value,
-                                        [&](T v, const Kept<T>& item) { return ahead(v, item.value); });
-    kept.insert(place, {value, i});
-  };
-  int64_t i = 0;
-  for (; i < k; ++i) take(i);
-  Patience patience;
-  for (; step == 1 && i + block <= n; i += block) {
-    patience();
-    const T last = kept.back().value;
-    int hits = 0;
-    for (int64_t j = 0; j < block; ++j) hits |= ahead(from[i + j], last);
-    for (int64_t j = 0; hits && j < block; ++j) take(i + j);
+    Key bound = Key(~Key(0));
+    Patience patience;
+    for (int64_t first = 0; first < n; first += block_) {
+      const int64_t count = std::min(block_, n - first);
+      patience(), loops_.keys(from + first * step, count, step, largest, keys_.data());
+      if (first == 0 && count >= 2 * groups_) bound = first_bound(count);
+      const int64_t found = loops_.at_most(keys_.data(), count, bound, places_.data());
+      for (int64_t i = 0; i < found; ++i) {
+        const int64_t place = places_[size_t(i)];
+        kept_.push_back({keys_[size_t(place)], first + place});
+      }
+      if (int64_t(kept_.size()) < 2 * k_ || first + count == n) continue;
+      cut();
+      // The last one; later ones of its key are behind it.
+      if (kept_.back().key() == 0) break;
+      bound = Key(kept_.back().key() - 1);
+    }
+    if (int64_t(kept_.size()) > 2 * k_) cut();
+    in_order();
+    return kept_;
   }
-  for (; i < n; ++i) take(i);
-}
 
-/// topk where k is at most an eighth of the row.
-template <class T>
-void topk_of_many(const Places& places, int64_t k, bool largest) {
-  const Rows rows = places.rows;
-  const Unlocked unlocked(places.self.numel() > 8192);
-  parallel_for(rows.count, std::max<int64_t>(1, 16384 / rows.length), [&](int64_t begin, int64_t end) {
-    std::vector<Kept<T>> kept;
-    kept.reserve(size_t(k));
-    for (int64_t r = begin; r < end; ++r) {
-      const T* const from = places.self.data<T>() + rows.start(r);
-      if (largest) keep_first(from, rows.length, rows.step, k, [](T a, T b) { return before(b, a); }, kept);
-      else keep_first(from, rows.length, rows.step, k, [](T a, T b) { return before(a, b); }, kept);
-      store_row(places, from, kept, k, r);
+ private:
+  static constexpr int64_t kFew = 16;
+
+  Key first_bound(int64_t count) {
+    loops_.least(keys_.data(), count, groups_, least_.data());
+    std::nth_element(least_.begin(), least_.begin() + (k_ - 1), least_.end());
+    return least_[size_t(k_ - 1)];
+  }
+  void cut() {
+    Patience patience;
+    std::nth_element(kept_.begin(), kept_.begin() + (k_ - 1), kept_.end(), [&](const auto& a, const auto& b) {
+      patience();
+      return a < b;
+    });
+    kept_.resize(size_t(k_));
+  }
+  /// The k first so far, in order, and one more.
+  void insert(const Packed<Key>& one) {
+    size_t at = kept_.size();
+    if (at == size_t(k_)) {
+      if (kept_[--at] < one) return;
+    } else {
+      kept_.push_back(one);
     }
-  });
-}
-/// The k first items in order, those of equal keys by their places.
-template <class Key>
-void order_first(Items<Key>& items, int64_t k) {
-  Patience patience;
-  const auto ahead = [&](const Item<Key>& a, const Item<Key>& b) {
-    patience();
-    return a.key != b.key ? a.key < b.key : a.index < b.index;
-  };
-  std::nth_element(items.begin(), items.begin() + std::max<int64_t>(0, k - 1), items.end(), ahead);
-  std::sort(items.begin(), items.begin() + k, ahead);
-}
+    for (; at > 0 && one < kept_[at - 1]; --at) kept_[at] = kept_[at - 1];
+    kept_[at] = one;
+  }
+  void in_order() {
+    Patience patience;
+    std::sort(kept_.begin(), kept_.end(), [&](const auto& a, const auto& b) {
+      patience();
+      return a < b;
+    });
+  }
+
+  const loops::FirstLoops<T>& loops_ = loops::first_loops<T>();
+  const int64_t k_, groups_, block_;
+  Room<Key> keys_;
+  Room<int32_t> places_;
+  Room<Key> least_;
+  Room<Packed<Key>> kept_;
+};
 
 void topk_kernel(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t k, int64_t dim, bool largest,
                  bool) {
   const int64_t d = infer::axis_of(dim, self.dim());
   if (self.dim() == 0) k = 1;  // a number has no size that could be 0
-  const Places places(values, indices, self, d);
-  const bool many = k > 0 && k <= 256 && self.dim() > 0 && k * 8 <= self.size(d);
+  if (k == 0) return;
+  const Places to(values, indices, self, d);
+  const Rows& rows = to.rows;
+  const Unlocked unlocked(self.numel() > 8192);
   visit_ordered(self.dtype(), "topk", [&]<class T>() {
-    if (many) return topk_of_many<T>(places, k, largest);
-    for_each_row<T>(places, largest, [&](const T* from, Items<KeyOf<T>>& items, int64_t row) {
-      order_first(items, k);
-      store_row(places, from, items, k, row);
+    parallel_for(rows.count, std::max<int64_t>(1, 16384 / rows.length), [&](int64_t begin, int64_t end) {
+      FirstOf<T> first(k, rows.length);
+      for (int64_t r = begin; r < end; ++r) {
+        const T* const from = self.data<T>() + rows.start(r);
+        store_row(to, from, first(from, rows.length, rows.step, largest), k, r);
+      }
     });
   });
 }
