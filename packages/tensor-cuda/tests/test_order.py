@@ -69,6 +69,53 @@ def test_sorting_along_any_dimension_and_of_strided_lines() -> None:
     )
 
 
+def test_elements_of_a_rank_are_found_in_lines_of_any_length() -> None:
+    run(
+        """
+        KINDS = (np.bool_, np.int8, np.uint8, np.int16, np.int32, np.int64, np.uint16, np.uint32, np.uint64)
+        for length in (1, 2, 31, 33, 255, 2049, 9001):
+            for kind in (*KINDS, np.float16, np.float32, np.float64):
+                shape = (3, length)
+                if kind is np.bool_:
+                    x = rng.integers(0, 2, shape).astype(kind)
+                elif np.issubdtype(kind, np.integer):
+                    facts = np.iinfo(kind)
+                    x = rng.integers(facts.min, facts.max, shape, dtype=kind, endpoint=True)
+                    x[:, ::3] = rng.integers(0, 5, x[:, ::3].shape)
+                else:
+                    x = (rng.standard_normal(shape) * 4).astype(kind)
+                    x[:, ::5] = rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1.5], x[:, ::5].shape)
+                order = np.argsort(np.stack([np.unique(row, return_inverse=True)[1].reshape(-1) for row in x]), -1,
+                                   kind="stable")
+                for rank in (0, length - 1, length // 2, rng.integers(0, length, 3)):
+                    ranks = np.broadcast_to(np.int64(rank), (3,)).copy()[:, None]
+                    found = ops.rank_indices(on(x), on(ranks), -1)
+                    same(found, np.take_along_axis(order, ranks, -1), kind, length, rank)
+        # Few long lines, many long lines; other dimensions; a number.
+        for shape, dim in (((2, 70_001), 1), ((70, 66_000), 1), ((3, 40, 5), 1), ((300, 4), 0)):
+            x = rng.integers(-50, 50, shape).astype(np.float32)
+            ranks = rng.integers(0, shape[dim], [1 if d == dim else size for d, size in enumerate(shape)])
+            expected = np.take_along_axis(np.argsort(x, dim, kind="stable"), ranks, dim)
+            same(ops.rank_indices(on(x), on(ranks), dim), expected, shape, dim)
+            turned = on(np.moveaxis(x, dim, 0)).movedim(0, dim) if len(shape) == 3 else on(x.T).t()
+            same(ops.rank_indices(turned, on(ranks), dim), expected, shape, dim, "turned")
+        same(ops.rank_indices(on(np.array(2.5)), on(np.array(0)), 0), np.array(0))
+        for length in (5, 100, 70_000):
+            for wrong in (-1, length):
+                try:
+                    ops.rank_indices(tc.zeros(2, length).to("cuda"), tc.tensor([[0], [wrong]]).to("cuda"), 1).cpu()
+                    raise SystemExit("no error")
+                except IndexError as error:
+                    assert str(wrong) in str(error) and "rank_indices" in str(error), error
+        # What is made of them.
+        x = rng.standard_normal((6, 101)).astype(np.float32)
+        same(tc.median(on(x), 1)[0], np.median(x, 1))
+        same(tc.kthvalue(on(x), 7, 1)[1], np.argsort(x, 1)[:, 6])
+        """,
+        7 * 12 * 4 + 8 + 3,
+    )
+
+
 def test_rows_by_an_index_in_units_of_any_size() -> None:
     run(
         """

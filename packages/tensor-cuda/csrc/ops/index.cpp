@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "kernels/order.h"
+#include "kernels/rank.h"
 #include "ops/elementwise.h"
 #include "ops/walk.h"
 
@@ -55,21 +56,21 @@ void order_lines(const Call& call, const Keys& keys, int bits, int64_t count, in
   }
 }
 /// The same, of row-major keys; those that are places below a limit take fewer steps.
-void put_in_order(const Call& call, const Tensor& given, int64_t length, bool descending, Address order,
+void put_in_order(const Call& call, const Array& given, int64_t count, int64_t length, bool descending, Address order,
                   int64_t limit = 0) {
   if (length >= int64_t(1) << 32)
     fail(TAEDA_E_NOT_IMPLEMENTED, std::string(call.name()) +
                                       ": device 'cuda' puts at most 2^32 elements of a dimension in order, found " +
                                       std::to_string(length));
-  Keys keys{given.array(), limit, 0};
+  Keys keys{given, limit, 0};
   const int bits = bits_of(keys);
   if (descending) keys.turned = bits == 64 ? ~uint64_t(0) : (uint64_t(1) << bits) - 1;
-  if (bits <= 32) order_lines<uint32_t>(call, keys, bits, given.numel(), length, order);
-  else order_lines<uint64_t>(call, keys, bits, given.numel(), length, order);
+  if (bits <= 32) order_lines<uint32_t>(call, keys, bits, count, length, order);
+  else order_lines<uint64_t>(call, keys, bits, count, length, order);
 }
 Tensor order_of(const Call& call, const Tensor& keys, int64_t length, int64_t limit) {
   Tensor places = call.empty({keys.numel()}, TAEDA_INT64);
-  put_in_order(call, keys, length, false, places.address(), limit);
+  put_in_order(call, keys.array(), keys.numel(), length, false, places.address(), limit);
   return places;
 }
 void sort(const Call& call) {
@@ -80,10 +81,32 @@ void sort(const Call& call) {
                to_indices = call.last(indices, dim);
   const Target sorted(call, to_values), order(call, to_indices);
   const int64_t length = keys.size(-1);
-  put_in_order(call, keys, length, call.flag(2), order.tensor().address());
+  put_in_order(call, keys.array(), keys.numel(), length, call.flag(2), order.tensor().address());
   call.launch(Arrange{length, keys.array(), sorted.array(), order.tensor().address(), keys.item_size(), 0},
               keys.numel());
   sorted.done(), order.done();
+}
+template <class K>
+void find_ranks(const Call& call, const Sought& sought, int64_t lines) {
+  // One block goes through a line several times; of few long lines many blocks put all elements in order.
+  constexpr int64_t kShort = 32, kLong = int64_t(1) << 16, kMany = 64;
+  if (sought.length <= kShort) return call.launch(RankShort<K>{sought}, lines);
+  if (sought.length <= kLong || (lines >= kMany && sought.length < int64_t(1) << 32))
+    return call.launch(RankLines<K>{sought, bits_of(sought.keys), 0}, lines);
+  const Tensor order = call.empty({lines * sought.length}, TAEDA_INT64);
+  put_in_order(call, sought.keys.array, lines * sought.length, sought.length, false, order.address());
+  call.launch(RankInOrder{sought, order.address()}, lines);
+}
+void rank_indices(const Call& call) {
+  const Tensor out = call.output(0), self = call.tensor(0), rank = call.tensor(1);
+  if (out.numel() == 0) return;
+  const int dim = wrapped(call.integer(2), self.ndim());
+  const Tensor keys = call.rows(call.last(self, dim)), ranks = call.rows(rank);
+  const Target to(call, out);
+  const Sought sought{{keys.array(), 0, 0}, keys.size(-1), ranks.address(), to.tensor().address(), call.report()};
+  if (bits_of(sought.keys) <= 32) find_ranks<uint32_t>(call, sought, out.numel());
+  else find_ranks<uint64_t>(call, sought, out.numel());
+  to.done();
 }
 
 void gather(const Call& call) {
@@ -271,6 +294,7 @@ const std::vector<Operation>& index_operations() {
       {"gather", gather},
       {"index_select", index_select},
       {"nonzero", nonzero},
+      {"rank_indices", rank_indices},
       {"scatter", scatter<false>},
       {"scatter_add", scatter<true>},
       {"sort", sort},
