@@ -205,6 +205,12 @@ def test_pooling_in_both_layouts() -> None:
                 both("max_pool2d_with_indices", x, *window, backward="max_pool2d_with_indices_backward", **more)
             if not dtype.is_floating_point:
                 continue
+            # Windows that begin at every second place, in one dimension or both, which threads take by cells.
+            for window in (([2, 2], [2, 2], [0, 0], [1, 1], True), ([1, 3], [1, 2], [0, 1], [1, 1], False),
+                           ([4, 2], [2, 1], [2, 0], [1, 3], False), ([3, 2], [2, 2], [1, 1], [2, 2], True),
+                           ([2, 2], [3, 2], [0, 0], [1, 1], False)):
+                both("max_pool2d_with_offsets", x, *window, backward="max_pool2d_backward", **more)
+                both("max_pool2d_with_indices", x, *window, backward="max_pool2d_with_indices_backward", **more)
             for window in (([3, 3], [2, 2], [1, 1], False, True, None), ([3, 2], [2, 1], [1, 1], True, False, None),
                            ([2, 2], [], [0, 0], False, True, 3)):
                 both("avg_pool2d", x, *window, backward="avg_pool2d_backward", **more)

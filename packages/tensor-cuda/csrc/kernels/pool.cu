@@ -19,5 +19,7 @@ TAEDA_KERNEL(max_offsets_f, MaxPoolOffsets<float>)
 TAEDA_KERNEL(max_offsets_d, MaxPoolOffsets<double>)
 TAEDA_KERNEL(max_offsets_backward_f, MaxPoolOffsetsBackward<float>)
 TAEDA_KERNEL(max_offsets_backward_d, MaxPoolOffsetsBackward<double>)
+TAEDA_KERNEL(max_pool_cells, MaxPoolCells<false>)
+TAEDA_KERNEL(max_offsets_cells, MaxPoolCells<true>)
 
 }  // namespace taeda::cuda

@@ -160,8 +160,11 @@ struct MaxPool {
   }
   TAEDA_HD void operator()(int64_t item) const { for_pool<C>(*this, item); }
 };
+template <bool Offsets>
+struct MaxPoolCells;
 template <class C, bool Offsets>
 struct MaxPoolBackward {
+  using Cells = MaxPoolCells<Offsets>;
   using Place = typename MaxPool<C, Offsets>::Place;
   Pool p;
   template <class T, int V>
@@ -188,6 +191,69 @@ struct MaxPoolBackward {
     put_pack<C, T, V>(p.image.data, spot.image + p.pixel(spot.row, spot.column), sum);
   }
   TAEDA_HD void operator()(int64_t item) const { for_pool<C>(*this, item); }
+};
+/// The same where windows begin at every second row and column at most: a thread has the places between two windows'
+/// begins, which lie in the same windows, and asks each of these once. Items are counted in such cells.
+template <bool Offsets>
+struct MaxPoolCells {
+  using Place = typename MaxPool<float, Offsets>::Place;
+  static constexpr int kMost = 2;
+  Pool p;
+  /// Where cells begin along a dimension, and how many there are.
+  TAEDA_HD static int32_t first(const Windows& w) { return w.padding / w.stride; }
+  TAEDA_HD static int32_t count(const Windows& w) { return (w.size - 1 + w.padding) / w.stride - first(w) + 1; }
+  int64_t items(int64_t pixels, int taken) const {
+    return pixels / p.pixels() * count(p.windows[0]) * count(p.windows[1]) / taken;
+  }
+  /// Of windows from the first that reaches a cell to the last one, which begins with it.
+  TAEDA_HD static Range around(const Windows& w, int32_t cell) {
+    const int32_t begin = cell - (w.kernel - 1) * w.dilation / w.stride;
+    return {begin < 0 ? 0 : begin, cell + 1 < w.count ? cell + 1 : w.count, 1, 0};
+  }
+  template <class T, int V>
+  TAEDA_HD void with(int64_t item) const {
+    const Windows &down = p.windows[0], &along = p.windows[1];
+    const Pool::Spot spot = p.spot<V>(item, count(down), count(along));
+    const int32_t row = spot.row + first(down), column = spot.column + first(along);
+    const Range rows = around(down, row), columns = around(along, column);
+    const int32_t top = row * down.stride - down.padding, left = column * along.stride - along.padding;
+    float sum[kMost][kMost][V] = {};
+    for (int32_t y = rows.begin; y < rows.end; ++y)
+      for (int32_t x = columns.begin; x < columns.end; ++x) {
+        const int64_t from = spot.result + p.window(y, x);
+        float g[V];
+        int64_t place[V];
+        fetch_pack<float, T, V>(p.result.data, from, g);
+        fetch_pack<int64_t, Place, V>(p.places.data, from, place);
+        TAEDA_UNROLL
+        for (int r = 0; r < kMost; ++r) {
+          TAEDA_UNROLL
+          for (int c = 0; c < kMost; ++c) {
+            int64_t own = int64_t(top + r) * along.size + left + c;
+            if constexpr (Offsets) {
+              const int32_t in_row = down.step_in(y, top + r), in_column = along.step_in(x, left + c);
+              // What is outside of the window has no place there.
+              own = in_row < 0 || in_row >= down.kernel || in_column < 0 || in_column >= along.kernel
+                        ? -1
+                        : in_row * along.kernel + in_column;
+            }
+            TAEDA_UNROLL
+            for (int v = 0; v < V; ++v) sum[r][c][v] += place[v] == own ? g[v] : 0;
+          }
+        }
+      }
+    TAEDA_UNROLL
+    for (int r = 0; r < kMost; ++r) {
+      TAEDA_UNROLL
+      for (int c = 0; c < kMost; ++c) {
+        const int32_t to_row = top + r, to_column = left + c;
+        if (r >= down.stride || to_row < 0 || to_row >= down.size) continue;
+        if (c >= along.stride || to_column < 0 || to_column >= along.size) continue;
+        put_pack<float, T, V>(p.image.data, spot.image + p.pixel(to_row, to_column), sum[r][c]);
+      }
+    }
+  }
+  TAEDA_HD void operator()(int64_t item) const { for_pool<float>(*this, item); }
 };
 template <class C> using MaxPoolPlaces = MaxPool<C, false>;
 template <class C> using MaxPoolOffsets = MaxPool<C, true>;

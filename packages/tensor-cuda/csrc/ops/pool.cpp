@@ -94,8 +94,17 @@ void backward(const Call& call, Pool p, const Tensor* given_places = nullptr) {
   int64_t taken = lay(p, layout, to.tensor(), grad);
   if (places && places.address() % uint64_t(taken * places.item_size()) != 0) p.packed = 0, taken = 1;
   const int64_t items = out.numel() / taken;
-  if (out.dtype() == TAEDA_FLOAT64) call.launch(Body<double>{p}, items);
-  else call.launch(Body<float>{p}, items);
+  if (out.dtype() == TAEDA_FLOAT64) {
+    call.launch(Body<double>{p}, items);
+  } else if constexpr (requires { typename Body<float>::Cells; }) {
+    using Cells = typename Body<float>::Cells;
+    const auto fits = [](const Windows& w) { return w.kernel > 0 && w.stride <= Cells::kMost; };
+    if (fits(p.windows[0]) && fits(p.windows[1]) && p.windows[0].stride * p.windows[1].stride > 1)
+      call.launch(Cells{p}, Cells{p}.items(out.numel(), int(taken)));
+    else call.launch(Body<float>{p}, items);
+  } else {
+    call.launch(Body<float>{p}, items);
+  }
   to.done();
 }
 
