@@ -196,3 +196,42 @@ def test_a_step_takes_many_parameters_at_once() -> None:
             assert launches(lambda: tc.ops._fused_adam_(*moved, *more)) <= 3 + 2
         """
     )
+
+
+def test_dropout_in_one_pass() -> None:
+    run(
+        """
+        for dtype in (tc.float32, tc.float64, tc.float16, tc.bfloat16, tc.complex64):
+            for shape in ((1001,), (8, 125), (3, 1, 2), (), (0, 4)):
+                for p in (0.0, 0.25, 0.9, 1.0):
+                    x = (tc.rand(shape, dtype=tc.float64) + 1).to(dtype)
+                    tc.manual_seed(9)
+                    out, mask = tc.ops.native_dropout(x.to("cuda"), p)
+                    scale = 1 / (1 - p) if p < 1 else 0.0
+                    near(out, tc.ops.native_dropout_backward(x, mask.cpu(), scale), 1e-6 * dtype.is_complex)
+                    assert out.shape == mask.shape == x.shape and mask.dtype == tc.bool
+                    if p in (0, 1):
+                        assert bool((mask.cpu() == (p == 0)).all())
+                    # The same bits from the same seed, wherever the elements lie.
+                    tc.manual_seed(9)
+                    wide = tc.stack([x, x], -1).to("cuda")[..., 1]
+                    again = tc.ops.native_dropout(wide, p)
+                    assert tc.equal(again[1].cpu(), mask.cpu()) and tc.equal(again[0].cpu(), out.cpu())
+                    more = tc.ops.native_dropout(wide, p)[1].cpu()
+                    assert x.numel() < 100 or p in (0, 1) or not tc.equal(more, mask.cpu())
+        x = tc.ones(1 << 16, device="cuda")
+        moved = tc.ones((1 << 16) + 1, device="cuda")[1:]  # aligned to an element alone
+        for p in (0.1, 0.5, 0.75):
+            tc.manual_seed(4)
+            mask = tc.ops.native_dropout(x, p)[1].cpu()
+            tc.manual_seed(4)
+            assert tc.equal(tc.ops.native_dropout(moved, p)[1].cpu(), mask)
+            # Five standard deviations, in each place of four, and of neighbours together.
+            count = mask.numel()
+            for part in (mask, *(mask[k::4] for k in range(4))):
+                assert abs(part.double().mean().item() - (1 - p)) < 5 * (p * (1 - p) / part.numel()) ** 0.5
+            both = (mask[1:] & mask[:-1]).double().mean().item()
+            assert abs(both - (1 - p) ** 2) < 8 * (p * (1 - p) / count) ** 0.5
+        assert launches(lambda: tc.ops.native_dropout(tc.ones(64, device="cuda"), 0.5)) <= 2  # one of them fills
+        """
+    )

@@ -1,7 +1,7 @@
 // Random numbers: Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), a counter for
 // each element, so that they do not depend on how many threads draw.
 #pragma once
-#include "kernels/launch.h"
+#include "kernels/elementwise.h"
 
 namespace taeda::cuda {
 
@@ -59,6 +59,41 @@ struct DrawUniform {
   Draw d;
   TAEDA_HD void operator()(int64_t i) const {
     store<double>(d.out, i, d.a + (d.b - d.a) * d.philox.unit(i, 0, d.digits));
+  }
+};
+/// Keeps elements, multiplied by a scale, with a probability of so many 2^-32, and says which: of the four words of a
+/// counter each of four elements takes one. Row-major; without `in` there is the mask alone.
+template <class C>
+struct Dropout {
+  static constexpr int kPack = 4;
+  Philox philox;
+  Array in, out;
+  Address mask;
+  int64_t n;
+  uint64_t kept;
+  C scale;
+  int32_t packed, reserved;
+  template <class T>
+  TAEDA_HD void pack(int64_t first, const bool (&keep)[kPack]) const {
+    put_pack<bool, bool, kPack>(mask, first, keep);
+    if (!in.data) return;
+    C x[kPack];
+    fetch_pack<C, T, kPack>(in.data, first, x);
+    TAEDA_UNROLL
+    for (int v = 0; v < kPack; ++v) x[v] = x[v] * C(keep[v]) * scale;
+    put_pack<C, T, kPack>(out.data, first, x);
+  }
+  TAEDA_HD void operator()(int64_t item) const {
+    const Philox::Words x = philox.words(item);
+    const int64_t first = item * kPack;
+    bool keep[kPack];
+    TAEDA_UNROLL
+    for (int v = 0; v < kPack; ++v) keep[v] = x.w[v] < kept;
+    if (packed && first + kPack <= n && with_usual_type<C>(out.dtype, [&]<class T>() { pack<T>(first, keep); })) return;
+    for (int v = 0; v < kPack && first + v < n; ++v) {
+      at<bool>(mask)[first + v] = keep[v];
+      if (in.data) store<C>(out, first + v, load<C>(in, first + v) * C(keep[v]) * scale);
+    }
   }
 };
 struct DrawIntegers {

@@ -1,6 +1,8 @@
 // Random numbers, and ranges.
 #include "kernels/random.h"
 
+#include <cmath>
+
 #include "ops/elementwise.h"
 
 namespace taeda::cuda {
@@ -103,15 +105,38 @@ void poisson(const Call& call) {
   fill<DrawPoisson>(call, out, d);
   call.result(0, std::move(out));
 }
+/// The mask, and where `in` is given what it keeps of that; all of them row by row, and of one size.
+template <class C>
+void drop_out(const Call& call, double kept, double scale, const Tensor& mask, const Tensor& out, const Tensor* in) {
+  constexpr int64_t pack = Dropout<C>::kPack;
+  Dropout<C> d{};
+  d.philox = draw(call, mask, 2).philox;
+  d.mask = mask.address();
+  d.out = out.array();
+  d.n = mask.numel();
+  d.kept = uint64_t(std::llround(kept * 0x1p32));
+  d.scale = C(scale);
+  d.packed = d.mask % pack == 0;
+  if (in) {
+    d.in = in->array();
+    d.packed = d.packed && (d.in.data | d.out.data) % uint64_t(pack * out.item_size()) == 0;
+  }
+  call.launch(d, (d.n + pack - 1) / pack);
+}
 void native_dropout(const Call& call) {
   static const Row& row = line("dropout_backward");
   const Tensor out = call.output(0), mask = call.output(1), self = call.tensor(0);
-  const double p = call.real(1);
-  Draw d = draw(call, mask, 2);
-  d.a = 1 - p;
-  fill<DrawTruths>(call, mask, d);
+  const double p = call.real(1), factor = p < 1 ? 1 / (1 - p) : 0;
+  if (out.numel() == 0) return;
+  const bool at_once = self.contiguous() && out.contiguous() && mask.contiguous() && self.dtype() == out.dtype() &&
+                       is_float_type(out.dtype()) && !self.on_host();
+  if (at_once && out.dtype() == TAEDA_FLOAT64) return drop_out<double>(call, 1 - p, factor, mask, out, &self);
+  if (at_once) return drop_out<float>(call, 1 - p, factor, mask, out, &self);
+  const Target to_mask(call, mask);
+  drop_out<float>(call, 1 - p, factor, to_mask.tensor(), out, nullptr);
+  to_mask.done();
   Numbers scale;
-  scale.as[0] = {p < 1 ? 1 / (1 - p) : 0, 0, 0};
+  scale.as[0] = {factor, 0, 0};
   if (!is_complex_type(out.dtype())) return run_line(call, row, out.dtype(), out, {&self, &mask}, scale);
   run_line(call, line("mul"), out.dtype(), out, {&self, &mask});
   const Tensor none = call.empty(out.sizes(), out.dtype());
