@@ -306,14 +306,24 @@ struct NormaliseChannels {
   Array in, grad, out, mean, inverse, weight, bias, mean_slope, mean_product;
   int32_t packed, reserved;
   TAEDA_HD int64_t count() const { return of.count() * of.channels; }
-  TAEDA_HD C one(int64_t channel, C x, C g) const {
-    const C middle = load<C>(mean, channel), scale = load<C>(inverse, channel);
-    const C w = weight.data ? load<C>(weight, channel) : C(1);
-    if (!grad.data) return (x - middle) * scale * w + (bias.data ? load<C>(bias, channel) : C(0));
-    if (mean_slope.data) g = g - load<C>(mean_slope, channel) - (x - middle) * scale * load<C>(mean_product, channel);
-    return g * (scale * w);
+  /// What is known of a channel.
+  struct Known {
+    C middle, scale, weight, added, product;
+  };
+  TAEDA_HD Known known(int64_t channel) const {
+    const bool slopes = mean_slope.data != 0;
+    return {load<C>(mean, channel), load<C>(inverse, channel), weight.data ? load<C>(weight, channel) : C(1),
+            slopes      ? load<C>(mean_slope, channel)
+            : bias.data ? load<C>(bias, channel)
+                        : C(0),
+            slopes ? load<C>(mean_product, channel) : C(0)};
   }
-  /// Elements from `first` on, of which those of a pack follow each other and packs are so far apart.
+  TAEDA_HD C one(const Known& c, C x, C g) const {
+    if (!grad.data) return (x - c.middle) * c.scale * c.weight + c.added;
+    if (mean_slope.data) g = g - c.added - (x - c.middle) * c.scale * c.product;
+    return g * (c.scale * c.weight);
+  }
+  /// Elements from `first` on, of which those of a pack follow each other within a channel and packs are so far apart.
   template <class T, int V, int P>
   TAEDA_HD void take(int64_t first, int64_t step) const {
     C x[P][V], g[P][V];
@@ -326,13 +336,10 @@ struct NormaliseChannels {
     TAEDA_UNROLL
     for (int j = 0; j < P; ++j) {
       const int64_t i = first + j * step, plane = quotient(i, of.inner);
-      int64_t channel = plane - quotient(plane, of.channels) * of.channels, within = i - plane * of.inner;
+      const Known channel = known(plane - quotient(plane, of.channels) * of.channels);
       C y[V];
       TAEDA_UNROLL
-      for (int v = 0; v < V; ++v) {
-        y[v] = one(channel, x[j][v], grad.data ? g[j][v] : C(0));
-        if (++within == of.inner) within = 0, channel = channel + 1 == of.channels ? 0 : channel + 1;
-      }
+      for (int v = 0; v < V; ++v) y[v] = one(channel, x[j][v], grad.data ? g[j][v] : C(0));
       put_pack<C, T, V>(out.data, i, y);
     }
   }
