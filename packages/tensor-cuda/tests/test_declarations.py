@@ -1,4 +1,4 @@
-"""What is declared by hand of the driver, cuBLAS and cuDNN, against NVIDIA's headers where there are such."""
+"""What is declared by hand of the driver, cuBLAS, cuBLASLt and cuDNN, against NVIDIA's headers where there are such."""
 
 from __future__ import annotations
 
@@ -66,6 +66,48 @@ static_assert(taeda::cuda::kCublasComputeDouble == CUBLAS_COMPUTE_64F);
 static_assert(taeda::cuda::kCublasComputeTf32 == CUBLAS_COMPUTE_32F_FAST_TF32);
 static_assert(taeda::cuda::kCublasDefaultAlgorithm == CUBLAS_GEMM_DEFAULT);
 static_assert(CUBLAS_OP_N == 0 && CUBLAS_OP_T == 1 && CUBLAS_STATUS_SUCCESS == 0);
+"""
+)
+CUBLASLT = (
+    "#include <cublasLt.h>\n#include <cstddef>\n"
+    + AGREE
+    + r"""
+#include "driver/cublaslt_functions.h"
+#define CHECK(RESULT, NAME, PARAMETERS) \
+  static_assert(agree<decltype(&::NAME), RESULT (*) PARAMETERS>, #NAME);
+TAEDA_CUBLASLT_FUNCTIONS(CHECK)
+using namespace taeda::cuda;
+static_assert(sizeof(CublasLtChoice) == sizeof(cublasLtMatmulHeuristicResult_t));
+static_assert(sizeof(CublasLtChoice::algorithm) == sizeof(cublasLtMatmulAlgo_t));
+static_assert(offsetof(CublasLtChoice, workspace) == offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
+static_assert(offsetof(CublasLtChoice, status) == offsetof(cublasLtMatmulHeuristicResult_t, state));
+static_assert(kCublasLtTurnedA == CUBLASLT_MATMUL_DESC_TRANSA && kCublasLtTurnedB == CUBLASLT_MATMUL_DESC_TRANSB);
+static_assert(kCublasLtEpilogue == CUBLASLT_MATMUL_DESC_EPILOGUE);
+static_assert(kCublasLtVector == CUBLASLT_MATMUL_DESC_BIAS_POINTER);
+static_assert(kCublasLtKept == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER);
+static_assert(kCublasLtKeptLd == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD);
+static_assert(kCublasLtBatchCount == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
+static_assert(kCublasLtBatchStep == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);
+static_assert(kCublasLtMostWorkspace == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);
+static_assert(kCublasLtReductions == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK);
+static_assert(kCublasLtAlignmentA == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
+static_assert(kCublasLtAlignmentB == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES);
+static_assert(kCublasLtAlignmentC == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES);
+static_assert(kCublasLtAlignmentD == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES);
+static_assert(kCublasLtReduceInOrder == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+static_assert(kCublasLtPlain == CUBLASLT_EPILOGUE_DEFAULT);
+static_assert(kCublasLtBias == CUBLASLT_EPILOGUE_BIAS);
+static_assert(kCublasLtRelu == CUBLASLT_EPILOGUE_RELU && kCublasLtGelu == CUBLASLT_EPILOGUE_GELU);
+static_assert((kCublasLtRelu | kCublasLtKeeps) == CUBLASLT_EPILOGUE_RELU_AUX);
+static_assert((kCublasLtGelu | kCublasLtKeeps) == CUBLASLT_EPILOGUE_GELU_AUX);
+static_assert((kCublasLtRelu | kCublasLtBias) == CUBLASLT_EPILOGUE_RELU_BIAS);
+static_assert((kCublasLtGelu | kCublasLtBias) == CUBLASLT_EPILOGUE_GELU_BIAS);
+static_assert((kCublasLtRelu | kCublasLtKeeps | kCublasLtBias) == CUBLASLT_EPILOGUE_RELU_AUX_BIAS);
+static_assert((kCublasLtGelu | kCublasLtKeeps | kCublasLtBias) == CUBLASLT_EPILOGUE_GELU_AUX_BIAS);
+static_assert(kCublasLtReluSlope == CUBLASLT_EPILOGUE_DRELU && kCublasLtGeluSlope == CUBLASLT_EPILOGUE_DGELU);
+static_assert((kCublasLtReluSlope | kCublasLtSums) == CUBLASLT_EPILOGUE_DRELU_BGRAD);
+static_assert((kCublasLtGeluSlope | kCublasLtSums) == CUBLASLT_EPILOGUE_DGELU_BGRAD);
+static_assert(kCublasLtSumsOfA == CUBLASLT_EPILOGUE_BGRADA && kCublasLtSumsOfB == CUBLASLT_EPILOGUE_BGRADB);
 """
 )
 CUDNN = (
@@ -181,6 +223,14 @@ def test_what_is_declared_of_cublas_is_what_its_header_declares(tmp_path: Path) 
     if found.returncode != 0:
         pytest.skip("needs cublas_v2.h, which a whole toolkit or CPATH brings")
     made = compiled(tmp_path, CUBLAS)
+    assert made.returncode == 0, made.stderr
+
+
+def test_what_is_declared_of_cublaslt_is_what_its_header_declares(tmp_path: Path) -> None:
+    found = compiled(tmp_path, "#include <cublasLt.h>")
+    if found.returncode != 0:
+        pytest.skip("needs cublasLt.h, which a whole toolkit or CPATH brings")
+    made = compiled(tmp_path, CUBLASLT)
     assert made.returncode == 0, made.stderr
 
 

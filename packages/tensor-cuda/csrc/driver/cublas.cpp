@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "driver/cublas_functions.h"
+#include "driver/cublas_types.h"
 #include "driver/libraries.h"
-#include "taeda/abi.h"
 
 namespace taeda::cuda {
 
@@ -19,41 +19,6 @@ struct Cublas::Table {
   TAEDA_CUBLAS_FUNCTIONS(TAEDA_CUBLAS_POINTER)
 #undef TAEDA_CUBLAS_POINTER
 };
-
-namespace {
-
-/// What NVIDIA recommends for its newest devices; smaller ones make the library choose slower kernels.
-constexpr size_t kWorkspace = size_t(32) << 20;
-
-/// Types of elements and of the computation; -1 where cuBLAS multiplies no such elements.
-struct Types {
-  int data = -1, compute = -1;
-};
-Types types_of(int dtype, bool tf32 = false) {
-  const int single = tf32 ? kCublasComputeTf32 : kCublasComputeFloat;
-  switch (dtype) {
-    case TAEDA_FLOAT16: return {kCublasHalf, kCublasComputeFloat};
-    case TAEDA_BFLOAT16: return {kCublasBfloat16, kCublasComputeFloat};
-    case TAEDA_FLOAT32: return {kCublasFloat, single};
-    case TAEDA_FLOAT64: return {kCublasDouble, kCublasComputeDouble};
-    case TAEDA_COMPLEX64: return {kCublasComplexFloat, single};
-    case TAEDA_COMPLEX128: return {kCublasComplexDouble, kCublasComputeDouble};
-    default: return {};
-  }
-}
-/// A factor in the type in which the library reads it.
-struct Factor {
-  union {
-    float single[2];
-    double wide[2];
-  };
-  Factor(const double (&value)[2], int compute) {
-    for (int i = 0; i < 2; ++i)
-      compute == kCublasComputeDouble ? void(wide[i] = value[i]) : void(single[i] = float(value[i]));
-  }
-};
-
-}  // namespace
 
 const Cublas::Table& Cublas::functions() {
   std::call_once(once_, [this] {
@@ -93,10 +58,10 @@ int Cublas::handle_for(int device, StreamHandle stream, Handle*& found) {
   void* made = nullptr;
   int status = functions().cublasCreate_v2(&made);
   if (status == 0) status = functions().cublasSetStream_v2(made, stream);
-  uint64_t workspace = 0;
+  uint64_t& workspace = found->workspace;
   // Without one of its own the library asks the driver when it needs memory, which waits for the device.
-  if (status == 0 && driver_.cuMemAlloc_v2(&workspace, kWorkspace) == 0)
-    status = functions().cublasSetWorkspace_v2(made, reinterpret_cast<void*>(uintptr_t(workspace)), kWorkspace);
+  if (status == 0 && (workspace || driver_.cuMemAlloc_v2(&workspace, kCublasWorkspace) == 0))
+    status = functions().cublasSetWorkspace_v2(made, reinterpret_cast<void*>(uintptr_t(workspace)), kCublasWorkspace);
   if (status == 0) found->handle = made;
   else if (made) functions().cublasDestroy_v2(made);
   return status;
@@ -107,18 +72,24 @@ int Cublas::prepare(int device, StreamHandle stream) {
   const int status = handle_for(device, stream, handle);
   return status == 0 ? 0 : kFirstCublasStatus + status;
 }
-bool Cublas::can_multiply(const BlasProduct& product) { return types_of(product.dtype).data >= 0 && there(); }
+int Cublas::workspace_of(int device, StreamHandle stream, uint64_t& workspace) {
+  Handle* handle = nullptr;
+  const int status = handle_for(device, stream, handle);
+  workspace = handle->workspace;
+  return status;
+}
+bool Cublas::can_multiply(const BlasProduct& product) { return cublas_types_of(product.dtype).data >= 0 && there(); }
 Status Cublas::multiply(int device, const BlasProduct& p, StreamHandle stream) {
-  const Types types = types_of(p.dtype, p.tf32);
+  const CublasTypes types = cublas_types_of(p.dtype, p.tf32);
   Handle* handle = nullptr;
   if (const int status = handle_for(device, stream, handle); status != 0) return Status(kFirstCublasStatus + status);
   const auto place = [](uint64_t address) { return reinterpret_cast<void*>(uintptr_t(address)); };
-  const Factor alpha(p.alpha, types.compute), beta(p.beta, types.compute);
+  const CublasFactor alpha(p.alpha, types.compute), beta(p.beta, types.compute);
   const std::lock_guard held(handle->lock);
   const int status = functions().cublasGemmStridedBatchedEx_64(
       handle->handle, p.a.turned, p.b.turned, p.m, p.n, p.k, &alpha, place(p.a.data), types.data, p.a.ld, p.a.step,
-      place(p.b.data), types.data, p.b.ld, p.b.step, &beta, place(p.c.data), types_of(p.result).data, p.c.ld, p.c.step,
-      p.batch, types.compute, kCublasDefaultAlgorithm);
+      place(p.b.data), types.data, p.b.ld, p.b.step, &beta, place(p.c.data), cublas_types_of(p.result).data, p.c.ld,
+      p.c.step, p.batch, types.compute, kCublasDefaultAlgorithm);
   return status == 0 ? Status::Ok : Status(kFirstCublasStatus + status);
 }
 

@@ -30,6 +30,9 @@ class Cublas {
   Status multiply(int device, const BlasProduct& product, StreamHandle stream);
   /// Makes what products on a stream need besides it, where products have been made; a number of `text_of`, or 0.
   int prepare(int device, StreamHandle stream);
+  /// The memory beside operands of what is queued on a stream, of kCublasWorkspace bytes, or 0 where there was none; a
+  /// number of cuBLAS.
+  int workspace_of(int device, StreamHandle stream, uint64_t& workspace);
   std::string text_of(Status status);
 
  private:
@@ -38,6 +41,7 @@ class Cublas {
   struct Handle {
     std::mutex lock;
     void* handle = nullptr;
+    uint64_t workspace = 0;
   };
   const Table& functions();
   int handle_for(int device, StreamHandle stream, Handle*& found);

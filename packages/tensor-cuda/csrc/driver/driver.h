@@ -147,6 +147,8 @@ class Driver {
 
   /// Whether NVIDIA's library is there and multiplies matrices of such a dtype.
   virtual bool can_multiply(const BlasProduct& product) = 0;
+  /// Whether NVIDIA's library has a way to compute a product with such an epilogue on the device.
+  virtual bool can_finish(int device, const BlasProduct& product) = 0;
   /// Puts such a product into the stream.
   virtual Status multiply(int device, const BlasProduct& product, StreamHandle stream) = 0;
   /// Whether NVIDIA's library convolves on the device, and faster over channels that lie beside each other.

@@ -117,6 +117,7 @@ class QueuedDriver final : public Driver {
   }
 
   bool can_multiply(const BlasProduct& product) override { return below_->can_multiply(product); }
+  bool can_finish(int device, const BlasProduct& product) override { return below_->can_finish(device, product); }
   Status multiply(int device, const BlasProduct& product, StreamHandle stream) override;
   bool prefers_channels_last(int device) override { return below_->prefers_channels_last(device); }
   const ConvolutionPlan* plan(int device, const Convolution& convolution, StreamHandle stream, bool trying) override {

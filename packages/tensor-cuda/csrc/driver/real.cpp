@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "driver/cublas.h"
+#include "driver/cublaslt.h"
 #include "driver/cudnn.h"
 #include "driver/functions.h"
 #include "driver/images.h"
@@ -32,7 +33,12 @@ constexpr int64_t kBlocksPerProcessor = 32;
 class RealDriver final : public Driver {
  public:
   RealDriver(const Functions& functions, int count)
-      : f_(functions), cublas_(f_), cudnn_(f_), contexts_(size_t(count), nullptr), loaded_(size_t(count)) {
+      : f_(functions),
+        cublas_(f_),
+        cublaslt_(f_, cublas_),
+        cudnn_(f_),
+        contexts_(size_t(count), nullptr),
+        loaded_(size_t(count)) {
     pthread_atfork(nullptr, nullptr, [] { forked = true; });
   }
 
@@ -230,9 +236,13 @@ class RealDriver final : public Driver {
   }
 
   bool can_multiply(const BlasProduct& product) override { return cublas_.can_multiply(product); }
+  bool can_finish(int device, const BlasProduct& product) override {
+    return use(device) == Status::Ok && cublaslt_.can_finish(device, product);
+  }
   Status multiply(int device, const BlasProduct& product, StreamHandle stream) override {
     const Status status = use(device);
-    return status == Status::Ok ? cublas_.multiply(device, product, stream) : status;
+    if (status != Status::Ok) return status;
+    return product.epilogue ? cublaslt_.multiply(device, product, stream) : cublas_.multiply(device, product, stream);
   }
   bool prefers_channels_last(int) override { return cudnn_.there(); }
   const ConvolutionPlan* plan(int device, const Convolution& convolution, StreamHandle stream, bool trying) override {
@@ -250,6 +260,7 @@ class RealDriver final : public Driver {
     };
     const std::string version = cudnn_.there() ? ", \"version\": " + std::to_string(cudnn_.version()) : "";
     return "{" + entry("cublas", cublas_.there(), cublas_.description()) + "}, " +
+           entry("cublaslt", cublaslt_.there(), cublaslt_.description()) + "}, " +
            entry("cudnn", cudnn_.there(), cudnn_.description()) + version + "}}";
   }
 
@@ -320,6 +331,7 @@ class RealDriver final : public Driver {
 
   const Functions f_;
   mutable Cublas cublas_;
+  mutable CublasLt cublaslt_;
   mutable Cudnn cudnn_;
   std::mutex lock_;
   std::vector<void*> contexts_;

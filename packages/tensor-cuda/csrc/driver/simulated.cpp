@@ -8,6 +8,7 @@
 #include <string>
 
 #include "driver/simulated_convolution.h"
+#include "driver/simulated_epilogue.h"
 #include "driver/simulated_parts.h"
 #include "driver/simulated_product.h"
 #include "kernels/launch.h"
@@ -369,6 +370,9 @@ bool has_libraries() {
 bool SimulatedDriver::can_multiply(const BlasProduct& product) {
   return has_libraries() && multiplies_on_host(product);
 }
+bool SimulatedDriver::can_finish(int, const BlasProduct& product) {
+  return can_multiply(product) && finishes_on_host(product);
+}
 Status SimulatedDriver::multiply(int device, const BlasProduct& product, StreamHandle stream) {
   const Device& at = *devices_[size_t(device)];
   {
@@ -412,7 +416,7 @@ Status SimulatedDriver::convolve(int device, const ConvolutionPlan& plan, const 
 std::string SimulatedDriver::libraries() {
   const std::string entry =
       std::string("{\"found\": ") + (has_libraries() ? "true" : "false") + ", \"text\": \"simulated\"}";
-  return "{\"cublas\": " + entry + ", \"cudnn\": " + entry + "}";
+  return "{\"cublas\": " + entry + ", \"cublaslt\": " + entry + ", \"cudnn\": " + entry + "}";
 }
 
 }  // namespace taeda::cuda

@@ -59,6 +59,7 @@ class SimulatedDriver final : public Driver {
   void destroy_executable(int device, ExecutableHandle executable) override;
   Status draw_graph(int device, GraphHandle graph, const char* path) override;
   bool can_multiply(const BlasProduct& product) override;
+  bool can_finish(int device, const BlasProduct& product) override;
   Status multiply(int device, const BlasProduct& product, StreamHandle stream) override;
   bool prefers_channels_last(int device) override;
   const ConvolutionPlan* plan(int device, const Convolution& convolution, StreamHandle stream, bool trying) override;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "driver/simulated_epilogue.h"
 #include "kernels/base.h"
 #include "taeda/abi.h"
 
@@ -25,8 +26,11 @@ void multiply(const BlasProduct& p) {
         const int64_t place = batch * p.c.step + i + j * p.c.ld;
         sum = C(alpha * sum);
         if (beta != C(0)) sum = C(sum + beta * load<C>(to, place));  // else it is not read, as the library says
+        if constexpr (is_same<C, double>)
+          if (p.epilogue) sum = finished(p, i, j, sum);
         store<C>(to, place, sum);
       }
+  sum_on_host(p);
 }
 
 }  // namespace
@@ -41,7 +45,7 @@ bool is_valid(const BlasProduct& p) {
   const bool halves = p.dtype == TAEDA_FLOAT16 || p.dtype == TAEDA_BFLOAT16;
   if (p.result != p.dtype && !(halves && p.result == TAEDA_FLOAT32)) return false;
   return p.m >= 0 && p.n >= 0 && p.k >= 0 && p.batch >= 0 && reaches(p.a, p.m, p.k) && reaches(p.b, p.k, p.n) &&
-         !p.c.turned && reaches(p.c, p.m, p.n);
+         !p.c.turned && reaches(p.c, p.m, p.n) && is_valid_epilogue(p);
 }
 void multiply_on_host(const BlasProduct& product, uint64_t shift) {
   simulated_shift = shift;

@@ -64,9 +64,16 @@ class Factor {
   BlasProduct::Matrix matrix_;
 };
 
-/// By NVIDIA's library. False, with nothing done, where it is not there or multiplies no such matrices.
+/// Whether elements of a row stand for all rows, as the library adds a bias to what it stores.
+bool is_bias(const Tensor& base, const Tensor& out) {
+  const auto repeats = [&](int d) { return base.stride(d) == 0 || base.size(d) == 1; };
+  return out.size(2) > 1 && !base.on_host() && base.dtype() == out.dtype() && base.stride(2) == 1 && repeats(0) &&
+         repeats(1);
+}
+/// By NVIDIA's library. False, with nothing done, where it is not there or multiplies no such matrices; with `sums`, of
+/// which each is that of a row of `a`, also where it does not find these in the same pass.
 bool multiply_by_library(const Call& call, const Tensor& out, const Tensor& a, const Tensor& b, const Tensor* base,
-                         const Number& alpha, const Number& beta) {
+                         const Number& alpha, const Number& beta, const Tensor* sums = nullptr) {
   const int dtype = a.dtype();
   const bool widens = is_half_type(dtype) && out.dtype() == TAEDA_FLOAT32;
   if (!(is_float_type(dtype) || is_complex_type(dtype)) || b.dtype() != dtype) return false;
@@ -94,9 +101,21 @@ bool multiply_by_library(const Call& call, const Tensor& out, const Tensor& a, c
   if (adds) p.beta[0] = beta.re, p.beta[1] = beta.im;
   Driver& driver = own_machine()->driver();
   if (!driver.can_multiply(p)) return false;
-  if (adds && !(base->address() == to.address() && std::ranges::equal(base->strides(), to.strides())))
-    call.copy(to, *base);
-  call.done(driver.multiply(call.device().index, p, call.stream()), "product");
+  const int device = call.device().index;
+  if (sums) {
+    p.epilogue.role = Epilogue::Vector::SumsOfB;
+    p.epilogue.vector = sums->address();
+    if (!driver.can_finish(device, p)) return false;
+  }
+  if (adds && !(base->address() == to.address() && std::ranges::equal(base->strides(), to.strides()))) {
+    BlasProduct biased = p;
+    biased.beta[0] = 0;
+    biased.epilogue.role = Epilogue::Vector::Bias;
+    biased.epilogue.vector = base->address();
+    if (beta.re == 1 && beta.im == 0 && is_bias(*base, out) && driver.can_finish(device, biased)) p = biased;
+    else call.copy(to, *base);
+  }
+  call.done(driver.multiply(device, p, call.stream()), "product");
   if (!fits) call.copy(out, made);
   return true;
 }
@@ -151,18 +170,25 @@ void linear_backward(const Call& call) {
     multiply(call, call.view(made, Sizes{1, count, in}, Sizes{0, in, 1}), y, w);
     call.result(0, std::move(made));
   }
+  Tensor sums = mask & 4 ? call.empty(weight.sizes().first(size_t(weight.ndim() - 1)), grad.dtype()) : Tensor();
+  bool summed = false;
   if (mask & 2) {
     Tensor made = call.empty(weight.sizes(), weight.dtype());
     const Tensor rows = call.rows(input), x = call.view(rows, Sizes{1, count, in}, Sizes{0, in, 1});
-    multiply(call, call.view(made, Sizes{1, width, in}, Sizes{0, in, 1}),
-             call.view(grad, Sizes{1, width, count}, Sizes{0, 1, width}), x);
+    const Tensor to = call.view(made, Sizes{1, width, in}, Sizes{0, in, 1}),
+                 turned = call.view(grad, Sizes{1, width, count}, Sizes{0, 1, width});
+    // The library's sums are float32's: enough for halves, where `sum_into` adds others in float64.
+    summed = sums && width > 1 && in > 0 && is_half_type(grad.dtype()) && made.dtype() == grad.dtype() &&
+             multiply_by_library(call, to, turned, x, nullptr, {}, {}, &sums);
+    if (!summed) multiply(call, to, turned, x);
     call.result(1, std::move(made));
   }
-  if (mask & 4) {
-    Tensor made = call.empty(weight.sizes().first(size_t(weight.ndim() - 1)), grad.dtype());
-    sum_into(call, one ? call.view(made, std::array<int64_t, 1>{1}, std::array<int64_t, 1>{1}) : Tensor(made.handle()),
-             call.view(grad, std::array<int64_t, 2>{count, width}, std::array<int64_t, 2>{width, 1}), 1);
-    call.result(2, std::move(made));
+  if (sums) {
+    if (!summed)
+      sum_into(call,
+               one ? call.view(sums, std::array<int64_t, 1>{1}, std::array<int64_t, 1>{1}) : Tensor(sums.handle()),
+               call.view(grad, std::array<int64_t, 2>{count, width}, std::array<int64_t, 2>{width, 1}), 1);
+    call.result(2, std::move(sums));
   }
 }
 

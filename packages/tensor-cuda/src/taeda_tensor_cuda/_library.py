@@ -37,6 +37,8 @@ _PARAMETERS: dict[str, list[Any]] = {
     "elapsed": [_pointer, _pointer, ctypes.POINTER(ctypes.c_double)],
     "copy_in": [_int, _size, _pointer, _size, _pointer],
     "copy_out": [_int, _pointer, _size, _size, _pointer],
+    "multiply": [_int, _pointer, _pointer, _pointer],
+    "can_finish": [_int, _pointer, _pointer, ctypes.POINTER(_int)],
     "note_sites": [_int],
     "site_text": [_size],
     "new_pool": [ctypes.POINTER(_size)],

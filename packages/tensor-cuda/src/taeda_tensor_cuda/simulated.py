@@ -6,6 +6,7 @@ Time is virtual, in nanoseconds; it passes only while something waits, or by `Ma
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from typing import Any
 
 from taeda_tensor_cuda import _library
@@ -18,6 +19,10 @@ PINNED = -1
 #: The driver's status when memory is used up.
 OUT_OF_MEMORY = 2
 _NOT_READY = 600
+
+
+def _product(members: Sequence[int], factors: Sequence[float]) -> tuple[Any, Any]:
+    return (ctypes.c_int64 * 24)(*members), (ctypes.c_double * 2)(*factors)
 
 
 class Machine:
@@ -154,6 +159,16 @@ class Machine:
     def work(self, stream: int | None, nanoseconds: int, device: int = 0) -> int:
         """Puts work of a length into a stream; gives the time of its end."""
         return self._number("work", ctypes.c_int64, device, stream, nanoseconds)
+
+    def multiply(
+        self, product: Sequence[int], factors: Sequence[float], stream: int | None, device: int = 0
+    ) -> None:
+        """Puts a product of matrices into a stream: the members of BlasProduct in their order, and alpha and beta."""
+        self._call("multiply", device, *_product(product, factors), stream)
+
+    def can_finish(self, product: Sequence[int], device: int = 0) -> bool:
+        """Whether the library has the product's epilogue."""
+        return bool(self._number("can_finish", ctypes.c_int, device, *_product(product, (1.0, 0.0))))
 
     def new_pool(self) -> int:
         """A number for memory that graphs have for themselves."""
