@@ -92,7 +92,7 @@ def test_elements_of_a_rank_are_found_in_lines_of_any_length() -> None:
                     found = ops.rank_indices(on(x), on(ranks), -1)
                     same(found, np.take_along_axis(order, ranks, -1), kind, length, rank)
         # Few long lines, many long lines; other dimensions; a number.
-        for shape, dim in (((2, 70_001), 1), ((70, 66_000), 1), ((3, 40, 5), 1), ((300, 4), 0)):
+        for shape, dim in (((2, 140_001), 1), ((64, 140_000), 1), ((3, 40, 5), 1), ((300, 4), 0)):
             x = rng.integers(-50, 50, shape).astype(np.float32)
             ranks = rng.integers(0, shape[dim], [1 if d == dim else size for d, size in enumerate(shape)])
             expected = np.take_along_axis(np.argsort(x, dim, kind="stable"), ranks, dim)
@@ -100,7 +100,7 @@ def test_elements_of_a_rank_are_found_in_lines_of_any_length() -> None:
             turned = on(np.moveaxis(x, dim, 0)).movedim(0, dim) if len(shape) == 3 else on(x.T).t()
             same(ops.rank_indices(turned, on(ranks), dim), expected, shape, dim, "turned")
         same(ops.rank_indices(on(np.array(2.5)), on(np.array(0)), 0), np.array(0))
-        for length in (5, 100, 70_000):
+        for length in (5, 100, 140_000):
             for wrong in (-1, length):
                 try:
                     ops.rank_indices(tc.zeros(2, length).to("cuda"), tc.tensor([[0], [wrong]]).to("cuda"), 1).cpu()
@@ -113,6 +113,43 @@ def test_elements_of_a_rank_are_found_in_lines_of_any_length() -> None:
         same(tc.kthvalue(on(x), 7, 1)[1], np.argsort(x, 1)[:, 6])
         """,
         7 * 12 * 4 + 8 + 3,
+    )
+
+
+def test_the_first_of_lines_of_any_length() -> None:
+    run(
+        """
+        for length, k in ((1, 1), (20, 7), (2000, 1999), (2049, 1), (2049, 2049), (9001, 40), (9001, 2048), (9001, 2100),
+                          (140_001, 3)):
+            for kind in (np.bool_, np.int8, np.uint16, np.int64, np.float16, np.float32, np.float64):
+                shape = (3, length)
+                if kind is np.bool_:
+                    x = rng.integers(0, 2, shape).astype(kind)
+                elif np.issubdtype(kind, np.integer):
+                    facts = np.iinfo(kind)
+                    x = rng.integers(facts.min, facts.max, shape, dtype=kind, endpoint=True)
+                    x[:, ::3] = rng.integers(0, 5, x[:, ::3].shape)
+                else:
+                    x = (rng.standard_normal(shape) * 4).astype(kind)
+                    x[:, ::5] = rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1.5], x[:, ::5].shape)
+                rank = np.stack([np.unique(row, return_inverse=True)[1].reshape(-1) for row in x])
+                for largest in (False, True):
+                    # As sorting has them, equal ones in their order.
+                    expected = np.argsort(-rank if largest else rank, axis=-1, kind="stable")[:, :k]
+                    values, places = ops.topk(on(x), k, 1, largest, True)
+                    same(places, expected, kind, length, k, largest)
+                    same(values, np.take_along_axis(x, expected, -1), kind, length, k, largest)
+        x = rng.standard_normal((65, 3000)).astype(np.float32)
+        for dim in (0, 1):
+            expected = np.argsort(-x, dim, kind="stable").take(range(5), dim)
+            for t in (on(x), on(x.T).t()):
+                values, places = ops.topk(t, 5, dim)
+                same(places, expected, dim)
+                same(values, np.take_along_axis(x, expected, dim), dim)
+        same(ops.topk(on(np.array(2.5)), 1, 0)[1], np.array(0))
+        same(ops.topk(on(np.zeros((2, 3))), 0, 1)[0], np.zeros((2, 0)))
+        """,
+        9 * 7 * 4 + 10,
     )
 
 

@@ -5,7 +5,7 @@
 
 namespace taeda::cuda {
 
-/// Where the element of a rank stands in each line; `rank` and `found` have an int64 for each.
+/// Where the element of a rank stands in each line. `rank` and `found` have an int64 for each.
 struct Sought {
   Keys keys;
   int64_t length;
@@ -17,6 +17,15 @@ struct Sought {
     return within(report, wanted, length) ? wanted : -1;
   }
 };
+/// The first elements of each line, in the order in which they stand there: items and places, (lines, count).
+struct FirstOfLines {
+  Keys keys;
+  int64_t length, count;
+  Address items, places;
+  int32_t item, reserved;
+  TAEDA_HD int64_t rank_of(int64_t) const { return count - 1; }
+};
+
 /// Short lines, a thread for each: it counts those that come before each element.
 template <class K>
 struct RankShort {
@@ -35,68 +44,121 @@ struct RankShort {
     }
   }
 };
-/// A block for each line, of which it goes through all elements once for each digit, and once more for those that are
-/// equal.
-template <class K>
+/// A block for each line, of which it goes through all elements once for each digit, and twice more to find those that
+/// have the key, or come before it. `Wanted` is Sought or FirstOfLines.
+template <class K, class Wanted>
 struct RankLines {
-  static constexpr int kThreads = kDigitValues;
+  static constexpr bool kFirst = is_same<Wanted, FirstOfLines>;
+  static constexpr int kThreads = 1024, kEach = 4, kGroup = 16, kGroups = kDigitValues / kGroup, kWide = 32;
+  /// How many of a thread's stretch are lower and how many equal; then how many are in those before it.
+  struct Counts {
+    uint32_t lower, equal;
+  };
   struct Shared {
-    uint32_t counts[kDigitValues];
+    uint32_t digits[kDigitValues], groups[kGroups];
     K key;         // its digits so far
     int64_t rank;  // among those that have them; below 0: there is none
+    Counts counts[kThreads], sums[kThreads / kWide];
   };
   struct Own {
-    int64_t equal;
+    uint32_t equal;
   };
-  Sought sought;
+  Wanted wanted;
   int32_t bits, reserved;
   TAEDA_HD int turns() const { return (bits + kDigitBits - 1) / kDigitBits; }
-  TAEDA_HD int phases() const { return 3 * turns() + 3; }
+  TAEDA_HD int phases() const { return 4 * turns() + 3; }
   TAEDA_HD void run(int phase, int64_t line, int thread, Shared& shared, Own& own) const {
-    const int64_t begin = line * sought.length, stretch = (sought.length + kThreads - 1) / kThreads;
-    const int turn = phase / 3, shift = (turns() - 1 - turn) * kDigitBits;
-    if (turn == turns()) return finish(phase % 3, line, begin, thread * stretch, stretch, thread, shared, own);
-    if (phase == 0 && thread == 0) shared.key = 0, shared.rank = sought.rank_of(line);
-    if (phase % 3 == 0) {
-      shared.counts[thread] = 0;
-    } else if (phase % 3 == 1) {
-      if (shared.rank < 0) return;
-      for (int64_t i = thread; i < sought.length; i += kThreads) {
-        const K key = sought.keys.at_place<K>(begin + i);
-        if (turn > 0 && K(key ^ shared.key) >> (shift + kDigitBits) != 0) continue;
-        add_one(shared.counts[uint32_t(key >> shift) & (kDigitValues - 1)]);
-      }
+    const int turn = phase / 4, shift = (turns() - 1 - turn) * kDigitBits;
+    if (turn >= turns()) return finish(phase - 4 * turns(), line, thread, shared, own);
+    if (phase == 0 && thread == 0) shared.key = 0, shared.rank = wanted.rank_of(line);
+    if (phase % 4 == 0) {
+      if (thread < kDigitValues) shared.digits[thread] = 0;
+    } else if (phase % 4 == 1) {
+      count(line * wanted.length, turn > 0, shift, thread, shared);
+    } else if (phase % 4 == 2) {
+      if (thread >= kGroups) return;
+      uint32_t sum = 0;
+      for (int digit = thread * kGroup; digit < (thread + 1) * kGroup; ++digit) sum += shared.digits[digit];
+      shared.groups[thread] = sum;
     } else if (thread == 0 && shared.rank >= 0) {
-      int digit = 0;
-      for (; shared.rank >= shared.counts[digit]; ++digit) shared.rank -= shared.counts[digit];
+      int group = 0;
+      for (; shared.rank >= shared.groups[group]; ++group) shared.rank -= shared.groups[group];
+      int digit = group * kGroup;
+      for (; shared.rank >= shared.digits[digit]; ++digit) shared.rank -= shared.digits[digit];
       shared.key = K(shared.key | K(digit) << shift);
     }
   }
 
  private:
-  /// Among elements with the key, each thread having a stretch of them.
-  TAEDA_HD void finish(int phase, int64_t line, int64_t begin, int64_t first, int64_t stretch, int thread,
-                       Shared& shared, Own& own) const {
-    const int64_t end = first + stretch < sought.length ? first + stretch : sought.length;
+  /// How often digits occur, of elements that have the higher ones; several are read before the first is counted.
+  TAEDA_HD void count(int64_t begin, bool some, int shift, int thread, Shared& shared) const {
+    if (shared.rank < 0) return;
+    for (int64_t first = thread; first < wanted.length; first += int64_t(kThreads) * kEach) {
+      K keys[kEach];
+      TAEDA_UNROLL
+      for (int j = 0; j < kEach; ++j) {
+        const int64_t i = first + int64_t(j) * kThreads;
+        if (i < wanted.length) keys[j] = wanted.keys.template at_place<K>(begin + i);
+      }
+      TAEDA_UNROLL
+      for (int j = 0; j < kEach; ++j) {
+        if (first + int64_t(j) * kThreads >= wanted.length) continue;
+        if (some && K(keys[j] ^ shared.key) >> (shift + kDigitBits) != 0) continue;
+        add_one(shared.digits[uint32_t(keys[j] >> shift) & (kDigitValues - 1)]);
+      }
+    }
+  }
+  /// Each thread has a stretch of the line.
+  TAEDA_HD void finish(int phase, int64_t line, int thread, Shared& shared, Own& own) const {
+    const int64_t stretch = (wanted.length + kThreads - 1) / kThreads, first = thread * stretch,
+                  begin = line * wanted.length;
+    const int64_t end = first + stretch < wanted.length ? first + stretch : wanted.length;
     if (phase == 0) {
-      if (thread == 0) at<int64_t>(sought.found)[line] = 0;
-      own.equal = 0;
-      for (int64_t i = first; i < end && shared.rank >= 0; ++i)
-        own.equal += sought.keys.at_place<K>(begin + i) == shared.key;
-      shared.counts[thread] = uint32_t(own.equal);
+      Counts counts{0, 0};
+      for (int64_t i = first; i < end && shared.rank >= 0; ++i) {
+        const K key = wanted.keys.template at_place<K>(begin + i);
+        counts.lower += key < shared.key, counts.equal += key == shared.key;
+      }
+      own.equal = counts.equal;
+      shared.counts[thread] = counts;
+      if constexpr (!kFirst)
+        if (thread == 0) at<int64_t>(wanted.found)[line] = 0;
     } else if (phase == 1) {
-      if (thread != 0) return;
-      uint32_t sum = 0;
-      for (int t = 0; t < kThreads; ++t) {
-        const uint32_t next = sum + shared.counts[t];
+      if (thread >= kThreads / kWide) return;
+      Counts sum{0, 0};
+      for (int t = thread * kWide; t < (thread + 1) * kWide; ++t) {
+        const Counts here = shared.counts[t];
         shared.counts[t] = sum;
-        sum = next;
+        sum.lower += here.lower, sum.equal += here.equal;
+      }
+      shared.sums[thread] = sum;
+    } else if (shared.rank >= 0) {
+      Counts before = shared.counts[thread];
+      for (int t = 0; t < thread / kWide; ++t)
+        before.lower += shared.sums[t].lower, before.equal += shared.sums[t].equal;
+      write(line, begin, first, end, before, shared, own);
+    }
+  }
+  TAEDA_HD void write(int64_t line, int64_t begin, int64_t first, int64_t end, Counts before, const Shared& shared,
+                      const Own& own) const {
+    if constexpr (kFirst) {
+      int64_t lower = before.lower, equal = before.equal;
+      for (int64_t i = first; i < end; ++i) {
+        const K key = wanted.keys.template at_place<K>(begin + i);
+        const bool is_lower = key < shared.key, is_equal = key == shared.key;
+        if (is_lower || (is_equal && equal <= shared.rank)) {
+          const int64_t to = line * wanted.count + lower + (equal <= shared.rank ? equal : shared.rank + 1);
+          at<int64_t>(wanted.places)[to] = i;
+          copy_item(wanted.item, wanted.items, to, wanted.keys.array.data, begin + i);
+        }
+        lower += is_lower, equal += is_equal;
       }
     } else {
-      int64_t left = shared.rank - shared.counts[thread];
-      if (shared.rank < 0 || left < 0 || left >= own.equal) return;
+      int64_t left = shared.rank - before.equal;
+      if (left < 0 || left >= own.equal) return;
       for (int64_t i = first; i < end; ++i)
-        if (sought.keys.at_place<K>(begin + i) == shared.key && left-- == 0) at<int64_t>(sought.found)[line] = i;
+        if (wanted.keys.template at_place<K>(begin + i) == shared.key && left-- == 0)
+          at<int64_t>(wanted.found)[line] = i;
     }
   }
 };
@@ -107,6 +169,20 @@ struct RankInOrder {
   TAEDA_HD void operator()(int64_t line) const {
     const int64_t wanted = sought.rank_of(line);
     at<int64_t>(sought.found)[line] = wanted < 0 ? 0 : at<const int64_t>(order)[line * sought.length + wanted];
+  }
+};
+/// The first of each line in order, and their places in it. The order is that of `ordered` elements of a line: of all,
+/// or of those that stand at `places`.
+struct ArrangeFirst {
+  int64_t length, count, ordered;
+  Array from, to;
+  Address order, places, found;
+  int32_t item, reserved;
+  TAEDA_HD void operator()(int64_t i) const {
+    const int64_t line = quotient(i, count), turn = at<const int64_t>(order)[line * ordered + i - line * count];
+    const int64_t place = places ? at<const int64_t>(places)[line * ordered + turn] : turn;
+    at<int64_t>(found)[i] = place;
+    copy_item(item, to.data, i, from.data, line * length + place);
   }
 };
 

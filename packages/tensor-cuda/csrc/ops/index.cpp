@@ -27,6 +27,8 @@ int bits_of(const Keys& keys) {
   with_type(keys.array.dtype, [&]<class T>() { bits = 8 * int(sizeof(T)); });
   return bits;
 }
+/// What is turned of keys of so many bits for the largest to come first.
+uint64_t turned_of(int bits) { return bits == 64 ? ~uint64_t(0) : (uint64_t(1) << bits) - 1; }
 /// Writes the places along lines of `length` in the order of their keys. See Note [Dealing out].
 template <class K>
 void order_lines(const Call& call, const Keys& keys, int bits, int64_t count, int64_t length, Address order) {
@@ -64,7 +66,7 @@ void put_in_order(const Call& call, const Array& given, int64_t count, int64_t l
                                       std::to_string(length));
   Keys keys{given, limit, 0};
   const int bits = bits_of(keys);
-  if (descending) keys.turned = bits == 64 ? ~uint64_t(0) : (uint64_t(1) << bits) - 1;
+  if (descending) keys.turned = turned_of(bits);
   if (bits <= 32) order_lines<uint32_t>(call, keys, bits, count, length, order);
   else order_lines<uint64_t>(call, keys, bits, count, length, order);
 }
@@ -86,13 +88,17 @@ void sort(const Call& call) {
               keys.numel());
   sorted.done(), order.done();
 }
+/// Whether a block for each line finds a rank sooner than many blocks put all elements in order.
+bool is_counted(int64_t lines, int64_t length) {
+  constexpr int64_t kLong = int64_t(1) << 17, kMany = 64;
+  return length <= kLong || (lines >= kMany && length < int64_t(1) << 32);
+}
 template <class K>
 void find_ranks(const Call& call, const Sought& sought, int64_t lines) {
-  // One block goes through a line several times; of few long lines many blocks put all elements in order.
-  constexpr int64_t kShort = 32, kLong = int64_t(1) << 16, kMany = 64;
+  constexpr int64_t kShort = 32;
   if (sought.length <= kShort) return call.launch(RankShort<K>{sought}, lines);
-  if (sought.length <= kLong || (lines >= kMany && sought.length < int64_t(1) << 32))
-    return call.launch(RankLines<K>{sought, bits_of(sought.keys), 0}, lines);
+  if (is_counted(lines, sought.length))
+    return call.launch(RankLines<K, Sought>{sought, bits_of(sought.keys), 0}, lines);
   const Tensor order = call.empty({lines * sought.length}, TAEDA_INT64);
   put_in_order(call, sought.keys.array, lines * sought.length, sought.length, false, order.address());
   call.launch(RankInOrder{sought, order.address()}, lines);
@@ -107,6 +113,36 @@ void rank_indices(const Call& call) {
   if (bits_of(sought.keys) <= 32) find_ranks<uint32_t>(call, sought, out.numel());
   else find_ranks<uint64_t>(call, sought, out.numel());
   to.done();
+}
+/// The first of long lines are found among all, and put in order alone; of short lines all elements are.
+void topk(const Call& call) {
+  const Tensor values = call.output(0), indices = call.output(1), self = call.tensor(0);
+  const int dim = wrapped(call.integer(2), self.ndim());
+  const bool largest = call.flag(3);
+  if (values.numel() == 0) return;
+  const Tensor rows = call.rows(call.last(self, dim)), to_values = call.last(values, dim),
+               to_indices = call.last(indices, dim);
+  const Target sorted(call, to_values), found(call, to_indices);
+  const int64_t length = rows.size(-1), count = to_values.size(-1), lines = rows.numel() / length;
+  ArrangeFirst first{length,           count, length, rows.array(), sorted.array(), 0, 0, found.tensor().address(),
+                     rows.item_size(), 0};
+  constexpr int64_t kTile = OrderTile<uint64_t>::kElements;
+  Tensor items, places;
+  if (length > kTile && count <= kTile && is_counted(lines, length)) {
+    items = call.empty({lines, count}, rows.dtype()), places = call.empty({lines, count}, TAEDA_INT64);
+    FirstOfLines wanted{{rows.array(), 0, 0}, length, count, items.address(), places.address(), rows.item_size(), 0};
+    const int bits = bits_of(wanted.keys);
+    if (largest) wanted.keys.turned = turned_of(bits);
+    if (bits <= 32) call.launch(RankLines<uint32_t, FirstOfLines>{wanted, bits, 0}, lines);
+    else call.launch(RankLines<uint64_t, FirstOfLines>{wanted, bits, 0}, lines);
+    first.ordered = count, first.places = places.address();
+  }
+  const Tensor& keys = items ? items : rows;
+  const Tensor order = call.empty({keys.numel()}, TAEDA_INT64);
+  put_in_order(call, keys.array(), keys.numel(), first.ordered, largest, order.address());
+  first.order = order.address();
+  call.launch(first, lines * count);
+  sorted.done(), found.done();
 }
 
 void gather(const Call& call) {
@@ -298,6 +334,7 @@ const std::vector<Operation>& index_operations() {
       {"scatter", scatter<false>},
       {"scatter_add", scatter<true>},
       {"sort", sort},
+      {"topk", topk},
   };
   return operations;
 }
