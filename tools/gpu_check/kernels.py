@@ -80,6 +80,12 @@ def order(dtype: Any, sizes: list[int]) -> None:
     for n in sizes:
         keys = torch.randperm(n).float() / 4
         beside(lambda a: [*a.sort(), *a.sort(descending=True)], torch.float32, keys)
+        few = min(n, 5)
+        beside(
+            lambda a, k=few: [*a.topk(k), *a.topk(k, largest=False), *a.kthvalue(k), *a.median(0)],
+            torch.float32,
+            keys,
+        )
         beside(
             lambda a: [a.nonzero().double(), a.sort().values.double()], torch.float32, (keys * 4).long() % 7
         )
@@ -108,6 +114,7 @@ def images(dtype: Any) -> None:
         w, b = torch.randn(6, 8, 3, 3) * 0.2, torch.randn(6)
         beside(with_gradients(lambda a, k, c: F.conv2d(a, k, c, padding=1)), dtype, x, w, b)
         beside(with_gradients(lambda a: F.max_pool2d(a, 2, stride=2)), dtype, x)
+        beside(with_gradients(lambda a: F.max_pool2d(a, 3, 2, 1)), dtype, x)
         beside(with_gradients(lambda a: F.avg_pool2d(a, 3, 2, 1)), dtype, x)
         scale, shift = torch.randn(8), torch.randn(8)
         norm = lambda a, s, t: F.batch_norm(a, None, None, s, t, training=True)  # noqa: E731
@@ -120,6 +127,10 @@ def matrices(dtype: Any) -> None:
     a, b = torch.randn(5, 17, 33) * 0.3, torch.randn(5, 33, 9) * 0.3
     beside(with_gradients(torch.matmul), dtype, a, b)
     beside(with_gradients(F.linear), dtype, a, torch.randn(7, 33) * 0.3, torch.randn(7))
+    beside(
+        with_gradients(F.linear), dtype, torch.randn(48, 64) * 0.3, torch.randn(32, 64) * 0.3, torch.randn(32)
+    )
+    beside(with_gradients(torch.baddbmm), dtype, torch.randn(9), a, b)
     for rows_, columns in ((5, 7), (70, 80)):
         q, k, v = (torch.randn(2, 2, n, 16) for n in (rows_, columns, columns))
         beside(with_gradients(F.scaled_dot_product_attention), dtype, q, k, v)
