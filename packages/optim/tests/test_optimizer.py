@@ -180,6 +180,31 @@ def test_failed_group_is_not_added(make):
     assert len(optimizer.param_groups) == 1
 
 
+def test_given_dicts_become_the_groups(make):
+    """Programs keep them, and change or copy what the optimizer made of them."""
+    parameter, give_grad, values = make
+    a, b = parameter([1.0]), parameter([1.0])
+    first, second = {"params": filter(lambda p: True, iter([a])), "lr": 0.5}, {"params": b}
+    groups = [first]
+    optimizer = optim.SGD(groups, lr=0.1)
+    optimizer.add_param_group(second)
+    assert optimizer.param_groups is not groups
+    assert optimizer.param_groups[0] is first
+    assert optimizer.param_groups[1] is second
+    assert first["params"] == [a]
+    assert second["params"] == [b]
+    assert (first["lr"], second["lr"], second["momentum"]) == (0.5, 0.1, 0)
+    copy.deepcopy(groups)
+    second["lr"] = 0.25
+    give_grad(b, [1.0])
+    optimizer.step()
+    assert values(b).tolist() == [0.75]
+    refused = {"params": [parameter([1.0]), a]}
+    with pytest.raises(ValueError, match="more than once"):
+        optimizer.add_param_group(refused)
+    assert list(refused) == ["params"]
+
+
 def test_text_lists_groups_and_options(make):
     text = repr(optim.SGD([make[0]([1.0])], lr=0.1))
     assert text.startswith("SGD (\nParameter Group 0\n")

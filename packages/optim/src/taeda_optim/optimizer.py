@@ -159,10 +159,11 @@ class Optimizer:
         """Updates further parameters, with options of their own.
 
         Args:
-            param_group: dict with ``params`` as in the constructor, and options.
+            param_group: dict with ``params`` as in the constructor, and options. It becomes the group itself: its
+                parameters are listed, other options added, and what is changed in it later counts.
 
         Raises:
-            TypeError, ValueError: as in the constructor; the optimizer is then unchanged.
+            TypeError, ValueError: as in the constructor; the optimizer and the dict are then unchanged.
         """
         kind = type(self).__name__
         if not isinstance(param_group, dict) or "params" not in param_group:
@@ -179,7 +180,8 @@ class Optimizer:
             if value is required and name not in group:
                 raise ValueError(f"{kind}: parameter group without the required option {name!r}")
             group.setdefault(name, value)
-        self.param_groups.append(group)
+        param_group.update(group)
+        self.param_groups.append(param_group)
         self._know_kinds(self.param_groups)
 
     def _know_kinds(self, groups: list[dict[str, Any]]) -> None:
