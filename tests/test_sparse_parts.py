@@ -421,3 +421,56 @@ def test_sampled_products_are_written():
     out = taeda.zeros(3, 3).to_sparse_csr()
     found = taeda.sparse.sampled_addmm(pattern, a, b, beta=0.0, out=out)
     assert found is out and taeda.equal(out.to_dense(), (a @ b) * taeda.eye(3))
+
+
+#: Linear functions of the sparse form of a matrix, and the same of the matrix.
+LINEAR = {
+    "times": (lambda s: s * 2, lambda x: x * 2), "of a number": (lambda s: 2 * s, lambda x: x * 2),
+    "over": (lambda s: s / 2, lambda x: x / 2), "negated": (lambda s: -s, lambda x: -x),
+    "in a row": (lambda s: -(s * 2) / 3, lambda x: x * 2 / -3), "clone": (lambda s: s.clone(), lambda x: x),
+    "no dimension": (lambda s: s * taeda.tensor(2.0), lambda x: x * 2), "sum": (lambda s: s + s * 3, lambda x: x * 4),
+    "difference": (lambda s: s - s * 3, lambda x: x * -2), "mul_": (lambda s: s.mul_(2), lambda x: x * 2),
+    "div_": (lambda s: s.div_(2), lambda x: x / 2), "neg_": (lambda s: s.neg_(), lambda x: -x),
+    "add_": (lambda s: s.add_(s * 2), lambda x: x * 3), "coalesced": (lambda s: s.coalesce() * 2, lambda x: x * 2),
+    "with a constant": (lambda s: taeda.eye(3).to_sparse() + s, lambda x: x + taeda.eye(3)),
+    "elements of another": (lambda s: s * taeda.arange(9.0).view(3, 3), lambda x: x * taeda.arange(9.0).view(3, 3)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("function", LINEAR)
+def test_gradients_of_what_linear_functions_of_sparse_forms_were_made_of(function: str) -> None:
+    of_sparse, of_dense = LINEAR[function]
+    other, weights = taeda.arange(9.0).view(3, 3) + 1, taeda.arange(9.0).view(3, 3) - 4
+    found, expected = (
+        taeda.tensor([[1.0, 0, 2], [0, 0, 3], [4, 0, 0]], requires_grad=True) for _ in range(2)
+    )
+    ((of_sparse(found.to_sparse()) @ other) * weights).sum().backward()
+    ((of_dense(expected) @ other) * weights).sum().backward()
+    np.testing.assert_allclose(found.grad.numpy(), expected.grad.numpy(), rtol=1e-6)
+
+
+def test_gradients_of_a_sparse_form_that_was_written_to_are_those_of_its_places() -> None:
+    dense = taeda.tensor([[1.0, 0], [0, 2]], requires_grad=True)
+    for write in (lambda s: s.pow_(2), lambda s: s._values().mul_(3), lambda s: s.sin_()):
+        dense.grad, s = None, dense.to_sparse()
+        write(s)
+        (s @ taeda.ones(2, 2)).sum().backward()
+        assert dense.grad[0, 1] == dense.grad[1, 0] == 0 and dense.grad[0, 0] != 0
+    dense.grad = None
+    dense.to_sparse().sum().backward()
+    assert dense.grad.tolist() == [[1, 1], [1, 1]]
+    dense.grad = None
+    taeda.sparse.sum(dense.to_sparse()).backward()
+    assert dense.grad.tolist() == [[1, 0], [0, 1]]
+
+
+def test_sizes_of_blocks_are_for_layouts_of_blocks() -> None:
+    dense = taeda.eye(4)
+    for make in (
+        lambda: dense.to_sparse(blocksize=(2, 2)),
+        lambda: dense.to_sparse(layout=taeda.sparse_csr, blocksize=(2, 2)),
+        lambda: dense.to_sparse().to_sparse(layout=taeda.sparse_csc, blocksize=(2, 2)),
+    ):
+        with pytest.raises(RuntimeError, match=r"to_sparse: argument 'blocksize'.*no blocks"):
+            make()
+    assert dense.to_sparse(layout=taeda.sparse_bsr, blocksize=(2, 2)).values().shape == (2, 2, 2)

@@ -7,7 +7,7 @@ from typing import Any
 import taeda_tensor_core as core
 from taeda_tensor_core.sparse._facts import _batch_dims
 from taeda_tensor_core.sparse._making import _flat, _unflat, as_given, broadcast, coalesced, coo, to_dense
-from taeda_tensor_core.sparse._sources import source_of
+from taeda_tensor_core.sparse._sources import along, made_of, source_of
 from taeda_tensor_core.sparse._tensor import SparseTensor, _table, _taken, _with, sparse
 
 Tensor = core.Tensor
@@ -23,7 +23,10 @@ def _add(input: Any, other: Any, *, alpha: float = 1) -> Any:
         made = SparseTensor.around(
             (core.cat([a._places[0], b._places[0]], 1),), values, tuple(a.shape), "sparse_coo", False
         )
-        return coalesced(made) if input._way == "sparse_coo" else as_given(made, input)
+        made = coalesced(made) if input._way == "sparse_coo" else as_given(made, input)
+        if source_of(input) is None and source_of(other) is None:
+            return made
+        return made_of(core.add(_as_dense(input), _as_dense(other), alpha=alpha), made)
     if not isinstance(input, Tensor) or not isinstance(other, Tensor):
         raise TypeError("add: a number added to a sparse tensor would fill it; use to_dense() first")
     return core.add(_as_dense(input), _as_dense(other), alpha=alpha)
@@ -97,12 +100,12 @@ def _mul(input: Any, other: Any) -> Any:
     if isinstance(other, SparseTensor):
         return as_given(_common(coalesced(input), coalesced(other)), input)
     if not isinstance(other, Tensor) or other.dim() == 0:
-        return _with(input, input._elements * other)
+        return along(input, _with(input, input._elements * other), lambda dense: dense * other)
     shape = tuple(core.broadcast_shapes(input.shape, other.shape))
     x = coalesced(input if shape == tuple(input.shape) else broadcast(input, shape))
     spread = core.broadcast_to(other, shape)
     made = _with(x, x._elements * spread[tuple(x._places[0])])
-    return as_given(made, input)
+    return along(input, as_given(made, input), lambda dense: dense * other)
 
 
 def _spread_product(a: Any, b: Any) -> Any:
@@ -136,7 +139,8 @@ def _div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
         raise NotImplementedError(
             "div: expected a number or a tensor of 0 dimensions as divisor of a sparse tensor"
         )
-    return _with(input, core.div(input._elements, other, rounding_mode=rounding_mode))
+    made = _with(input, core.div(input._elements, other, rounding_mode=rounding_mode))
+    return made if rounding_mode else along(input, made, lambda dense: dense / other)
 
 
 @sparse("floor_divide", "__floordiv__")

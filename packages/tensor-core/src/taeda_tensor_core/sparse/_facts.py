@@ -180,7 +180,8 @@ def _detach(self: Any) -> Any:
 
 @sparse("clone")
 def _clone(self: Any, *, memory_format: Any = None) -> Any:
-    return _with(self, self._elements.clone(), tuple(p.clone() for p in self._places))
+    made = _with(self, self._elements.clone(), tuple(p.clone() for p in self._places))
+    return made_of(source_of(self), made)
 
 
 @sparse("to")

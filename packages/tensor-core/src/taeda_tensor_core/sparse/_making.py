@@ -365,6 +365,10 @@ def dense_to_sparse(
     dims = self.ndim if sparse_dim is None else sparse_dim
     if not 0 <= dims <= self.ndim:
         raise RuntimeError(f"to_sparse: argument 'sparse_dim' is {sparse_dim}, expected 0 to {self.ndim}")
+    if blocksize is not None and layout is None:
+        raise RuntimeError(
+            f"to_sparse: argument 'blocksize' is {blocksize}, and layout sparse_coo has no blocks"
+        )
     there = self.detach() != 0
     if dims < self.ndim:
         there = there.flatten(dims).any(-1)
@@ -529,6 +533,8 @@ def to_layout(x: SparseTensor, layout: Any, blocksize: Any = None) -> Any:
     way = str(layout).rpartition(".")[2]
     if isinstance(blocksize, int):  # one number counts for rows and columns
         blocksize = (blocksize, blocksize)
+    if blocksize is not None and way not in _blocks.BLOCKS:
+        raise RuntimeError(f"to_sparse: argument 'blocksize' is {blocksize}, and layout {way} has no blocks")
     if x._way in _blocks.BLOCKS and blocksize is None:
         blocksize = _blocks.block_size(x)
     if way == x._way and (way not in _blocks.BLOCKS or tuple(blocksize) == _blocks.block_size(x)):

@@ -2,11 +2,13 @@
 
 The gradients of a sparse tensor's elements are those of its places alone. A product, or a sum with a dense tensor,
 depends on the other places of what the sparse tensor was made of as well: `dense.to_sparse() @ x` has the gradients of
-`dense @ x`, as in PyTorch. `sparse.mm` and `sparse.addmm` have those of the places alone.
+`dense @ x`, as in PyTorch; so do linear functions of it, `2 * dense.to_sparse() @ x`. `sparse.mm` and `sparse.addmm`
+have those of the places alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -17,14 +19,23 @@ from taeda_tensor_core.sparse._tensor import SparseTensor, _with
 def made_of(dense: Any, made: SparseTensor) -> SparseTensor:
     """The sparse tensor, which remembers the dense one where gradients of that are recorded."""
     if dense is not None and core.is_grad_enabled() and dense.requires_grad:
-        made._source = dense, dense._version
+        made._source = [(t, t._version) for t in (dense, made._elements)]
     return made
 
 
 def source_of(x: Any) -> Any:
-    """The dense tensor that `x` is equal to and whose gradients are recorded; None where there is none."""
+    """The dense tensor that `x` is equal to and whose gradients are recorded; None where there is none, or where one of
+    the two was changed since."""
     known = x.__dict__.get("_source") if core.is_grad_enabled() and isinstance(x, SparseTensor) else None
-    return known[0] if known is not None and known[0]._version == known[1] else None
+    if known is None or known[1][0] is not x._elements or any(t._version != then for t, then in known):
+        return None
+    return known[0][0]
+
+
+def along(x: SparseTensor, made: SparseTensor, linear: Callable[[Any], Any]) -> SparseTensor:
+    """`made`, a linear function of `x`, as made of the same function of what `x` was made of."""
+    source = source_of(x)
+    return made if source is None else made_of(linear(source), made)
 
 
 def at_places_alone(x: Any) -> Any:

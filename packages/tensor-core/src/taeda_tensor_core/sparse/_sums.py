@@ -17,6 +17,7 @@ from taeda_tensor_core.sparse._making import (
     to_dense,
     to_layout,
 )
+from taeda_tensor_core.sparse._sources import at_places_alone, source_of
 from taeda_tensor_core.sparse._tensor import SparseTensor, _with, sparse
 
 
@@ -32,11 +33,14 @@ def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
         raise TypeError(f"sparse.sum: argument 'input' is a {type(input).__name__}, expected a sparse tensor")
     # What is left sparse keeps its dtype here; `torch.sum` counts integers in int64.
     some = dim is not None and len({dim} if isinstance(dim, int) else set(dim)) < input.dim()
-    return _sum(input, dim, dtype=input.dtype if dtype is None and some else dtype)
+    return _sum(at_places_alone(input), dim, dtype=input.dtype if dtype is None and some else dtype)
 
 
 @sparse("sum")
 def _sum(input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    source = source_of(input) if dim is None else None
+    if source is not None:
+        return source.sum(dtype=dtype)
     x = coo(input)
     values = x._elements if dtype is None else x._elements.to(dtype)
     if dtype is None and not (values.is_floating_point() or values.is_complex()):

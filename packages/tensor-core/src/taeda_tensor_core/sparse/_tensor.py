@@ -191,6 +191,7 @@ def _taken(self: SparseTensor, made: Any) -> SparseTensor:
         kept.data = made._elements.detach()
     else:
         self._elements = made._elements
+        self.__dict__.update({k: v for k, v in made.__dict__.items() if k == "_source"})
     self._places, self._ordered = made._places, made._ordered
     return self
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import taeda_tensor_core as core
 from taeda_tensor_core.sparse._making import coalesced
+from taeda_tensor_core.sparse._sources import along
 from taeda_tensor_core.sparse._tensor import SparseTensor, _table, _taken, _with, sparse
 
 # Those that have no form in place: their results are of another dtype, or views.
@@ -27,7 +28,8 @@ def _of_zero(name: str) -> None:
         if name == "real":  # an attribute
             return _with(x, x._elements.real)
         function = getattr(core, name)
-        return _with(x, function(x._elements, *args, **kwargs))
+        made = _with(x, function(x._elements, *args, **kwargs))
+        return along(input, made, core.neg) if name in ("neg", "negative") else made
 
 
 def _in_place(name: str) -> None:
