@@ -208,3 +208,38 @@ def test_each_mode_has_its_method_where_both_are_nested(function):
     same(vmap(lambda a, b: jvp(grad(total), (a,), (b,))[1])(x, along), 2 * MARK * along)
     same(jacfwd(jacrev(apply))(x[0]).sum((1, 2)), taeda.full((2,), 2.0 * MARK, dtype=taeda.float64))
     same(jacrev(jacfwd(apply))(x[0]).sum((1, 2)), taeda.full((2,), 200.0, dtype=taeda.float64))
+
+
+def _partly_unrecorded(x):
+    """x**3 twice; a factor of the one under no_grad."""
+    with taeda.no_grad():
+        square = x * x
+        assert not taeda.is_grad_enabled()
+    return square * x + x**3
+
+
+def test_no_grad_does_not_hold_derivatives_along_directions():
+    x, along = doubles(4), doubles(4).flip(0)
+    expected = 6 * x**2
+    value, moved = taeda.func.jvp(_partly_unrecorded, (x,), (along,))
+    same(value, 2 * x**3)
+    same(moved, expected * along)
+    same(taeda.func.jacfwd(_partly_unrecorded)(x), taeda.diag(expected))
+    same(taeda.func.linearize(_partly_unrecorded, x)[1](along), expected * along)
+    same(vmap(taeda.func.jacfwd(_partly_unrecorded))(x), expected)
+    # Backward it does.
+    same(taeda.func.jacrev(_partly_unrecorded)(x), taeda.diag(4 * x**2))
+    same(taeda.func.grad(lambda y: _partly_unrecorded(y).sum())(x), 4 * x**2)
+
+
+def test_what_outlives_a_program_gets_no_history_from_directions():
+    weight, seen = taeda.ones(3, dtype=taeda.float64, requires_grad=True), taeda.zeros(3, dtype=taeda.float64)
+
+    def program(x):
+        with taeda.no_grad():
+            seen.add_(x)
+            weight.mul_(2)
+        return x * weight.detach()
+
+    same(taeda.func.jvp(program, (doubles(3),), (taeda.ones(3, dtype=taeda.float64),))[1], weight.detach())
+    assert not seen.requires_grad and weight.is_leaf and seen.abs().sum() > 0

@@ -10,11 +10,12 @@ Derivatives along directions are taken by differentiating the transposed product
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from taeda.func._levels import Batching, dress, is_transforming, levels, strip, swapped, transforming
+from taeda.func._levels import Batching, depth, dress, is_transforming, levels, strip, swapped, transforming
 from taeda.func._vmap import vmap
 from taeda.utils._pytree import tree_flatten, tree_map, tree_unflatten
 from taeda_registry.slots import autograd, tensor
@@ -29,6 +30,29 @@ def _recording() -> Any:
 
 def _is_differentiable(value: Any) -> bool:
     return isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
+
+
+class _Along(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]
+    """While a program runs whose derivatives along directions are taken: `no_grad` is for backward alone, so what moves
+    is recorded within it too; not by programs inside, whose derivatives are taken backward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.depth = depth() + 1
+
+    def __torch_function__(self, func: Any, types: tuple, args: tuple = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if tensor.is_grad_enabled() or depth() != self.depth or not self._moves(func, args, kwargs):
+            return func(*args, **kwargs)
+        with tensor.enable_grad():
+            return func(*args, **kwargs)
+
+    def _moves(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> bool:
+        """What is written to must move already: state that outlives the program is none of it."""
+        over = levels()
+        given = args[:1] if getattr(func, "__name__", "").endswith("_") else (*args, *kwargs.values())
+        flat = (strip(t, over) for t in tree_flatten(given)[0] if isinstance(t, Tensor))
+        return any(t.requires_grad and not t.is_leaf for t in flat)
 
 
 class _Run:
@@ -46,8 +70,9 @@ class _Run:
         kwargs: dict[str, Any],
         chosen: Sequence[int],
         has_aux: bool,
+        along: bool = False,
     ):
-        self.name, self.over = name, levels()
+        self.name, self.over, self.along = name, levels(), along
         self.recorded = tensor.is_grad_enabled()
         flat, self.spec = tree_flatten([args[i] for i in chosen])
         for value in flat:
@@ -62,7 +87,7 @@ class _Run:
             fresh = [self._leaf(value) for value in flat]
             for i, part in zip(chosen, tree_unflatten(fresh, self.spec), strict=True):
                 given[i] = part
-            with transforming():
+            with _Along() if along else contextlib.nullcontext(), transforming():
                 self.made = func(*given, **kwargs)
         self.aux: Any = None
         if has_aux:
@@ -89,7 +114,7 @@ class _Run:
             plain.view_as(plain) if plain.requires_grad and self.recorded else plain.detach().requires_grad_()
         )
         self.leaves.append(leaf)
-        return dress(leaf, self.over)
+        return dress(leaf.view_as(leaf) if self.along else leaf, self.over)
 
     def shown(self, tree: Any) -> Any:
         """Results as the caller gets them: with a history only where something outside has a part in it."""
@@ -285,7 +310,7 @@ class _Forward:
         kwargs: Any = None,
     ):
         chosen = range(len(primals)) if chosen is None else chosen
-        run = self.run = _Run(name, func, primals, kwargs or {}, chosen, has_aux)
+        run = self.run = _Run(name, func, primals, kwargs or {}, chosen, has_aux, along=True)
         with _recording():
             self.weights = [
                 None
@@ -449,7 +474,7 @@ def jacrev(
                 found = vmap(products, chunk_size=chunk_size)(*units)
             else:
                 found = [_zeros(0, dress(leaf, run.over)) for leaf in run.leaves]
-            shaped = [g.reshape(*output.shape, *g.shape[1:]) for g in found]
+            shaped = [g.reshape((*output.shape, *g.shape[1:])) for g in found]
             rows.append(_one(argnums, tree_unflatten(shaped, run.spec)))
         jacobian = tree_unflatten(rows, run.shape)
         return (jacobian, run.shown(run.aux)) if has_aux else jacobian
@@ -482,7 +507,7 @@ def jacfwd(
                 found = vmap(lambda *tangents: tuple(forward.along(tangents)), randomness=randomness)(*units)
             else:
                 found = [_zeros(0, output) for output in run.outputs]
-            shaped = (t.movedim(0, -1).reshape(*t.shape[1:], *value.shape) for t in found)
+            shaped = (t.movedim(0, -1).reshape((*t.shape[1:], *value.shape)) for t in found)
             columns.append([t.contiguous() if run.over else t for t in shaped])
         rows = [
             _one(argnums, tree_unflatten([column[i] for column in columns], run.spec))

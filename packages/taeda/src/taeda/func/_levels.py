@@ -62,6 +62,11 @@ def transforming() -> Iterator[None]:
         _thread.transforms.pop()
 
 
+def depth() -> int:
+    """How many programs run whose derivatives are taken, one inside of the other."""
+    return len(_thread.transforms)
+
+
 def is_transforming() -> bool:
     return bool(_thread.transforms)
 
