@@ -369,3 +369,15 @@ def test_tensors_of_inference_count_no_writes():
         with pytest.raises(RuntimeError, match=r"Inference tensors do not track version counter\."):
             each._version  # noqa: B018
     assert (made + 1)._version == 0
+
+
+def test_modes_are_cloned_and_tell_what_they_do():
+    assert set_grad_enabled(True).mode and inference_mode().mode and not inference_mode(False).mode
+    assert repr(set_grad_enabled(True)).endswith("set_grad_enabled(mode=True)")
+    for mode in (no_grad(), inference_mode()):
+        with mode.clone() as entered:
+            assert type(entered) is type(mode) or entered is None
+            assert not is_grad_enabled()
+    off = set_grad_enabled(False)
+    assert not off.clone().mode and not is_grad_enabled()
+    set_grad_enabled(True)

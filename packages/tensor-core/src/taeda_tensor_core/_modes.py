@@ -44,6 +44,10 @@ class _Switch(_Mode):
 
         return inside
 
+    def clone(self) -> _Switch:
+        """Another one that does the same."""
+        return type(self)._create(self.switches)
+
     def __reduce__(self) -> tuple:
         return type(self)._create, (self.switches,)
 
@@ -109,6 +113,17 @@ class set_grad_enabled(_Switch):
         _Switch.__enter__(self)
         return self
 
+    @property
+    def mode(self) -> bool:
+        return bool(self.switches & _GRAD_ON)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__module__}.{type(self).__qualname__}(mode={self.mode})"
+
+    def clone(self) -> set_grad_enabled:
+        """Another one, which as every call of it switches at once."""
+        return type(self)(self.mode)
+
     def __enter__(self) -> set_grad_enabled:
         if not getattr(self, "_pending", False):
             return super().__enter__()
@@ -127,6 +142,10 @@ class inference_mode(_Switch):
 
     __slots__ = ()
     _switches = _INFERENCE_ON | _GRAD_OFF
+
+    @property
+    def mode(self) -> bool:
+        return bool(self.switches & _INFERENCE_ON)
 
     @classmethod
     def _with(cls, mode: bool | Callable = True) -> Any:
