@@ -232,6 +232,13 @@ def test_no_grad_does_not_hold_derivatives_along_directions():
     same(taeda.func.grad(lambda y: _partly_unrecorded(y).sum())(x), 4 * x**2)
 
 
+def test_products_free_their_graph_when_they_are_told_to():
+    _, products = vjp(lambda x: x**3, doubles(3))
+    same(products(doubles(3))[0], products(doubles(3), retain_graph=False)[0])
+    with pytest.raises(RuntimeError, match="second time"):
+        products(doubles(3))
+
+
 def test_what_outlives_a_program_gets_no_history_from_directions():
     weight, seen = taeda.ones(3, dtype=taeda.float64, requires_grad=True), taeda.zeros(3, dtype=taeda.float64)
 

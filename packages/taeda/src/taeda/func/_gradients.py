@@ -287,7 +287,8 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]
         weights = run.weights(cotangents)
         create = run.kept or is_transforming() if create_graph is None else create_graph
         create = create or any(_has_history(w) for w in weights)
-        return tuple(tree_unflatten(run.gradients(weights, create and tensor.is_grad_enabled()), run.spec))
+        found = run.gradients(weights, create and tensor.is_grad_enabled(), retain_graph)
+        return tuple(tree_unflatten(found, run.spec))
 
     value = run.shown(run.made)
     return (value, products, run.shown(run.aux)) if has_aux else (value, products)
