@@ -23,6 +23,21 @@ from taeda.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 model = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
 weight = model[0].weight
 x = t.ones(1, 3)
+built = nn.ModuleList()  # by the program, where it builds something
+random_stays = False  # where it draws nothing outside a fork
+
+class Passing(nn.Module):
+    def forward(self, value):
+        return value * 1
+
+def broken():
+    """What is wrong with what the program built: members without a value or a name, holes, layers that do not run."""
+    wrong = [n for n, place in enumerate(built._modules) if place != str(n)]
+    for module in built.modules():
+        named = dict(module._parameters) | dict(module._buffers) | dict(module._modules)
+        wrong += [n for n, value in vars(module).items() if isinstance(value, nn.Module) and n not in named]
+    wrong += [layer for layer in built if layer(x).shape[0] != 1 or isinstance(layer, nn.LazyLinear)]
+    return wrong
 
 def free(block):
     """Whether nobody is in a block of which there is one at a time."""
@@ -46,7 +61,9 @@ def state():
         "transforms": t._C._functorch.maybe_current_level(),
         "traced": (t.jit.is_tracing(), nn.Module.__call__, nn.Module.__dict__.get("__getattr__")),
         "members": (model[0].weight is weight, [*model.state_dict()], [*model[0]._parameters]),
+        "built": broken(),
         "saved": kept(),
+        "random": random_stays and t.random.get_rng_state().tolist(),
         "one at a time": (free(forward_ad.dual_level), free(t.profiler.profile)),
     }}
 
@@ -171,6 +188,42 @@ PROGRAMS = {
     "printoptions": """
         with t._tensor_str.printoptions(precision=2):
             repr(t.ones(2))
+    """,
+    "members": """
+        layer = nn.Linear(3, 3)
+        del built[:]
+        built.append(layer)
+        layer.register_buffer("seen", t.ones(1), persistent=False)
+        layer.after = nn.ReLU()
+        layer.after = nn.Linear(1, 1)
+        layer.seen = t.zeros(1)
+        layer.gain = nn.Parameter(t.ones(1))
+        layer._modules["last"] = nn.ReLU()
+        del layer.seen, layer.gain, layer.after
+    """,
+    "numbered modules": """
+        del built[:]
+        built.extend([nn.Linear(3, 3), nn.ReLU(), nn.LazyLinear(2)])
+        built.insert(0, nn.Identity())
+        built.extend([nn.Identity()])
+        del built[1:3]
+        built.pop(0)
+        built[-1](x)
+    """,
+    "parametrized": """
+        layer = nn.Linear(3, 3)
+        del built[:]
+        built.append(layer)
+        parametrize.register_parametrization(layer, "weight", Passing())
+        layer(x)
+        parametrize.remove_parametrizations(layer, "weight")
+    """,
+    "generators": """
+        global random_stays
+        random_stays = True
+        with t.random.fork_rng():
+            t.manual_seed(3)
+            t.rand(2)
     """,
     "training": """
         optimizer = t.optim.Adam(model.parameters(), lr=0.0)

@@ -7,7 +7,9 @@ import random
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -238,6 +240,37 @@ def test_a_module_that_learns_its_sizes_is_called_first_by_several_threads():
             assert results == [layer(t.ones(1, 3)).tolist()] * THREADS
     finally:
         sys.setswitchinterval(interval)
+
+
+def test_members_come_and_go_beside_conversions_of_the_module():
+    net, end, odd = nn.Linear(2, 2), time.monotonic() + 1.5, []
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    def come_and_go(name: str) -> None:
+        while time.monotonic() < end:
+            net.register_buffer(name, t.ones(1))
+            delattr(net, name)
+            if name in vars(net):
+                odd.append(name)
+                return
+
+    def convert() -> None:
+        while time.monotonic() < end:
+            with suppress(RuntimeError, KeyError):  # members changed while they were walked through
+                net.double().float()
+
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            waited = [
+                pool.submit(come_and_go, "a"),
+                pool.submit(come_and_go, "b"),
+                *map(pool.submit, [convert] * 2),
+            ]
+        assert [one.result() for one in waited] == [None] * 4
+    finally:
+        sys.setswitchinterval(interval)
+    assert odd == [] and [*net.state_dict()] == ["weight", "bias"]
 
 
 IMPORTS = """

@@ -140,6 +140,41 @@ def test_hooks_of_all_modules_at_registration():
     assert len(seen) == count
 
 
+@pytest.mark.parametrize(
+    "register",
+    [
+        lambda net: setattr(net, "member", nn.ReLU()),
+        lambda net: net.add_module("member", nn.ReLU()),
+        lambda net: net.register_parameter("member", nn.Parameter(tt.ones(1))),
+        lambda net: net.register_buffer("member", tt.ones(1)),
+        lambda net: setattr(net, "member", nn.Parameter(tt.ones(1))),
+    ],
+)
+def test_a_hook_that_fails_at_registration_leaves_no_name(register):
+    def refuse(module, name, value):
+        raise ZeroDivisionError
+
+    net, put = (
+        nn.Linear(2, 2),
+        (
+            base.register_module_parameter_registration_hook,
+            base.register_module_buffer_registration_hook,
+            base.register_module_module_registration_hook,
+        ),
+    )
+    handles = [register_hook(refuse) for register_hook in put]
+    try:
+        with pytest.raises(ZeroDivisionError):
+            register(net)
+    finally:
+        for handle in handles:
+            handle.remove()
+    assert not hasattr(net, "member") and list(net.state_dict()) == ["weight", "bias"]
+    assert [*net._modules] == [*net._buffers] == []
+    register(net)
+    assert repr(net.member) in repr([*net.modules(), *net.parameters(), *net.buffers()])
+
+
 def test_hooks_can_be_looked_at_and_taken_out_as_a_mapping():
     layer = nn.Linear(2, 2)
     calls = []

@@ -260,3 +260,20 @@ def test_hooks_that_may_forgive_do_not_hide_other_problems():
         and 'Unexpected key(s) in state_dict: "other".' in said
     )
     assert "size mismatch for 0.weight" in said and module[1].bias.tolist() == before
+
+
+def test_names_of_passing_buffers_are_changed_through_their_set():
+    net = nn.Linear(1, 1, bias=False)
+    for name in "abc":
+        net.register_buffer(name, tt.ones(1), persistent=name == "c")
+    hidden = net._non_persistent_buffers_set
+    assert hidden == {"a", "b"} and isinstance(hidden, set) and repr(hidden) == repr(set(hidden))
+    hidden.discard("a")
+    assert list(net.state_dict()) == ["weight", "a", "c"] and net._non_persistent_buffers_set == {"b"}
+    net._non_persistent_buffers_set |= {"c"}
+    assert list(net.state_dict()) == ["weight", "a"]
+    net._non_persistent_buffers_set = {"a"}
+    assert list(net.state_dict()) == ["weight", "b", "c"]
+    kept = copy.deepcopy(net._non_persistent_buffers_set)
+    kept.clear()
+    assert type(kept) is set and list(net.state_dict()) == ["weight", "b", "c"]

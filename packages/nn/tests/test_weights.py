@@ -62,6 +62,21 @@ def test_parametrizations_are_chained_and_cached():
         parametrize.register_parametrization(nn.Linear(2, 2), "weight", narrow)
 
 
+def test_a_passing_buffer_stays_one_where_its_parametrization_is_refused():
+    class Refuses(nn.Module):
+        def forward(self, value):
+            return value
+
+        def right_inverse(self, value):
+            raise ZeroDivisionError
+
+    layer = nn.Linear(2, 2)
+    layer.register_buffer("seen", tt.ones(2), persistent=False)
+    with pytest.raises(ZeroDivisionError):
+        parametrize.register_parametrization(layer, "seen", Refuses())
+    assert list(layer.state_dict()) == ["weight", "bias"] and layer.seen.tolist() == [1, 1]
+
+
 @pytest.mark.parametrize("put", [nn.utils.weight_norm, parametrizations.weight_norm])
 @pytest.mark.filterwarnings("ignore:.*weight_norm:FutureWarning")
 def test_weight_norm_keeps_lengths_apart(put, close):

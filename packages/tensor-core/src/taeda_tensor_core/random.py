@@ -135,12 +135,13 @@ def fork_rng(
         yield
         return
     places = ["cpu", *_places(devices, device_type)]
-    states = [get_rng_state(place) for place in places]
+    generators = [generator_of(place) for place in places]
+    states = [generator.get_state() for generator in generators]
     try:
         yield
     finally:
-        for place, state in zip(places, states, strict=True):
-            set_rng_state(state, place)
+        for generator, state in zip(generators, states, strict=True):
+            generator.set_state(state)
 
 
 def _places(devices: Iterable[object] | None, device_type: str | None) -> list[object]:

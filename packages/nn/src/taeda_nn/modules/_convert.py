@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from taeda_nn._bind import Tensor, no_grad, tensor
-from taeda_nn.modules._state import attributes
+from taeda_nn.modules._members import renew_member
 from taeda_nn.parameter import Parameter
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Converting:
                     param.grad = fn(grad).requires_grad_(grad.requires_grad)
             for name, buffer in module._buffers.items():
                 if buffer is not None:
-                    attributes(module)[name] = fn(buffer)
+                    renew_member(module, "buffer", name, fn(buffer))
         return self
 
     def to(self: Self, *args: Any, **kwargs: Any) -> Self:

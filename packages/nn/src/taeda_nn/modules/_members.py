@@ -7,7 +7,7 @@ import sys
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from taeda_nn._bind import Tensor
@@ -80,17 +80,16 @@ class Members(MutableMapping):
         return attributes(self._module)[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
-        _claim(self._module, name, self._kind)
         if hasattr(type(self._module), name):
             keep_class_attribute(type(self._module), name)
             look_behind_property(type(self._module), name)
         ask_own_lookup(type(self._module), name)
-        self._names.setdefault(name, True if self._kind == "buffer" else None)
-        attributes(self._module)[name] = value
+        keep_member(self._module, self._kind, name, value, self._names.get(name, self._kind == "buffer"))
 
     def __delitem__(self, name: str) -> None:
-        del self._names[name]
-        del attributes(self._module)[name]
+        if name not in self._names:
+            raise KeyError(name)
+        drop_member(self._module, name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(tuple(self._names))
@@ -122,13 +121,9 @@ class Members(MutableMapping):
 
     def move_to_end(self, key: str, last: bool = True) -> None:
         """Let a member be the last one, or the first."""
-        names = self._names
-        value = names.pop(key)
-        rest = {} if last else dict(names)
-        if not last:
-            names.clear()
-        names[key] = value
-        names.update(rest)
+        moved = {key: self._names[key]}
+        rest = {name: mark for name, mark in self._names.items() if name != key}
+        attributes(self._module)[f"_{self._kind}_names"] = rest | moved if last else moved | rest
 
     def __reversed__(self) -> Iterator[str]:
         return reversed(tuple(self._names))
@@ -155,6 +150,40 @@ class KeptMembers(Members):
         if found is None:
             raise RuntimeError(f"the module whose {self._kind}s these are is gone")
         return found
+
+
+def _written(change: str) -> Any:
+    """That method of a set, after which the module's buffers are as the set says."""
+
+    def changed(self: Hidden, *given: Any) -> Any:
+        result = getattr(set, change)(self, *given)
+        names = self._names
+        for name in tuple(names):
+            names[name] = name not in self
+        return self if result is not None and change.startswith("__") else result
+
+    changed.__name__ = change
+    return changed
+
+
+class Hidden(set[str]):
+    """The names of a module's buffers that are not persistent, as they are now; a change of it changes the module."""
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        super().__init__(name for name, persistent in names.items() if not persistent)
+        self._names = names
+
+    def __reduce__(self) -> Any:
+        return set, (list(self),)
+
+    def __repr__(self) -> str:
+        return repr(set(self))
+
+    add, discard, remove, pop, clear = map(_written, ("add", "discard", "remove", "pop", "clear"))
+    update, __ior__ = map(_written, ("update", "__ior__"))
+    difference_update, __isub__ = map(_written, ("difference_update", "__isub__"))
+    intersection_update, __iand__ = map(_written, ("intersection_update", "__iand__"))
+    symmetric_difference_update, __ixor__ = map(_written, ("symmetric_difference_update", "__ixor__"))
 
 
 def member(module: Module, name: str) -> Any:
@@ -290,14 +319,23 @@ def replace_members(module: Module, kind: str, members: Mapping[str, Any]) -> No
     """Let a module have these members of one kind, and no others; a copy of its ``__dict__`` keeps its own."""
     given, values, book = dict(members), attributes(module), f"_{kind}_names"
     before = values.get(book, {})
-    for name in before:
-        if name not in given:
-            values.pop(name, None)
-    values[book] = {name: before.get(name, True if kind == "buffer" else None) for name in given}
-    values[f"_{kind}s"] = KeptMembers(module, kind)
     for name in given:
         ask_own_lookup(type(module), name)
-    values.update(given)
+    values[f"_{kind}s"] = KeptMembers(module, kind)
+    names = {name: before.get(name, True if kind == "buffer" else None) for name in given}
+    stale = {name: values.get(name) for name in before}
+    values |= given  # Note [Names and values of members]
+    values[book] = names
+    try:
+        _forget(values, stale.keys() - given.keys())
+    except BaseException:  # Ctrl-C in the midst of it
+        _forget(values, stale.keys() - given.keys())
+        raise
+
+
+def _forget(values: dict[str, Any], names: Iterable[str]) -> None:
+    for name in names:
+        values.pop(name, None)
 
 
 class ClassAttribute:
@@ -375,20 +413,69 @@ def keep_class_attribute(owner: type, name: str) -> None:
         setattr(owner, name, ClassAttribute(name, found))
 
 
-def _claim(module: Module, name: str, kind: str) -> None:
-    """Makes ``name`` free for a member of ``kind`` by forgetting it as one of another kind."""
+def keep_member(module: Module, kind: str, name: str, value: Any, mark: Any = None) -> None:
+    """Lets a module have a member, of this kind alone; ``mark`` says of a buffer whether it is persistent.
+
+    Note [Names and values of members]. A name without a value would be a module that nobody can walk through. Both are
+    written, and deleted, in statements without a call: between them no other thread runs and no interrupt comes.
+    """
     values = attributes(module)
-    for other in _KINDS:
-        if other != kind:
-            values[f"_{other}_names"].pop(name, None)
+    parameters, buffers, modules = (
+        values["_parameter_names"],
+        values["_buffer_names"],
+        values["_module_names"],
+    )
+    _gone = values.get(name)  # ends after what is written here: its end may run a program's code
+    if kind == "parameter":
+        if name in buffers:
+            del buffers[name]
+        if name in modules:
+            del modules[name]
+        parameters[name] = None
+    elif kind == "buffer":
+        if name in parameters:
+            del parameters[name]
+        if name in modules:
+            del modules[name]
+        buffers[name] = mark
+    else:
+        if name in parameters:
+            del parameters[name]
+        if name in buffers:
+            del buffers[name]
+        modules[name] = None
+    values[name] = value
+
+
+def drop_member(module: Module, name: str) -> bool:
+    """Takes a member from a module that has it; whether it had (Note [Names and values of members])."""
+    values = attributes(module)
+    if "_parameter_names" not in values:
+        return False
+    _gone = values.get(name)
+    for names in (values["_parameter_names"], values["_buffer_names"], values["_module_names"]):
+        if name in names:
+            del names[name]
+            if name in values:
+                del values[name]
+            return True
+    return False
+
+
+def renew_member(module: Module, kind: str, name: str, value: Any) -> None:
+    """Gives a member another value, unless the module has lost it meanwhile."""
+    values = attributes(module)
+    _gone = values.get(name)
+    if name in values[f"_{kind}_names"]:
+        values[name] = value
 
 
 def forget_members(module: Module) -> None:
     """Makes the names of all members free, as a module that is initialised once more has none."""
     values = attributes(module)
     for kind in _KINDS:
-        for name in values[f"_{kind}_names"]:
-            values.pop(name, None)
+        for name in tuple(values[f"_{kind}_names"]):
+            drop_member(module, name)
 
 
 def _kind_of(value: Any) -> str | None:
@@ -417,21 +504,18 @@ def set_member(module: Module, name: str, value: Any) -> None:
         return
     values = attributes(module)
     if kind == "parameter":
-        _claim(module, name, kind)
-        if name not in parameters:
+        if name not in parameters and not drop_member(module, name):
             values.pop(name, None)
         module.register_parameter(name, value)
     elif name in parameters:
         _must_be(module, name, value, None, "parameter", "Parameter")
         module.register_parameter(name, None)
     elif kind == "module":
-        _claim(module, name, kind)
         if hasattr(type(module), name):
             keep_class_attribute(type(module), name)
             look_behind_property(type(module), name)
         ask_own_lookup(type(module), name)
-        values["_module_names"].setdefault(name)
-        values[name] = registered(kind, module, name, value)
+        keep_member(module, kind, name, registered(kind, module, name, value))
     elif name in values["_module_names"]:
         _must_be(module, name, value, None, "module", "Module")
         values[name] = None

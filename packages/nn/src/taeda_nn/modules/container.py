@@ -49,10 +49,7 @@ class _Numbered(Module):
         return next(islice(iterator, _position(len(self), idx, type(self).__name__), None))
 
     def _replace_all(self, modules: Iterable[Module]) -> None:
-        modules = list(modules)
-        self._modules.clear()
-        for i, module in enumerate(modules):
-            self.add_module(str(i), module)
+        self._modules = {str(i): module for i, module in enumerate(modules)}  # at once, or not at all
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):

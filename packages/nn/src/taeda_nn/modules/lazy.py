@@ -61,14 +61,22 @@ class LazyModuleMixin:
             raise
         if module.has_uninitialized_params():
             raise RuntimeError(f"module {module._get_name()} has not been fully initialized")
-        module._initialize_hook.remove()
-        del module._initialize_hook
         if module.cls_to_become is not None:
             module.__class__ = module.cls_to_become
+        _forget_hook(module)
+
+
+def _forget_hook(module: Any) -> None:
+    module._initialize_hook.remove()
+    del module._initialize_hook
 
 
 def _infer(module: Any, args: tuple, kwargs: dict) -> None:
     # A function, not a method: the copy of a module must initialise itself, not the one that it was copied from.
     with _first:
-        if hasattr(module, "_initialize_hook"):  # otherwise another thread was first
+        if not hasattr(module, "_initialize_hook"):  # another thread was first
+            return
+        if isinstance(module, LazyModuleMixin):
             module._infer_parameters(module, args, kwargs)
+        else:  # Ctrl-C came when it had just become what it is
+            _forget_hook(module)

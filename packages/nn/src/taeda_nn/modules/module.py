@@ -32,13 +32,16 @@ from taeda_nn._hooks import (
 from taeda_nn.modules._convert import Converting
 from taeda_nn.modules._members import (
     REGISTRATION_HOOKS,
+    Hidden,
     Members,
     as_pickled,
     ask_own_lookup,
+    drop_member,
     forget_members,
     has_own_lookup,
     have_lookup,
     is_shown,
+    keep_member,
     look_behind_property,
     pickled_state,
     registered,
@@ -236,9 +239,8 @@ class Module(Converting, Stateful):
     __setattr__ = set_member
 
     def __delattr__(self, name: str) -> None:
-        object.__delattr__(self, name)
-        for names in (self._parameter_names, self._buffer_names, self._module_names):
-            names.pop(name, None)
+        if not drop_member(self, name):
+            object.__delattr__(self, name)
 
     @property
     def _parameters(self) -> Members:
@@ -266,7 +268,13 @@ class Module(Converting, Stateful):
 
     @property
     def _non_persistent_buffers_set(self) -> set[str]:
-        return {name for name, persistent in self._buffer_names.items() if not persistent}
+        return Hidden(self._buffer_names)
+
+    @_non_persistent_buffers_set.setter
+    def _non_persistent_buffers_set(self, names: Iterable[str]) -> None:
+        hidden = Hidden(self._buffer_names)
+        hidden.clear()
+        hidden.update(names)
 
     def _check_new_name(self, what: str, name: Any, known: dict[str, Any] | None) -> None:
         if self._parameter_names is None:
@@ -302,8 +310,7 @@ class Module(Converting, Stateful):
             )
         if param is not None:
             param = registered("parameter", self, name, param)
-        self._parameter_names[name] = None
-        attributes(self)[name] = param
+        keep_member(self, "parameter", name, param)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Adds a tensor that is state but not learned; ``persistent`` says whether ``state_dict`` holds it.
@@ -319,8 +326,7 @@ class Module(Converting, Stateful):
             )
         if tensor is not None:
             tensor = registered("buffer", self, name, tensor)
-        self._buffer_names[name] = persistent
-        attributes(self)[name] = tensor
+        keep_member(self, "buffer", name, tensor, persistent)
 
     def add_module(self, name: str, module: Module | None) -> None:
         """Adds a submodule under ``name``.
@@ -334,8 +340,7 @@ class Module(Converting, Stateful):
         self._check_new_name("module", name, self._module_names)
         if module is not None:
             module = registered("module", self, name, module)
-        self._module_names[name] = None
-        attributes(self)[name] = module
+        keep_member(self, "module", name, module)
 
     def register_module(self, name: str, module: Module | None) -> None:
         """The same as ``add_module``."""

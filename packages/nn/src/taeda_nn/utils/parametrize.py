@@ -8,6 +8,7 @@ from copy import deepcopy
 from typing import Any
 
 from taeda_nn._bind import Tensor, no_grad
+from taeda_nn.modules._members import drop_member
 from taeda_nn.modules.container import ModuleDict, ModuleList
 from taeda_nn.modules.module import Module
 from taeda_nn.parameter import Parameter
@@ -367,9 +368,16 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
             )
         value = getattr(module, tensor_name)
         original = Parameter(value.detach()) if value.requires_grad else value
-    delattr(type(module), tensor_name)
-    del parametrizations[tensor_name]
-    _register_parameter_or_buffer(module, tensor_name, original)
+    computed = vars(type(module))[tensor_name]
+    try:
+        delattr(type(module), tensor_name)
+        del parametrizations[tensor_name]
+        _register_parameter_or_buffer(module, tensor_name, original)
+    except BaseException:  # Ctrl-C in the midst of it
+        drop_member(module, tensor_name)
+        setattr(type(module), tensor_name, computed)
+        parametrizations[tensor_name] = held
+        raise
     if not is_parametrized(module):
         del module.parametrizations
         module.__class__ = type(module).__bases__[0]
