@@ -1,4 +1,4 @@
-"""What is declared by hand of the driver, cuBLAS, cuBLASLt and cuDNN, against NVIDIA's headers where there are such."""
+"""What is declared by hand of the driver and of NVIDIA's libraries, against NVIDIA's headers where there are such."""
 
 from __future__ import annotations
 
@@ -178,6 +178,22 @@ static_assert(kCudnnNoteNondeterministic == CUDNN_NUMERICAL_NOTE_NONDETERMINISTI
 static_assert(kCudnnCrossCorrelation == CUDNN_CROSS_CORRELATION);
 """
 )
+CUFFT = (
+    "#include <cufftXt.h>\n"
+    + AGREE
+    + r"""
+#include "driver/cufft_functions.h"
+#define CHECK(RESULT, NAME, PARAMETERS) \
+  static_assert(agree<decltype(&::NAME), RESULT (*) PARAMETERS>, #NAME);
+TAEDA_CUFFT_FUNCTIONS(CHECK)
+#define STATUS(NUMBER, NAME) static_assert(CUFFT_##NAME == NUMBER);
+TAEDA_CUFFT_STATUSES(STATUS)
+using namespace taeda::cuda;
+static_assert(kCufftReal[0] == CUDA_R_32F && kCufftReal[1] == CUDA_R_64F);
+static_assert(kCufftComplex[0] == CUDA_C_32F && kCufftComplex[1] == CUDA_C_64F);
+static_assert(kCufftForward == CUFFT_FORWARD && kCufftBackward == CUFFT_INVERSE && CUFFT_SUCCESS == 0);
+"""
+)
 STATUSES = r"""
 #include "driver/driver.h"
 using taeda::cuda::Status;
@@ -239,6 +255,14 @@ def test_what_is_declared_of_cudnn_is_what_its_header_declares(tmp_path: Path) -
     if found.returncode != 0:
         pytest.skip("needs cudnn.h, which NVIDIA's wheel of cuDNN or CPATH brings")
     made = compiled(tmp_path, CUDNN)
+    assert made.returncode == 0, made.stderr
+
+
+def test_what_is_declared_of_cufft_is_what_its_header_declares(tmp_path: Path) -> None:
+    found = compiled(tmp_path, "#include <cufftXt.h>")
+    if found.returncode != 0:
+        pytest.skip("needs cufftXt.h, which NVIDIA's wheel of cuFFT or CPATH brings")
+    made = compiled(tmp_path, CUFFT)
     assert made.returncode == 0, made.stderr
 
 

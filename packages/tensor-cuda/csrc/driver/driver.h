@@ -7,6 +7,7 @@
 
 #include "driver/convolution.h"
 #include "driver/product.h"
+#include "driver/transform.h"
 
 namespace taeda::cuda {
 
@@ -159,6 +160,12 @@ class Driver {
   /// Puts the convolution into the stream; `workspace` is memory of the plan's size, its own until it is done.
   virtual Status convolve(int device, const ConvolutionPlan& plan, const Convolution& convolution, Address workspace,
                           StreamHandle stream) = 0;
+  /// How NVIDIA's library computes such transforms, for as long as the driver lives; null where it is not there or has
+  /// no way.
+  virtual const TransformPlan* plan_transform(int device, const Transform& transform) = 0;
+  /// Puts the transforms into the stream; `workspace` is memory of the plan's size, its own until they are done.
+  virtual Status transform(int device, const TransformPlan& plan, const Transform& transform, Address workspace,
+                           StreamHandle stream) = 0;
   /// What of NVIDIA's libraries was found where, as a JSON object by their names.
   virtual std::string libraries() = 0;
 };

@@ -33,8 +33,8 @@ struct BlasProduct {
     bool turned = false;  // op() transposes what lies there
     auto operator<=>(const Matrix&) const = default;
   };
-  int dtype = 0;   // of the ABI: of the factors, TAEDA_FLOAT16 to TAEDA_COMPLEX128
-  int result = 0;  // of c: the same, or TAEDA_FLOAT32 for factors of 16 bits
+  int dtype = 0;      // of the ABI: of the factors, TAEDA_FLOAT16 to TAEDA_COMPLEX128
+  int result = 0;     // of c: the same, or TAEDA_FLOAT32 for factors of 16 bits
   bool tf32 = false;  // products of float32 may round their factors to 10 bits
   int64_t m = 0, n = 0, k = 0, batch = 1;
   Matrix a, b, c;

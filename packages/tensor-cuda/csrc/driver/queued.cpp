@@ -221,6 +221,12 @@ Status QueuedDriver::convolve(int device, const ConvolutionPlan& plan, const Con
     return below.convolve(device, *plan, convolution, workspace, stream);
   });
 }
+Status QueuedDriver::transform(int device, const TransformPlan& plan, const Transform& transform, Address workspace,
+                               StreamHandle stream) {
+  return later("transform", [=, plan = &plan](Driver& below) {
+    return below.transform(device, *plan, transform, workspace, stream);
+  });
+}
 Status QueuedDriver::copy_peer(int to_device, Address to, int from_device, Address from, size_t nbytes,
                                StreamHandle stream) {
   return later("copy between devices",

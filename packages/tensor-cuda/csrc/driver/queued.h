@@ -126,6 +126,11 @@ class QueuedDriver final : public Driver {
   }
   Status convolve(int device, const ConvolutionPlan& plan, const Convolution& convolution, Address workspace,
                   StreamHandle stream) override;
+  const TransformPlan* plan_transform(int device, const Transform& transform) override {
+    return below_->plan_transform(device, transform);
+  }
+  Status transform(int device, const TransformPlan& plan, const Transform& transform, Address workspace,
+                   StreamHandle stream) override;
   std::string libraries() override { return below_->libraries(); }
 
  private:

@@ -15,6 +15,7 @@
 #include "driver/cublas.h"
 #include "driver/cublaslt.h"
 #include "driver/cudnn.h"
+#include "driver/cufft.h"
 #include "driver/functions.h"
 #include "driver/images.h"
 #include "kernels/launch.h"
@@ -37,6 +38,7 @@ class RealDriver final : public Driver {
         cublas_(f_),
         cublaslt_(f_, cublas_),
         cudnn_(f_),
+        cufft_(f_),
         contexts_(size_t(count), nullptr),
         loaded_(size_t(count)) {
     pthread_atfork(nullptr, nullptr, [] { forked = true; });
@@ -47,6 +49,7 @@ class RealDriver final : public Driver {
     if (status == kAfterFork)
       return "CUDA was started before this process was forked, and cannot be used in the child; try: "
              "multiprocessing's start method 'spawn'";
+    if (int(status) >= kFirstCufftStatus) return Cufft::text_of(status);
     if (int(status) >= kFirstCudnnStatus) return cudnn_.text_of(status);
     if (int(status) >= kFirstCublasStatus) return cublas_.text_of(status);
     const char *name = nullptr, *text = nullptr;
@@ -253,15 +256,25 @@ class RealDriver final : public Driver {
     const Status status = use(device);
     return status == Status::Ok ? cudnn_.convolve(device, plan, convolution, workspace, stream) : status;
   }
+  const TransformPlan* plan_transform(int device, const Transform& transform) override {
+    return use(device) == Status::Ok ? cufft_.plan(device, transform) : nullptr;
+  }
+  Status transform(int device, const TransformPlan& plan, const Transform& transform, Address workspace,
+                   StreamHandle stream) override {
+    const Status status = use(device);
+    return status == Status::Ok ? cufft_.transform(plan, transform, workspace, stream) : status;
+  }
   std::string libraries() override {
     const auto entry = [](const char* name, bool found, const std::string& text) {
       return "\"" + std::string(name) + "\": {\"found\": " + (found ? "true" : "false") + ", \"text\": \"" + text +
              "\"";
     };
     const std::string version = cudnn_.there() ? ", \"version\": " + std::to_string(cudnn_.version()) : "";
+    const std::string cufft = cufft_.there() ? ", \"version\": " + std::to_string(cufft_.version()) : "";
     return "{" + entry("cublas", cublas_.there(), cublas_.description()) + "}, " +
            entry("cublaslt", cublaslt_.there(), cublaslt_.description()) + "}, " +
-           entry("cudnn", cudnn_.there(), cudnn_.description()) + version + "}}";
+           entry("cudnn", cudnn_.there(), cudnn_.description()) + version + "}, " +
+           entry("cufft", cufft_.there(), cufft_.description()) + cufft + "}}";
   }
 
  private:
@@ -333,6 +346,7 @@ class RealDriver final : public Driver {
   mutable Cublas cublas_;
   mutable CublasLt cublaslt_;
   mutable Cudnn cudnn_;
+  Cufft cufft_;
   std::mutex lock_;
   std::vector<void*> contexts_;
   std::vector<Loaded> loaded_;

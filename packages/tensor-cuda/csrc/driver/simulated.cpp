@@ -11,14 +11,27 @@
 #include "driver/simulated_epilogue.h"
 #include "driver/simulated_parts.h"
 #include "driver/simulated_product.h"
+#include "driver/simulated_transform.h"
 #include "kernels/launch.h"
 
 namespace taeda::cuda {
 namespace {
 
-enum Kind { kAllocate, kPinned, kCopy, kEvent, kSynchronize, kKernel, kProduct, kConvolution, kGraph, kKinds };
+enum Kind {
+  kAllocate,
+  kPinned,
+  kCopy,
+  kEvent,
+  kSynchronize,
+  kKernel,
+  kProduct,
+  kConvolution,
+  kGraph,
+  kTransform,
+  kKinds
+};
 constexpr std::string_view kNames[kKinds] = {"allocate", "pinned",  "copy",        "event", "synchronize",
-                                             "kernel",   "product", "convolution", "graph"};
+                                             "kernel",   "product", "convolution", "graph", "transform"};
 
 // Beyond what a process of the host is given, and far apart: an address of one device plus any offset is none of
 // another's.
@@ -413,10 +426,34 @@ Status SimulatedDriver::convolve(int device, const ConvolutionPlan& plan, const 
                 convolve_on_host(convolution, shift);
               });
 }
+const TransformPlan* SimulatedDriver::plan_transform(int, const Transform& transform) {
+  static const auto plans = [] {
+    std::array<TransformPlan, 2> made;
+    made[1].workspace = kSimulatedWorkspace;
+    return made;
+  }();
+  return has_libraries() && is_valid(transform) ? &plans[wants_workspace(transform)] : nullptr;
+}
+Status SimulatedDriver::transform(int device, const TransformPlan& plan, const Transform& transform, Address workspace,
+                                  StreamHandle stream) {
+  const Device& at = *devices_[size_t(device)];
+  {
+    const std::lock_guard held(lock_);
+    if (fails(kTransform)) return Status::LaunchFailed;
+  }
+  if (!is_valid(transform) || (plan.workspace != 0) != (workspace != 0)) return Status::InvalidValue;
+  const uint64_t shift = uint64_t(reinterpret_cast<uintptr_t>(at.bytes)) - at.base;
+  int64_t end = 0;
+  return work(device, stream, kLaunch, end,
+              [transform, shift, beside = workspace ? bytes_at(device, workspace) : nullptr, &plan] {
+                if (beside) std::memset(beside, -1, plan.workspace);
+                transform_on_host(transform, shift);
+              });
+}
 std::string SimulatedDriver::libraries() {
   const std::string entry =
       std::string("{\"found\": ") + (has_libraries() ? "true" : "false") + ", \"text\": \"simulated\"}";
-  return "{\"cublas\": " + entry + ", \"cublaslt\": " + entry + ", \"cudnn\": " + entry + "}";
+  return "{\"cublas\": " + entry + ", \"cublaslt\": " + entry + ", \"cudnn\": " + entry + ", \"cufft\": " + entry + "}";
 }
 
 }  // namespace taeda::cuda

@@ -65,6 +65,9 @@ class SimulatedDriver final : public Driver {
   const ConvolutionPlan* plan(int device, const Convolution& convolution, StreamHandle stream, bool trying) override;
   Status convolve(int device, const ConvolutionPlan& plan, const Convolution& convolution, Address workspace,
                   StreamHandle stream) override;
+  const TransformPlan* plan_transform(int device, const Transform& transform) override;
+  Status transform(int device, const TransformPlan& plan, const Transform& transform, Address workspace,
+                   StreamHandle stream) override;
   std::string libraries() override;
 
   // What tests do beside it.
@@ -75,8 +78,8 @@ class SimulatedDriver final : public Driver {
   /// Queues work of a length and gives the time of its end; null: it has no effect.
   Status work(int device, StreamHandle stream, int64_t nanoseconds, int64_t& end, std::function<void()> effect = {});
   /// The nth call of a kind from now on fails: "allocate", "pinned", "copy", "event", "synchronize", "product",
-  /// "convolution", "graph" (its launch), or the next "kernel" when it runs, after which the device is unusable. 0
-  /// takes it back. False: no such kind.
+  /// "convolution", "graph" (its launch), "transform", or the next "kernel" when it runs, after which the device is
+  /// unusable. 0 takes it back. False: no such kind.
   bool fail(std::string_view kind, int64_t nth);
   /// Other processes hold so many bytes of a device's memory.
   void hold(int device, uint64_t nbytes);

@@ -11,7 +11,8 @@ int32_t backend_number = 0;
 
 const std::vector<Operation>&attention_operations(), &batch_norm_operations(), &convolution_operations(),
     &index_operations(), &loss_operations(), &matrix_operations(), &norm_operations(), &pool_operations(),
-    &recurrent_operations(), &random_operations(), &reduce_operations(), &row_operations(), &window_operations();
+    &recurrent_operations(), &random_operations(), &reduce_operations(), &row_operations(), &transform_operations(),
+    &window_operations();
 
 namespace {
 
@@ -27,7 +28,7 @@ const std::vector<const std::vector<Operation>*>& operation_tables() {
       &attention_operations(), &batch_norm_operations(), &convolution_operations(), &index_operations(),
       &loss_operations(),      &matrix_operations(),     &norm_operations(),        &pool_operations(),
       &random_operations(),    &recurrent_operations(),  &reduce_operations(),      &row_operations(),
-      &window_operations()};
+      &transform_operations(), &window_operations()};
   return tables;
 }
 std::vector<Entry>& entries() {

@@ -1,0 +1,49 @@
+// cuFFT, from NVIDIA's library, opened when the first transform needs it.
+#pragma once
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "driver/driver.h"
+#include "driver/functions.h"
+
+namespace taeda::cuda {
+
+/// Status numbers of cuFFT lie above cuDNN's.
+inline constexpr int kFirstCufftStatus = 300'000;
+
+class Cufft {
+ public:
+  explicit Cufft(const Functions& driver);
+  ~Cufft();
+
+  /// Whether there is a library; opens it at the first call.
+  bool there() { return functions(), opened_; }
+  /// Its path; where there is none, what was looked for.
+  std::string description();
+  /// 12000 for 12.0.0.
+  int version();
+  /// A way to compute such transforms, kept for the next one of its shape; null where there is none. The device's
+  /// context is the thread's.
+  const TransformPlan* plan(int device, const Transform& transform);
+  Status transform(const TransformPlan& plan, const Transform& transform, Address workspace, StreamHandle stream);
+  static std::string text_of(Status status);
+
+ private:
+  struct Table;
+  struct Plan;
+  const Table& functions();
+  std::unique_ptr<Plan> make(const Transform& transform);
+
+  const Functions& driver_;
+  std::once_flag once_;
+  std::atomic<bool> opened_ = false;
+  std::string description_;
+  std::shared_ptr<Table> table_;
+  std::mutex lock_;
+  std::map<std::pair<int, Transform>, std::unique_ptr<Plan>> plans_;
+};
+
+}  // namespace taeda::cuda
