@@ -1,5 +1,9 @@
 // The extension module: backward, hooks, switches, and the functions that tensor-core calls.
+#include <algorithm>
+#include <unordered_set>
+
 #include "python/objects.h"
+#include "taeda/autograd/accumulate.h"
 #include "taeda/autograd/anomaly.h"
 #include "taeda/autograd/cycles.h"
 #include "taeda/autograd_api.h"
@@ -262,6 +266,33 @@ void fill_api() {
   };
 }
 
+/// reaches_beyond(tensors, leaves): whether the graph of the tensors ends at any other leaf than these.
+PyObject* reaches_beyond(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    check(count == 2, ErrorKind::Type, "reaches_beyond: expected 2 arguments, got ", count);
+    const std::vector<Tensor> own = tensors_of(args[1], "reaches_beyond: argument 'leaves'", false);
+    const auto is_own = [&](const Tensor& leaf) {
+      return std::ranges::any_of(own, [&](const Tensor& t) { return t.impl() == leaf.impl(); });
+    };
+    std::vector<Ref<Node>> waiting;
+    for (const Tensor& t : tensors_of(args[0], "reaches_beyond: argument 'tensors'", false)) {
+      if (Ref<Node> node = grad_fn_of(t)) waiting.push_back(std::move(node));
+      else if (t.requires_grad() && !is_own(t)) Py_RETURN_TRUE;
+    }
+    std::unordered_set<Node*> seen;  // kept by the first ones
+    const std::vector<Ref<Node>> kept = waiting;
+    while (!waiting.empty()) {
+      const Ref<Node> node = std::move(waiting.back());
+      waiting.pop_back();
+      if ((node->flags & kAccumulates) && !is_own(static_cast<AccumulateGrad*>(node.get())->leaf)) Py_RETURN_TRUE;
+      for (uint32_t i = 0; i < node->edge_count; ++i)
+        if (Node* const next = node->edges[i].node.get(); next && seen.insert(next).second)
+          waiting.push_back(node->edges[i].node);
+    }
+    Py_RETURN_FALSE;
+  });
+}
+
 PyObject* count_searched(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(searched_objects()); }
 
 PyCFunction fast(PyObject* (*f)(PyObject*, PyObject* const*, Py_ssize_t)) {
@@ -283,6 +314,8 @@ PyMethodDef methods[] = {
     {"set_grad_dtype", set_grad_dtype, METH_VARARGS, "Gives gradients of a leaf a dtype."},
     {"queue_callback", add_callback, METH_O, "Calls a function at the end of the backward that is running."},
     {"current_run", run_number, METH_NOARGS, "Number of the backward that this thread is in; 0 for none."},
+    {"reaches_beyond", fast(reaches_beyond), METH_FASTCALL,
+     "Whether the graph of tensors ends at any other leaf than these."},
     {"increment_version", bump_version, METH_O, "Counts a write in place."},
     {"set_anomaly", set_anomaly, METH_VARARGS, "Switches anomaly mode; returns the switches before."},
     {"is_anomaly_enabled", is_anomaly_enabled, METH_NOARGS, "Whether anomaly mode is on."},

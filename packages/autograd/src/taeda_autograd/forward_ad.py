@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
 from typing import Any, NamedTuple
 
 from taeda_autograd._engine import grad
@@ -167,6 +168,25 @@ class dual_level:
             raise
 
 
+def _aside(function: Callable) -> Callable:
+    """A function whose own steps the level's mode has nothing to do with, where that is the first one."""
+
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        modes = _C._function_mode_stack()
+        if not modes or modes[-1] is not _thread.mode:
+            return function(*args, **kwargs)
+        try:
+            _C._pop_function_mode()
+            return function(*args, **kwargs)
+        finally:
+            if _thread.mode not in _C._function_mode_stack():  # Ctrl-C before it was gone
+                _C._push_function_mode(_thread.mode)
+
+    return called
+
+
+@_aside
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
     """A tensor with the values of `tensor` that moves along `tangent`.
 
@@ -199,6 +219,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     return dual
 
 
+@_aside
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """The value of a tensor and its tangent; outside of a level nothing moves."""
     if not _thread.duals or not tensor.requires_grad:

@@ -284,18 +284,4 @@ def register_multi_grad_hook(
 
 def reaches_beyond(tensors: Iterable[Tensor], leaves: Iterable[Tensor]) -> bool:
     """Whether the graph of tensors ends at any other leaf than these."""
-    own = {id(leaf) for leaf in leaves if leaf.is_leaf}
-    tensors = list(tensors)
-    if any(t.requires_grad and t.is_leaf and id(t) not in own for t in tensors):
-        return True
-    waiting = [t.grad_fn for t in tensors if t.grad_fn is not None]
-    seen = set(waiting)
-    while waiting:
-        node = waiting.pop()
-        if node.name().endswith("AccumulateGrad") and id(node.variable) not in own:
-            return True
-        for following, _ in node.next_functions:
-            if following is not None and following not in seen:
-                seen.add(following)
-                waiting.append(following)
-    return False
+    return _C.reaches_beyond(tuple(tensors), tuple(leaves))
