@@ -136,11 +136,27 @@ def matrices(dtype: Any) -> None:
         beside(with_gradients(F.scaled_dot_product_attention), dtype, q, k, v)
         causal = lambda *qkv: F.scaled_dot_product_attention(*qkv, is_causal=True)  # noqa: E731
         beside(with_gradients(causal), dtype, q, k, v)
+    if dtype in (torch.bfloat16, torch.float16):
+        tensor_cores(dtype)
     if dtype == torch.float32:
         for layer in (torch.nn.LSTM(6, 10, 2), torch.nn.GRU(6, 10)):
             x = torch.randn(4, 3, 6)
             expected = layer.double()(x.double())[0]
             near(layer.float().to("cuda")(x.to("cuda"))[0], expected, dtype, type(layer).__name__)
+
+
+def tensor_cores(dtype: Any) -> None:
+    """Attention of halves across tiles, in both widths, with masks, and as operands lie."""
+    attend = F.scaled_dot_product_attention
+    for width, rows_, columns in ((64, 150, 140), (128, 70, 200), (40, 130, 65), (7, 5, 3)):
+        q, k, v = (torch.randn(2, n, 2, width).transpose(1, 2) for n in (rows_, columns, columns))
+        seen, added = torch.rand(rows_, columns) > 0.3, torch.randn(rows_, columns)
+        seen[:, 0] = True
+        for causal in (False, True):
+            beside(with_gradients(lambda *qkv, c=causal: attend(*qkv, is_causal=c)), dtype, q, k, v)
+        beside(with_gradients(lambda *qkv, m=seen: attend(*qkv, m.to(qkv[0].device))), dtype, q, k, v)
+        beside(lambda *given: attend(*given[:3], given[3]), dtype, q, k, v, added)
+        beside(with_gradients(attend), dtype, q[..., ::2], k[..., ::2], v)
 
 
 def optimizers() -> None:

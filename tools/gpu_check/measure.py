@@ -9,6 +9,7 @@ time to hand an operation over. What fails is written down, and the rest goes on
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib.util
 import json
 import statistics
@@ -28,13 +29,35 @@ class Sizes(NamedTuple):
     elements: int
     side: int
     images: tuple[int, ...]
+    rows: int
     rounds: int
     repeats: int
     queued: int
 
 
-LARGE = Sizes(1 << 26, 4096, (32, 64, 56, 56), 15, 20, 500)
-SMALL = Sizes(1 << 10, 16, (2, 4, 8, 8), 3, 2, 20)
+LARGE = Sizes(1 << 26, 4096, (32, 64, 56, 56), 2048, 15, 20, 500)
+SMALL = Sizes(1 << 10, 16, (2, 4, 8, 8), 16, 3, 2, 20)
+
+
+def attention(torch: Any, rows: int) -> dict[str, tuple[int, Work]]:
+    """Attention in bfloat16, and with gradients, of heads that lie beside each other as layers make them."""
+
+    def there(tensors: list[Any], causal: bool) -> Any:
+        return torch.nn.functional.scaled_dot_product_attention(*tensors, is_causal=causal)
+
+    def there_and_back(tensors: list[Any], causal: bool) -> Any:
+        return torch.autograd.grad(there(tensors, causal), tensors, tensors[0].detach())
+
+    work: dict[str, tuple[int, Work]] = {}
+    for width in (64, 128):
+        made = [torch.rand(4, rows, 16, width, device="cuda") - 0.5 for _ in range(3)]
+        plain = [t.to(torch.bfloat16).transpose(1, 2) for t in made]
+        leaves = [t.clone().requires_grad_() for t in plain]
+        for causal in (False, True):
+            name = f"attention of {width}{', causal' if causal else ''}"
+            work[name] = 0, functools.partial(there, plain, causal)
+            work[name + ", gradients"] = 0, functools.partial(there_and_back, leaves, causal)
+    return work
 
 
 def operators(torch: Any, sizes: Sizes) -> dict[str, tuple[int, Work]]:
@@ -68,6 +91,7 @@ def operators(torch: Any, sizes: Sizes) -> dict[str, tuple[int, Work]]:
         "matmul, bfloat16": (0, lambda: ah @ bh),
         "conv2d, 3 x 3": (0, lambda: functional.conv2d(images, weight, padding=1)),
         "sort": (0, lambda: x[: n >> 6].sort()),
+        **attention(torch, sizes.rows),
     }
 
 

@@ -10,6 +10,7 @@
 #include "driver/cublas.h"
 #include "driver/cudnn.h"
 #include "driver/images.h"
+#include "kernels/warp.h"
 
 using namespace taeda::cuda;
 
@@ -243,4 +244,25 @@ TAEDA_CUDA_EXPORT int taeda_cuda_traffic(void* m, int device, uint64_t* allocati
     std::tie(*allocations, *releases) = driver.traffic(device);
     return Status::Ok;
   });
+}
+
+// --- what the simulated driver computes for tensor cores ---
+
+/// mma.m16n8k16 on the registers of a warp: 32 threads' 4 of the left factor, 2 of the right one, 4 sums.
+TAEDA_CUDA_EXPORT void taeda_cuda_warp_multiply(int bfloat16, const uint32_t* left, const uint32_t* right,
+                                                float* sums) {
+  WarpRegisters all;
+  std::memcpy(all.left, left, sizeof all.left);
+  std::memcpy(all.right, right, sizeof all.right);
+  std::memcpy(all.sums, sums, sizeof all.sums);
+  all.multiply(bfloat16 != 0);
+  std::memcpy(sums, all.sums, sizeof all.sums);
+}
+/// ldmatrix.x4 of 32 rows of eight halves in line.
+TAEDA_CUDA_EXPORT void taeda_cuda_warp_read(const uint16_t* rows, int turned, uint32_t* to) {
+  const void* places[kLanes];
+  for (int i = 0; i < kLanes; ++i) places[i] = rows + 8 * i;
+  uint32_t found[kLanes][4];
+  WarpRegisters::read(places, turned != 0, found);
+  std::memcpy(to, found, sizeof found);
 }

@@ -41,6 +41,7 @@ static_assert(CU_MEM_ALLOCATION_TYPE_PINNED == 1 && CU_MEM_LOCATION_TYPE_DEVICE 
 static_assert(CU_MEM_ACCESS_FLAGS_PROT_READWRITE == 3 && CU_MEM_HANDLE_TYPE_NONE == 0);
 static_assert(taeda::cuda::kCaptureNone == CU_STREAM_CAPTURE_STATUS_NONE);
 static_assert(taeda::cuda::kGraphVerbose == CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE);
+static_assert(taeda::cuda::kSharedOfFunction == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 static_assert(taeda::cuda::kAttributeSharedPerBlock == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
 static_assert(taeda::cuda::kAttributeWarpSize == CU_DEVICE_ATTRIBUTE_WARP_SIZE);
 static_assert(taeda::cuda::kAttributeL2Cache == CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);

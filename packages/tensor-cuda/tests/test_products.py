@@ -117,3 +117,34 @@ def test_a_product_that_is_refused_names_the_operator() -> None:
         shown[0].startswith("mm: cuda: product: unspecified failure")
         and shown[1] == "[[2.0, 2.0], [2.0, 2.0]]"
     )
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_halves_without_the_library_go_by_tiles_of_tensor_cores(dtype: str) -> None:
+    shown = run(
+        LAYOUTS
+        + f"""
+import numpy as np
+tc.manual_seed(5)
+dtype = tc.{dtype}
+step = 2.0**-8 if dtype == tc.bfloat16 else 2.0**-11
+tried = 0
+def numbers(t):
+    return t.cpu().to(tc.float64).numpy()
+for n, k, m in [(16, 16, 8), (130, 72, 140), (128, 64, 128), (1, 200, 3), (5, 129, 260)]:
+    for (la, a), (lb, b) in zip(layouts((2, n, k), dtype), list(layouts((2, k, m), dtype))[::-1]):
+        found = numbers(F.bmm(a.to("cuda"), b.to("cuda")))
+        x, y = numbers(a), numbers(b)
+        bound = 1e-6 * k * (abs(x) @ abs(y))
+        assert (abs(found - x @ y) <= step * abs(x @ y) + bound).all(), (n, k, m, la, lb)
+        base = tc.randn(n, m).to(dtype)
+        added = numbers(tc.addmm(base.to("cuda"), a[0].to("cuda"), b[0].to("cuda"), beta=0.5, alpha=-2))
+        expected = 0.5 * numbers(base) - 2 * (x @ y)[0]
+        assert (abs(added - expected) <= step * abs(expected) + 2 * bound[0] + 1e-6).all(), (n, k, m, la, lb)
+        tried += 1
+a, b = (tc.randint(-8, 9, shape).to(dtype) for shape in ((33, 40), (40, 17)))
+print(tried, (numbers(F.mm(a.to("cuda"), b.to("cuda"))) == numbers((a.float() @ b.float()).to(dtype))).all())
+""",
+        TAEDA_CUDA_LIBRARIES="none",
+    )
+    assert shown == ["30 True"]

@@ -58,6 +58,7 @@
   X(cuGraphDebugDotPrint, (void*, const char*, unsigned))                                             \
   X(cuModuleLoadData, (void**, const void*))                                                          \
   X(cuModuleGetFunction, (void**, void*, const char*))                                                \
+  X(cuFuncSetAttribute, (void*, int, int))                                                            \
   X(cuLaunchKernel,                                                                                   \
     (void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**))
 
@@ -108,6 +109,7 @@ inline constexpr unsigned kGraphVerbose = 1;
 inline constexpr int kNoImage = 200;  // CUDA_ERROR_INVALID_IMAGE
 inline constexpr int kAttributeSharedPerBlock = 8, kAttributeWarpSize = 10, kAttributeL2Cache = 38,
                      kAttributeThreadsPerProcessor = 39;
+inline constexpr int kSharedOfFunction = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 inline constexpr int kAttributeProcessors = 16, kAttributeMajor = 75, kAttributeMinor = 76;
 
 }  // namespace taeda::cuda

@@ -200,8 +200,8 @@ class RealDriver final : public Driver {
     const int64_t wanted = (items + kernel.per_block - 1) / kernel.per_block;
     const auto blocks = unsigned(std::min(wanted, loaded.processors * kBlocksPerProcessor));
     void* parameters[] = {const_cast<void*>(body), &items};
-    return Status(
-        f_.cuLaunchKernel(function, blocks, 1, 1, unsigned(kernel.threads), 1, 1, 0, stream, parameters, nullptr));
+    return Status(f_.cuLaunchKernel(function, blocks, 1, 1, unsigned(kernel.threads), 1, 1, kernel.shared, stream,
+                                    parameters, nullptr));
   }
 
   Status begin_capture(int device, StreamHandle stream, CaptureMode mode) override {
@@ -316,7 +316,8 @@ class RealDriver final : public Driver {
       f_.cuDeviceGetAttribute(&processors, kAttributeProcessors, handle);
       loaded.processors = processors;
     }
-    const int status = f_.cuModuleGetFunction(&function, module, kernel.name);
+    int status = f_.cuModuleGetFunction(&function, module, kernel.name);
+    if (status == 0 && kernel.shared) status = f_.cuFuncSetAttribute(function, kSharedOfFunction, int(kernel.shared));
     if (status == 0) loaded.functions[&kernel] = function;
     return status;
   }

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "kernels/attention_rows.h"
+#include "ops/flash.h"
 #include "ops/matrix.h"
 #include "ops/read.h"
 
@@ -125,16 +126,24 @@ void fused_attention(const Call& call) {
   Attended a = attended(query, key, value, mask);
   a.result = heads_of(out), a.logsumexp = to_lse.array();
   a.causal = call.flag(4), a.scale = call.real(5);
-  if (takes_products(a, out.dtype()) && out.numel() > 0) attend_by_products(call, a, out, query, key, value);
+  const AttentionOperands operands{query, key, value, mask, a.causal != 0, a.scale};
+  if (a.logsumexp.dtype == TAEDA_FLOAT32 && takes_flash(call, operands))
+    flash_attention(call, operands, out, a.logsumexp.data);
+  else if (takes_products(a, out.dtype()) && out.numel() > 0) attend_by_products(call, a, out, query, key, value);
   else launch_in<Attention>(call, out.dtype(), blocks(query, a.queries, a.value_width), a);
   to_lse.done();
 }
 void fused_attention_backward(const Call& call) {
   const Tensor grad = call.tensor(0), query = call.tensor(1), key = call.tensor(2), value = call.tensor(3),
                mask = call.tensor(4), result = call.tensor(5);
-  const Read lse(call, call.tensor(6));
   const int64_t wanted = call.integer(9);
   const int dtype = query.dtype();
+  const AttentionOperands operands{query, key, value, mask, call.flag(7), call.real(8)};
+  if (takes_flash(call, operands)) {
+    const Tensor rows = call.rows(call.tensor(6), TAEDA_FLOAT32);
+    return flash_attention_backward(call, operands, grad, result, rows.address(), wanted);
+  }
+  const Read lse(call, call.tensor(6));
   Attended a = attended(query, key, value, mask);
   a.logsumexp = lse.array();
   a.causal = call.flag(7), a.scale = call.real(8);

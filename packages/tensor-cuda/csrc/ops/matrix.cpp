@@ -7,6 +7,7 @@
 #include "driver/cublas.h"
 #include "kernels/matrix.h"
 #include "ops/elementwise.h"
+#include "ops/tensor_cores.h"
 
 namespace taeda::cuda {
 namespace {
@@ -209,6 +210,7 @@ void multiply(const Call& call, const Tensor& out, const Tensor& a, const Tensor
   p.alpha = alpha;
   p.beta = beta;
   const int64_t batch = out.size(0);
+  if (multiply_by_tensor_cores(call, p, batch)) return;
   switch (class_for(out.dtype())) {
     case Class::Bool: return launch<bool>(call, p, batch);
     case Class::Float: return launch<float>(call, p, batch);
