@@ -195,6 +195,27 @@ static_assert(kCufftComplex[0] == CUDA_C_32F && kCufftComplex[1] == CUDA_C_64F);
 static_assert(kCufftForward == CUFFT_FORWARD && kCufftBackward == CUFFT_INVERSE && CUFFT_SUCCESS == 0);
 """
 )
+CUSOLVER = (
+    "#include <cusolverDn.h>\n"
+    + AGREE
+    + r"""
+#include "driver/cusolver_functions.h"
+#include "driver/factoring.h"
+#define CHECK(RESULT, NAME, PARAMETERS) \
+  static_assert(agree<decltype(&::NAME), RESULT (*) PARAMETERS>, #NAME);
+TAEDA_CUSOLVER_FUNCTIONS(CHECK)
+#define STATUS(NUMBER, NAME) static_assert(CUSOLVER_STATUS_##NAME == NUMBER);
+TAEDA_CUSOLVER_STATUSES(STATUS)
+using namespace taeda::cuda;
+static_assert(kCusolverTypes[0] == CUDA_R_32F && kCusolverTypes[1] == CUDA_R_64F);
+static_assert(kCusolverTypes[2] == CUDA_C_32F && kCusolverTypes[3] == CUDA_C_64F);
+static_assert(kCusolverReals[2] == CUDA_R_32F && kCusolverReals[3] == CUDA_R_64F);
+static_assert(kCusolverLower == CUBLAS_FILL_MODE_LOWER && kCusolverUpper == CUBLAS_FILL_MODE_UPPER);
+static_assert(kCusolverValues == CUSOLVER_EIG_MODE_NOVECTOR && kCusolverVectors == CUSOLVER_EIG_MODE_VECTOR);
+static_assert(int(Taken::AsTheyAre) == CUBLAS_OP_N && int(Taken::Turned) == CUBLAS_OP_T);
+static_assert(int(Taken::Adjoint) == CUBLAS_OP_C && CUSOLVER_STATUS_SUCCESS == 0);
+"""
+)
 STATUSES = r"""
 #include "driver/driver.h"
 using taeda::cuda::Status;
@@ -264,6 +285,14 @@ def test_what_is_declared_of_cufft_is_what_its_header_declares(tmp_path: Path) -
     if found.returncode != 0:
         pytest.skip("needs cufftXt.h, which NVIDIA's wheel of cuFFT or CPATH brings")
     made = compiled(tmp_path, CUFFT)
+    assert made.returncode == 0, made.stderr
+
+
+def test_what_is_declared_of_cusolver_is_what_its_header_declares(tmp_path: Path) -> None:
+    found = compiled(tmp_path, "#include <cusolverDn.h>")
+    if found.returncode != 0:
+        pytest.skip("needs cusolverDn.h, which NVIDIA's wheels of cuSOLVER and cuBLAS or CPATH bring")
+    made = compiled(tmp_path, CUSOLVER)
     assert made.returncode == 0, made.stderr
 
 

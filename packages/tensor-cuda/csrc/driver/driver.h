@@ -6,6 +6,7 @@
 #include <string>
 
 #include "driver/convolution.h"
+#include "driver/factoring.h"
 #include "driver/product.h"
 #include "driver/transform.h"
 
@@ -166,6 +167,12 @@ class Driver {
   /// Puts the transforms into the stream; `workspace` is memory of the plan's size, its own until they are done.
   virtual Status transform(int device, const TransformPlan& plan, const Transform& transform, Address workspace,
                            StreamHandle stream) = 0;
+  /// What such factorings of matrices need, for as long as the driver lives; null where NVIDIA's library is not there
+  /// or has no way.
+  virtual const FactoringPlan* plan_factoring(int device, const Factoring& factoring, StreamHandle stream) = 0;
+  /// Puts them into the stream; `workspace` is memory of the plan's size, its own until they are done.
+  virtual Status factor(int device, const FactoringPlan& plan, const Factoring& factoring, Address workspace,
+                        StreamHandle stream) = 0;
   /// What of NVIDIA's libraries was found where, as a JSON object by their names.
   virtual std::string libraries() = 0;
 };

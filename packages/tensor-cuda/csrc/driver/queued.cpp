@@ -227,6 +227,11 @@ Status QueuedDriver::transform(int device, const TransformPlan& plan, const Tran
     return below.transform(device, *plan, transform, workspace, stream);
   });
 }
+Status QueuedDriver::factor(int device, const FactoringPlan& plan, const Factoring& factoring, Address workspace,
+                            StreamHandle stream) {
+  return later("factors of matrices",
+               [=, plan = &plan](Driver& below) { return below.factor(device, *plan, factoring, workspace, stream); });
+}
 Status QueuedDriver::copy_peer(int to_device, Address to, int from_device, Address from, size_t nbytes,
                                StreamHandle stream) {
   return later("copy between devices",

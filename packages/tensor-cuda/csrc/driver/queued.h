@@ -131,6 +131,11 @@ class QueuedDriver final : public Driver {
   }
   Status transform(int device, const TransformPlan& plan, const Transform& transform, Address workspace,
                    StreamHandle stream) override;
+  const FactoringPlan* plan_factoring(int device, const Factoring& factoring, StreamHandle stream) override {
+    return below_->plan_factoring(device, factoring, stream);
+  }
+  Status factor(int device, const FactoringPlan& plan, const Factoring& factoring, Address workspace,
+                StreamHandle stream) override;
   std::string libraries() override { return below_->libraries(); }
 
  private:

@@ -16,6 +16,7 @@
 #include "driver/cublaslt.h"
 #include "driver/cudnn.h"
 #include "driver/cufft.h"
+#include "driver/cusolver.h"
 #include "driver/functions.h"
 #include "driver/images.h"
 #include "kernels/launch.h"
@@ -39,6 +40,7 @@ class RealDriver final : public Driver {
         cublaslt_(f_, cublas_),
         cudnn_(f_),
         cufft_(f_),
+        cusolver_(f_),
         contexts_(size_t(count), nullptr),
         loaded_(size_t(count)) {
     pthread_atfork(nullptr, nullptr, [] { forked = true; });
@@ -49,6 +51,7 @@ class RealDriver final : public Driver {
     if (status == kAfterFork)
       return "CUDA was started before this process was forked, and cannot be used in the child; try: "
              "multiprocessing's start method 'spawn'";
+    if (int(status) >= kFirstCusolverStatus) return Cusolver::text_of(status);
     if (int(status) >= kFirstCufftStatus) return Cufft::text_of(status);
     if (int(status) >= kFirstCudnnStatus) return cudnn_.text_of(status);
     if (int(status) >= kFirstCublasStatus) return cublas_.text_of(status);
@@ -264,17 +267,27 @@ class RealDriver final : public Driver {
     const Status status = use(device);
     return status == Status::Ok ? cufft_.transform(plan, transform, workspace, stream) : status;
   }
+  const FactoringPlan* plan_factoring(int device, const Factoring& factoring, StreamHandle stream) override {
+    return use(device) == Status::Ok ? cusolver_.plan(device, factoring, stream) : nullptr;
+  }
+  Status factor(int device, const FactoringPlan& plan, const Factoring& factoring, Address workspace,
+                StreamHandle stream) override {
+    const Status status = use(device);
+    return status == Status::Ok ? cusolver_.factor(device, plan, factoring, workspace, stream) : status;
+  }
   std::string libraries() override {
     const auto entry = [](const char* name, bool found, const std::string& text) {
       return "\"" + std::string(name) + "\": {\"found\": " + (found ? "true" : "false") + ", \"text\": \"" + text +
              "\"";
     };
     const std::string version = cudnn_.there() ? ", \"version\": " + std::to_string(cudnn_.version()) : "";
+    const std::string cusolver = cusolver_.there() ? ", \"version\": " + std::to_string(cusolver_.version()) : "";
     const std::string cufft = cufft_.there() ? ", \"version\": " + std::to_string(cufft_.version()) : "";
     return "{" + entry("cublas", cublas_.there(), cublas_.description()) + "}, " +
            entry("cublaslt", cublaslt_.there(), cublaslt_.description()) + "}, " +
            entry("cudnn", cudnn_.there(), cudnn_.description()) + version + "}, " +
-           entry("cufft", cufft_.there(), cufft_.description()) + cufft + "}}";
+           entry("cufft", cufft_.there(), cufft_.description()) + cufft + "}, " +
+           entry("cusolver", cusolver_.there(), cusolver_.description()) + cusolver + "}}";
   }
 
  private:
@@ -348,6 +361,7 @@ class RealDriver final : public Driver {
   mutable CublasLt cublaslt_;
   mutable Cudnn cudnn_;
   Cufft cufft_;
+  Cusolver cusolver_;
   std::mutex lock_;
   std::vector<void*> contexts_;
   std::vector<Loaded> loaded_;

@@ -9,6 +9,7 @@
 
 #include "driver/simulated_convolution.h"
 #include "driver/simulated_epilogue.h"
+#include "driver/simulated_factoring.h"
 #include "driver/simulated_parts.h"
 #include "driver/simulated_product.h"
 #include "driver/simulated_transform.h"
@@ -28,10 +29,11 @@ enum Kind {
   kConvolution,
   kGraph,
   kTransform,
+  kFactor,
   kKinds
 };
-constexpr std::string_view kNames[kKinds] = {"allocate", "pinned",  "copy",        "event", "synchronize",
-                                             "kernel",   "product", "convolution", "graph", "transform"};
+constexpr std::string_view kNames[kKinds] = {"allocate", "pinned",      "copy",  "event",     "synchronize", "kernel",
+                                             "product",  "convolution", "graph", "transform", "factor"};
 
 // Beyond what a process of the host is given, and far apart: an address of one device plus any offset is none of
 // another's.
@@ -450,10 +452,36 @@ Status SimulatedDriver::transform(int device, const TransformPlan& plan, const T
                 transform_on_host(transform, shift);
               });
 }
+const FactoringPlan* SimulatedDriver::plan_factoring(int, const Factoring& factoring, StreamHandle) {
+  static const auto plans = [] {
+    std::array<FactoringPlan, 2> made;
+    made[1].workspace = kSimulatedWorkspace;
+    return made;
+  }();
+  if (!has_libraries() || !factors_on_host(factoring) || !is_valid(factoring)) return nullptr;
+  return &plans[factoring.kind != Factored::LuSolution];
+}
+Status SimulatedDriver::factor(int device, const FactoringPlan& plan, const Factoring& factoring, Address workspace,
+                               StreamHandle stream) {
+  const Device& at = *devices_[size_t(device)];
+  {
+    const std::lock_guard held(lock_);
+    if (fails(kFactor)) return Status::LaunchFailed;
+  }
+  if (!is_valid(factoring) || (plan.workspace != 0) != (workspace != 0)) return Status::InvalidValue;
+  const uint64_t shift = uint64_t(reinterpret_cast<uintptr_t>(at.bytes)) - at.base;
+  int64_t end = 0;
+  return work(device, stream, kLaunch * factoring.batch, end,
+              [factoring, shift, beside = workspace ? bytes_at(device, workspace) : nullptr, &plan] {
+                if (beside) std::memset(beside, -1, plan.workspace);
+                factor_on_host(factoring, shift);
+              });
+}
 std::string SimulatedDriver::libraries() {
   const std::string entry =
       std::string("{\"found\": ") + (has_libraries() ? "true" : "false") + ", \"text\": \"simulated\"}";
-  return "{\"cublas\": " + entry + ", \"cublaslt\": " + entry + ", \"cudnn\": " + entry + ", \"cufft\": " + entry + "}";
+  return "{\"cublas\": " + entry + ", \"cublaslt\": " + entry + ", \"cudnn\": " + entry + ", \"cufft\": " + entry +
+         ", \"cusolver\": " + entry + "}";
 }
 
 }  // namespace taeda::cuda

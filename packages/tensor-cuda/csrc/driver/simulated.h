@@ -68,6 +68,9 @@ class SimulatedDriver final : public Driver {
   const TransformPlan* plan_transform(int device, const Transform& transform) override;
   Status transform(int device, const TransformPlan& plan, const Transform& transform, Address workspace,
                    StreamHandle stream) override;
+  const FactoringPlan* plan_factoring(int device, const Factoring& factoring, StreamHandle stream) override;
+  Status factor(int device, const FactoringPlan& plan, const Factoring& factoring, Address workspace,
+                StreamHandle stream) override;
   std::string libraries() override;
 
   // What tests do beside it.
@@ -78,8 +81,8 @@ class SimulatedDriver final : public Driver {
   /// Queues work of a length and gives the time of its end; null: it has no effect.
   Status work(int device, StreamHandle stream, int64_t nanoseconds, int64_t& end, std::function<void()> effect = {});
   /// The nth call of a kind from now on fails: "allocate", "pinned", "copy", "event", "synchronize", "product",
-  /// "convolution", "graph" (its launch), "transform", or the next "kernel" when it runs, after which the device is
-  /// unusable. 0 takes it back. False: no such kind.
+  /// "convolution", "graph" (its launch), "transform", "factor", or the next "kernel" when it runs, after which the
+  /// device is unusable. 0 takes it back. False: no such kind.
   bool fail(std::string_view kind, int64_t nth);
   /// Other processes hold so many bytes of a device's memory.
   void hold(int device, uint64_t nbytes);

@@ -20,11 +20,11 @@ Tensor on_host(const Call& call, const Tensor& t) {
 
 }  // namespace
 
-void compute_on_host(const Call& call, int outputs) {
+void compute_on_host(const Call& call, int outputs, int left_out) {
   std::vector<Tensor> operands;
   std::vector<taeda_value> arguments;
   for (int i = 0; i < call.count(); ++i) {
-    arguments.push_back(call.value(i));
+    arguments.push_back(i == left_out ? taeda_value{} : call.value(i));
     if (const Tensor given = call.tensor(i)) arguments.back() = of_tensor(operands.emplace_back(on_host(call, given)));
   }
   taeda_op op = nullptr;

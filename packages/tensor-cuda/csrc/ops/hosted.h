@@ -5,7 +5,7 @@
 namespace taeda::cuda {
 
 /// Copies the operands to the host, computes there, and fills the call's outputs, of which there are so many. Errors
-/// are those of the host.
-void compute_on_host(const Call& call, int outputs);
+/// are those of the host. It is not told of an argument that only devices take, if there is one.
+void compute_on_host(const Call& call, int outputs, int left_out = -1);
 
 }  // namespace taeda::cuda

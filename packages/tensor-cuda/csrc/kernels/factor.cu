@@ -1,0 +1,11 @@
+// Kernels beside factors of matrices.
+#include "kernels/factor.h"
+
+#define TAEDA_FAMILY "factor"
+
+namespace taeda::cuda {
+
+TAEDA_KERNEL(places, Places)
+TAEDA_KERNEL(pivots, Pivots)
+
+}  // namespace taeda::cuda
