@@ -396,6 +396,7 @@ def test_runs_of_places(dim, places):
         changed.index_put_([None] * dim + [at], taeda.from_numpy(source.copy()), accumulate=True)
         assert np.array_equal(changed.numpy(), expected)
 
+
 @pytest.mark.parametrize("dtype", [taeda.float16, taeda.bfloat16])
 def test_a_few_slices_of_16_bits_are_added_with_one_rounding(dtype: taeda.dtype) -> None:
     random = np.random.default_rng(5)
@@ -416,7 +417,6 @@ def test_a_few_slices_of_16_bits_are_added_with_one_rounding(dtype: taeda.dtype)
         assert taeda.equal(base, before)
         base.index_add_(dim, taeda.tensor(at), source, alpha=0.5)
         assert taeda.equal(base, rounded)
-
 
 
 @pytest.mark.parametrize(
