@@ -119,8 +119,8 @@ def test_elements_of_a_rank_are_found_in_lines_of_any_length() -> None:
 def test_the_first_of_lines_of_any_length() -> None:
     run(
         """
-        for length, k in ((1, 1), (20, 7), (2000, 1999), (2049, 1), (2049, 2049), (9001, 40), (9001, 2048), (9001, 2100),
-                          (140_001, 3)):
+        for length, k in ((1, 1), (20, 7), (2000, 1999), (2049, 1), (2049, 2049), (9001, 40), (9001, 2048),
+                          (9001, 2100), (140_001, 3)):
             for kind in (np.bool_, np.int8, np.uint16, np.int64, np.float16, np.float32, np.float64):
                 shape = (3, length)
                 if kind is np.bool_:

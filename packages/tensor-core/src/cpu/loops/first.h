@@ -18,11 +18,20 @@ struct FirstLoops {
 };
 struct FirstTable {
 #define TAEDA_FIRST_ENTRY(T, NAME) FirstLoops<T> of_##NAME;
-#define TAEDA_EACH_ORDERED(X)                                                                                     \
-  X(bool, bool)                                                                                                   \
-  X(int8_t, int8)                                                                                                 \
-  X(int16_t, int16) X(int32_t, int32) X(int64_t, int64) X(uint8_t, uint8) X(uint16_t, uint16) X(uint32_t, uint32) \
-      X(uint64_t, uint64) X(Half, half) X(BFloat16, bfloat16) X(float, float) X(double, double)
+#define TAEDA_EACH_ORDERED(X) \
+  X(bool, bool)               \
+  X(int8_t, int8)             \
+  X(int16_t, int16)           \
+  X(int32_t, int32)           \
+  X(int64_t, int64)           \
+  X(uint8_t, uint8)           \
+  X(uint16_t, uint16)         \
+  X(uint32_t, uint32)         \
+  X(uint64_t, uint64)         \
+  X(Half, half)               \
+  X(BFloat16, bfloat16)       \
+  X(float, float)             \
+  X(double, double)
   TAEDA_EACH_ORDERED(TAEDA_FIRST_ENTRY)
 #undef TAEDA_FIRST_ENTRY
 };
