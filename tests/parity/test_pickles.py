@@ -167,3 +167,122 @@ def test_tensors_that_are_written_under_pytorchs_name_are_read_by_pytorch(tmp_pa
         "float8_e5m2",
     ):
         assert made[name].dtype == getattr(torch, name) and made[name].to(torch.complex64).tolist() == [0, 1]
+
+
+WRITE_WHOLE = """
+import pickle, sys
+import taeda as torch
+sys.modules["torch"] = torch
+from torch import nn, optim
+from torch.utils import data
+torch.manual_seed(0)
+x, image, sequence = torch.randn(4, 8), torch.randn(2, 3, 8, 8), torch.randn(5, 2, 8)
+classes = torch.tensor([1, 2, 3, 0])
+layers = {
+    "linear": (nn.Linear(8, 3), x), "same": (nn.Conv2d(3, 4, 3, padding="same"), image),
+    "circular": (nn.Conv2d(3, 4, 3, padding=1, padding_mode="circular"), image),
+    "transposed": (nn.ConvTranspose2d(3, 4, 3, stride=2), image), "norm": (nn.BatchNorm2d(3), image),
+    "instance": (nn.InstanceNorm2d(3), image), "group": (nn.GroupNorm(3, 3), image), "layer": (nn.LayerNorm(8), x),
+    "pool": (nn.MaxPool2d(2), image), "adaptive": (nn.AdaptiveAvgPool2d(2), image),
+    "pad": (nn.ReflectionPad2d(1), image),
+    "lstm": (nn.LSTM(8, 6, 2, bidirectional=True), sequence), "gru": (nn.GRU(8, 6), sequence),
+    "cell": (nn.LSTMCell(8, 6), x), "embedding": (nn.Embedding(10, 4), classes), "dropout": (nn.Dropout(0.5), x),
+    "gelu": (nn.GELU(), x), "softmax": (nn.Softmax(dim=1), x), "upsample": (nn.Upsample(scale_factor=2), image),
+    "attention": (nn.MultiheadAttention(8, 2), sequence, sequence, sequence),
+    "encoder": (nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16), 2), sequence),
+    "transformer": (nn.Transformer(8, 2, 1, 1, 16), sequence, sequence),
+    "nested": (nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Sequential(nn.Dropout(), nn.Linear(4, 2))), x),
+    "entropy": (nn.CrossEntropyLoss(weight=torch.ones(8), label_smoothing=0.1), x, classes),
+    "mse": (nn.MSELoss(), x, x + 1), "huber": (nn.HuberLoss(), x, x + 1),
+    "bce": (nn.BCEWithLogitsLoss(), x, x.sigmoid()),
+}
+made = {}
+for name, (layer, *inputs) in layers.items():
+    output = layer.eval()(*inputs)
+    output = output if isinstance(output, tuple) else (output,)
+    made[name] = layer, inputs, [part.detach() for part in output if isinstance(part, torch.Tensor)]
+steppers = {}
+for kind in ("SGD", "Adam", "AdamW", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "ASGD"):
+    parameter = nn.Parameter(torch.ones(3))
+    parameter.grad = torch.ones(3)
+    steppers[kind] = getattr(optim, kind)([parameter], lr=0.1)
+    steppers[kind].step()
+    steppers[kind].add_param_group({"params": [nn.Parameter(torch.ones(2))], "lr": 0.2})
+schedule = optim.lr_scheduler
+stepper = optim.SGD([nn.Parameter(torch.ones(3))], lr=0.1, momentum=0.9)
+schedules = [
+    schedule.StepLR(stepper, 2), schedule.CosineAnnealingLR(stepper, 5), schedule.OneCycleLR(stepper, 0.1, 10),
+    schedule.SequentialLR(stepper, [schedule.ConstantLR(stepper), schedule.StepLR(stepper, 2)], [2]),
+]
+rows = data.TensorDataset(torch.arange(6.0))
+sets = [
+    rows, data.Subset(rows, [1, 2]), data.ConcatDataset([rows, rows]), data.RandomSampler(rows),
+    data.DataLoader(rows, batch_size=2), data.DataLoader(rows, batch_size=4, shuffle=True),
+]
+shapes = torch.distributions
+densities = [
+    shapes.Normal(0.0, torch.ones(2)), shapes.Categorical(logits=torch.randn(3)), shapes.Gamma(torch.ones(2), 1.0),
+    shapes.MultivariateNormal(torch.zeros(2), torch.eye(2)), shapes.Independent(shapes.Laplace(torch.zeros(2), 1.0), 1),
+    shapes.TransformedDistribution(shapes.Normal(torch.zeros(2), 1.0), [shapes.ExpTransform()]),
+]
+samples = [kind.sample() for kind in densities]
+densities = [(kind, x, kind.log_prob(x)) for kind, x in zip(densities, samples)]
+names = [
+    nn.functional.relu, nn.functional.cross_entropy, torch.add, torch.linalg.inv, torch.fft.fft, torch.einsum,
+    nn.Linear,
+    nn.init.xavier_normal_, torch.no_grad, data.default_collate, optim.Optimizer, torch.autograd.Function, torch.finfo,
+    torch.optim.Adagrad, torch.optim.lr_scheduler.StepLR, torch.utils.checkpoint.checkpoint, nn.Linear.forward,
+]
+everything = [made, steppers, schedules, sets, densities, names]
+again = pickle.loads(pickle.dumps(everything))
+assert again[5] == names
+torch.save(made["nested"][0], sys.argv[1] + ".pt")
+text = pickle.dumps(everything)
+assert b"taeda" not in text, text[text.index(b"taeda") :][:80]
+open(sys.argv[1], "wb").write(text)
+"""
+
+
+@pytest.mark.filterwarnings(
+    "ignore:Seems like:UserWarning"
+)  # the optimizer's step is no longer the schedule's
+def test_whole_objects_that_are_written_under_pytorchs_name_are_read_by_pytorch(tmp_path):
+    import pickle
+
+    import torch
+
+    path = tmp_path / "made.pkl"
+    subprocess.run([sys.executable, "-W", "ignore", "-c", WRITE_WHOLE, path], check=True)
+    made, steppers, schedules, sets, densities, names = pickle.loads(path.read_bytes())
+    for name, (layer, inputs, expected) in made.items():
+        assert type(layer) is getattr(torch.nn, type(layer).__name__)
+        with torch.no_grad():
+            found = layer(*inputs)
+        found = [
+            part
+            for part in (found if isinstance(found, tuple) else (found,))
+            if isinstance(part, torch.Tensor)
+        ]
+        assert len(found) >= len(expected) > 0, name
+        assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(found, expected, strict=False)), name
+        layer.train()(*inputs)
+        layer.load_state_dict(layer.state_dict())
+        assert repr(layer).startswith(type(layer).__name__)
+    whole = torch.load(f"{path}.pt", weights_only=False)
+    assert torch.equal(whole.eval()(made["nested"][1][0]), made["nested"][0].eval()(made["nested"][1][0]))
+    for name, stepper in steppers.items():
+        assert type(stepper) is getattr(torch.optim, name)
+        for group in stepper.param_groups:
+            for parameter in group["params"]:
+                parameter.grad = torch.ones_like(parameter)
+        before = stepper.param_groups[1]["params"][0].clone()
+        stepper.step()
+        assert not torch.equal(stepper.param_groups[1]["params"][0], before), name
+    for schedule in schedules:
+        schedule.step()
+        assert schedule.get_last_lr()
+    assert [len(list(rows)) for rows in sets] == [6, 2, 12, 6, 3, 2]
+    assert all(torch.allclose(kind.log_prob(x), value, atol=1e-5) for kind, x, value in densities)
+    functions = torch.nn.functional
+    assert names[:3] == [functions.relu, functions.cross_entropy, torch.add] and names[6] is torch.nn.Linear
+    assert names[-1] is torch.nn.Linear.forward

@@ -240,6 +240,16 @@ class DataLoader(Generic[T_co]):
             raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
         super().__setattr__(name, value)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # PyTorch's loaders keep as attributes what is found out here.
+        theirs = {
+            "_dataset_kind": self._dataset_kind,
+            "_IterableDataset_len_called": None,
+            "_iterator": None,
+            "_DataLoader__multiprocessing_context": self.multiprocessing_context,
+        }
+        return {**self.__dict__, **theirs}
+
     def _get_iterator(self) -> BaseDataLoaderIter:
         kind = MultiProcessingDataLoaderIter if self.num_workers else SingleProcessDataLoaderIter
         own = type(self)

@@ -206,7 +206,7 @@ def _globals(value: Any) -> Iterator[Any]:
         if (
             module is None
             or name in ("builtins", "typing", "random")
-            or name.partition(".")[0] in (own, "numpy")
+            or getattr(module, "__name__", name).partition(".")[0] in (own, "numpy")
         ):
             continue
         for item in list(vars(module).values()):

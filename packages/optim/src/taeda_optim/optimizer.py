@@ -437,7 +437,7 @@ class Optimizer:
         # Hooks stay with the instance; what follows from the groups is found again.
         found = ("_complex", "_singly")
         kept = {k: v for k, v in self.__dict__.items() if k not in found and not k.startswith("_optimizer_")}
-        return {**kept, "state": dict(self.state)}
+        return {**kept, "state": defaultdict(dict, self.state)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

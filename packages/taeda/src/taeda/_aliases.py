@@ -118,6 +118,9 @@ FILES = frozenset(
         "_compiler_names",
         "_further_names",
         "_distributed_names",
+        "_children",
+        "_home_names",
+        "_homes",
         "_inner_names",
         "_names",
         "_reachable",
@@ -139,14 +142,19 @@ class _Alias:
 
     def exec_module(self, module: ModuleType) -> None:
         # The import system has just overwritten it; reload and pickling need the module's own.
-        from taeda_registry.submodules import is_package
-
         module.__spec__ = self._spec
-        _keep_hidden(self._name, module)
-        if not is_package(module):
-            if self._name in SLOTS:
-                _announce(self._name, module)
-            _announce_inner(self._name)
+        complete(self._name, module)
+
+
+def complete(name: str, module: ModuleType) -> None:
+    """Enter what is to be found below a module that stands under a name."""
+    from taeda_registry.submodules import is_package
+
+    _keep_hidden(name, module)
+    if not is_package(module):
+        if name in SLOTS:
+            _announce(name, module)
+        _announce_inner(name)
 
 
 def _keep_hidden(name: str, module: ModuleType) -> None:
@@ -163,7 +171,7 @@ def _keep_hidden(name: str, module: ModuleType) -> None:
     for full in (*PARTS, *STANDS):
         parent, _, child = full.rpartition(".")
         if parent == home and callable(vars(module).get(child)):
-            found = _module_for(full)
+            found = module_for(full)
             if found is not None:
                 sys.modules.setdefault(f"{name}.{child}", found)
 
@@ -224,18 +232,26 @@ class _Finder:
     def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         if "taeda" not in sys.modules:  # somebody took it out; all other imports go on
             return None
-        _names.follow_name()
+        if _names.told_name != _names.called_now():
+            _beside_the_import_lock(_names.follow_name)
+        homes = _names.homes
         head, _, rest = name.partition(".")
         if rest and sys.modules.get(head) is sys.modules["taeda"]:
-            return _beside_the_import_lock(_spec_below, name, path)
-        if name in BESIDE and sys.modules.get("torch") is sys.modules["taeda"]:
+            found = _beside_the_import_lock(_spec_below, name, path)
+        elif name in BESIDE and homes is not None:
             return _beside_the_import_lock(_alias, name, BESIDE[name])
-        return None
+        else:
+            found = None
+        if found is not None and isinstance(found.loader, _Alias):
+            # What was entered meanwhile would be loaded by its own spec, once more.
+            sys.modules.pop(name, None)
+            return found
+        if homes is None:
+            return found
+        return homes.spec(name, path, target, found, _Finder)
 
 
-def _beside_the_import_lock(
-    answer: Callable[[str, Any], ModuleSpec | None], name: str, given: Any
-) -> ModuleSpec | None:
+def _beside_the_import_lock(answer: Callable[..., Any], *given: Any) -> Any:
     """Computes an answer that may import, without the lock that Python holds for all threads while it asks a finder.
 
     What is imported waits for modules that other threads are importing, and these threads wait for the lock. Modules
@@ -251,7 +267,7 @@ def _beside_the_import_lock(
     except RuntimeError:  # not held, or no longer
         pass
     try:
-        return answer(name, given)
+        return answer(*given)
     finally:
         for _ in range(levels):
             _imp.acquire_lock()
@@ -263,7 +279,7 @@ def _spec_below(name: str, path: object) -> ModuleSpec | None:
     _keep_function(*name.rpartition(".")[::2])
     if head != "taeda":
         return _alias(name, f"taeda.{rest}")
-    return _reachable.own_spec(name, path) if _is_own(name) else _alias_of(name, _module_for(name))
+    return _reachable.own_spec(name, path) if _is_own(name) else _alias_of(name, module_for(name))
 
 
 def _alias(name: str, original: str) -> ModuleSpec | None:
@@ -323,7 +339,8 @@ def _imported(name: str) -> ModuleType | None:
         raise
 
 
-def _module_for(name: str) -> ModuleType | None:
+def module_for(name: str) -> ModuleType | None:
+    """What stands at a path below taeda that is no file of this package; None where nothing does."""
     from taeda_registry.resolution import resolve
 
     if name in STANDS:

@@ -28,7 +28,9 @@ MODULES = {
 OWN = frozenset({
     "_VF", "__config__", "__future__", "_custom_ops", "_decomp", "_dynamo", "_functorch", "_guards",
     "_higher_order_ops",
-    "_inductor", "_absent", "_compiler_names", "_distributed_names", "_further_names", "_inner_names",
+    "_inductor", "_absent", "_children", "_compiler_names", "_distributed_names", "_further_names", "_home_names",
+    "_homes",
+    "_inner_names",
     "_jit_internal", "_logging", "_ops", "_prims", "_prims_common", "_refs",
     "_subclasses", "_testing",
     "_tensor", "_utils", "_vmap_internals", "ao", "classes", "compiler",
@@ -130,47 +132,47 @@ def lookup(name: str) -> object:
     )
 
 
-# Classes that programs know by their module's name: where each is made, and its module while the library is torch.
-_KNOWN_BY_MODULE = {
-    ("taeda_tensor_core", "Tensor"): "torch",
-    ("taeda_tensor_core", "Generator"): "torch._C",
-    ("taeda_tensor_core", "Size"): "torch",
-    ("taeda_tensor_core", "device"): "torch",
-    ("taeda_tensor_core", "dtype"): "torch",
-    ("taeda_nn.parameter", "Parameter"): "torch.nn.parameter",
-    ("taeda_data.dataset", "Dataset"): "torch.utils.data.dataset",
-    ("taeda_data.dataset", "IterableDataset"): "torch.utils.data.dataset",
-    ("taeda_data.loader", "DataLoader"): "torch.utils.data.dataloader",
-}
+# Whether texts call the library torch, and whether the first-party tensors are among them.
+told_name = (False, False)
+#: What tells classes and functions their homes, while the library is called torch.
+homes: ModuleType | None = None
 
-# Whether texts call the library torch, and what of it has been told.
-_told: tuple[bool, tuple[bool, ...]] = (False, ())
+
+def called_now() -> tuple[bool, bool]:
+    """Whether the library stands under torch's name, and whether the first-party tensors are there, all of them."""
+    modules = sys.modules
+    return modules.get("torch") is modules["taeda"], hasattr(
+        modules.get("taeda_tensor_core"), "__taeda_interface__"
+    )
 
 
 def follow_name() -> None:
-    """Let texts call the library torch while it stands under that name: its module, some classes, dtypes and sizes.
+    """Let texts call the library torch while it stands under that name: its module, dtypes, sizes, homes of classes.
 
     Programs read them: the class of a tensor says which library it belongs to, the text of a dtype is a name.
     """
-    global _told
-    modules = sys.modules
-    # A module that is half imported has not all of its names, or only says where they are.
-    found = [getattr(modules.get(home), "__dict__", {}).get(name) for home, name in _KNOWN_BY_MODULE]
-    kinds = [kind if isinstance(kind, type) else None for kind in found]
-    core = modules.get("taeda_tensor_core")
-    ready = hasattr(core, "__taeda_interface__")
-    here = modules["taeda"]
-    called = modules.get("torch") is here
-    now = called, (ready, *(kind is not None for kind in kinds))
-    if _told == now:
+    global told_name
+    before, told_name = told_name, called_now()
+    if before == told_name:
         return
-    _told = now
-    here.__name__ = "torch" if called else "taeda"
-    if core is not None and ready:
-        core._C._set_public_name("torch" if called else "taeda")
-    for ((home, _), module), kind in zip(_KNOWN_BY_MODULE.items(), kinds, strict=True):
-        if kind is not None:
-            kind.__module__ = module if called else home
+    called, ready = told_name
+    sys.modules["taeda"].__name__ = "torch" if called else "taeda"
+    if ready:
+        sys.modules["taeda_tensor_core"]._C._set_public_name("torch" if called else "taeda")
+    if before[0] != called:
+        _tell_homes(called)
+
+
+def _tell_homes(called: bool) -> None:
+    global homes
+    if not called:
+        told, homes = homes, None
+        if told is not None:
+            told.hide()
+        return
+    found = import_module("taeda._homes")
+    found.show()
+    homes = found
 
 
 def _was_built(name: str) -> bool:

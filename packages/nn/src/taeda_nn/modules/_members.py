@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from taeda_nn.modules.module import Module
 
 _KINDS = ("parameter", "buffer", "module")
+# Where the library's own classes are, as they say it.
+_HOMES = (__package__.partition(".")[0], "torch.nn.")
 # Members by kind, as PyTorch keeps them, and the names of them that are kept here.
 _BOOKS = {f"_{kind}s": f"_{kind}_names" for kind in _KINDS}
 
@@ -409,7 +411,7 @@ def look_behind_property(owner: type, name: str) -> None:
 def keep_class_attribute(owner: type, name: str) -> None:
     """Lets ``owner``'s attribute be found before submodules of that name; classes of this package keep theirs."""
     found = next(vars(above)[name] for above in owner.__mro__ if name in vars(above))
-    if not owner.__module__.startswith(__package__.partition(".")[0]) and not hasattr(type(found), "__set__"):
+    if not owner.__module__.startswith(_HOMES) and not hasattr(type(found), "__set__"):
         setattr(owner, name, ClassAttribute(name, found))
 
 

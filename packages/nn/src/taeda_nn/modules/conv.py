@@ -137,7 +137,7 @@ class _ConvNd(Module):
     def _is_plain(self) -> bool:
         """Whether the layer is one call of the operator, which can do the padding."""
         ours = getattr(type(self), "_conv_forward", None)
-        if getattr(ours, "__module__", None) != __name__ or "_conv_forward" in attributes(self):
+        if getattr(ours, "__globals__", None) is not globals() or "_conv_forward" in attributes(self):
             return False
         return self.padding_mode == "zeros" and not isinstance(self.padding, str)
 

@@ -51,7 +51,7 @@ class OperatorRecording(TorchDispatchMode):  # type: ignore[misc]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        if any(cls.__module__.partition(".")[0].partition("_")[0] != "taeda" for cls in types):
+        if any(cls.__module__.partition(".")[0].partition("_")[0] not in ("taeda", "torch") for cls in types):
             return NotImplemented  # a class of the program's own: what it calls is kept
         if self.paused:
             return func(*args, **kwargs)

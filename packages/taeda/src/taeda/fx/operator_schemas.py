@@ -114,7 +114,8 @@ def normalize_module(
 ) -> ArgsKwargsPair | None:
     """The arguments of a call of a submodule with the defaults filled in; None where the signature does not fit."""
     module = root.get_submodule(target)
-    if not type(module).__module__.startswith(nn.Linear.__module__.partition(".")[0]):
+    home = nn.Linear.__module__.removesuffix(".modules.linear")
+    if not f"{type(module).__module__}.".startswith(f"{home}."):
         return None
     signature = _signature(module.forward)
     return None if signature is None else _bound(signature, args, kwargs or {}, normalize_to_only_use_kwargs)

@@ -131,7 +131,7 @@ class Walk:
         writer = None
         if node.op == "call_method":
             writer = _table.TABLE.get(f"Tensor.{name}")
-        writer = writer or _table.find(name, functional.startswith("taeda_nn"))
+        writer = writer or _table.find(name, functional.startswith(("taeda_nn", "torch.nn")))
         writer = self._registered(name) or writer
         self.g.result = result
         if writer is not None:

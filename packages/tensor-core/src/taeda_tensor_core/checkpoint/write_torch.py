@@ -37,7 +37,9 @@ _END_64 = struct.Struct("<4sQ2H2L4Q")
 _PLACE_64 = struct.Struct("<4sLQL")
 _END = struct.Struct("<4s4H2LH")
 # Where the classes of tensors are that consist of other tensors.
-_KINDS = tuple(f"taeda_tensor_core.{kind}." for kind in ("sparse", "quantized", "nested"))
+_KINDS = tuple(
+    f"{home}.{kind}" for home in ("taeda_tensor_core", "torch") for kind in ("sparse", "quantized", "nested")
+)
 #: Modules of tensors that only taeda knows: what makes one again of `saved_parts` stands there as `restored`.
 _OWN_KINDS = ("taeda_tensor_core.packed", "taeda_tensor_core.opaque")
 
@@ -97,7 +99,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one written
             return self._tensor(obj)
         if kind is tc._info.layout:
             return self.name("torch.serialization", "_get_layout"), (f"torch.{str.__str__(obj)}",)
-        if kind.__name__ == "qscheme" and kind.__module__.startswith("taeda_tensor_core."):
+        if kind.__name__ == "qscheme" and kind.__module__.startswith(("taeda_tensor_core.", "torch")):
             return self.name("torch", obj.name), None
         if isinstance(obj, tc.dtype) and kind is not tc.dtype and obj.name in torch_names.NAMED_DTYPES:
             return self.name("torch", obj.name), None
