@@ -124,6 +124,16 @@ def test_parameters_as_vector():
         nn.utils.vector_to_parameters([1], module.parameters())
 
 
+def test_devices_of_parameters_that_become_one_vector():
+    from taeda_nn.utils.convert_parameters import _check_param_device
+
+    on_cpu, elsewhere = nn.Parameter(tt.zeros(2)), nn.Parameter(tt.zeros(2, device="meta"))
+    assert _check_param_device(on_cpu, None) == -1 and _check_param_device(on_cpu, -1) == -1
+    with pytest.raises(TypeError, match="two parameters on different devices"):
+        _check_param_device(on_cpu, 0)
+    assert _check_param_device(elsewhere, None) == elsewhere.get_device()
+
+
 def test_a_missing_operator_is_named():
     from taeda_nn._bind import op
 

@@ -7,6 +7,20 @@ from collections.abc import Iterable
 from taeda_nn._bind import Tensor, tensor
 
 
+def _check_param_device(param: Tensor, old_param_device: int | None) -> int:
+    """The number of the parameter's device, -1 for the cpu; TypeError where those before it lie on another one.
+
+    Programs that write vectors of their own import it.
+    """
+    device = -1 if param.device.type == "cpu" else param.get_device()
+    if old_param_device is not None and device != old_param_device:
+        raise TypeError(
+            "parameters: Found two parameters on different devices, this is currently not supported: "
+            f"found {device} after {old_param_device} (-1: the cpu)"
+        )
+    return device
+
+
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """Returns all parameters, flattened, as one vector.
 
