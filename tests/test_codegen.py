@@ -272,6 +272,7 @@ def test_a_recorded_decomposition_is_called_above_the_layer(tmp_path: Path) -> N
         ({"op": "plus", "self": "grad", "self, other": "grad"}, "two formulas"),
         ({"op": "plus", "self": '""'}, "expression"),
         ({"op": "plus", "self": "grad", "nondifferentiable": "[indices]"}, "indices"),
+        ({"op": "plus", "self": "grad * other", "lent": "[result]"}, "no tensor arguments"),
         ({"op": "plus", "recorded": "grad + other"}, "decomposed"),
         ({"op": "plus", "recorded": "decomposed", "self": "grad"}, "in the place of formulas"),
     ],

@@ -12,6 +12,9 @@ def _frozen():
 
 
 ROWS = [
+    ("zeros-no-size", lambda: t.zeros(), TypeError, "zeros", "missing argument 'size'"),
+    ("rand-no-size", lambda: t.rand(), TypeError, "rand", "missing argument 'size'"),
+    ("new_zeros-no-size", lambda: t.ones(1).new_zeros(), TypeError, "new_zeros", "missing argument 'size'"),
     ("zeros-negative", lambda: t.zeros(-1), RuntimeError, "-1"),
     ("zeros-float", lambda: t.zeros(2.5), TypeError, "zeros", "size", "float"),
     ("zeros-text", lambda: t.zeros("a"), TypeError, "zeros", "size", "str"),

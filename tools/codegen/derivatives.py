@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from schema import Argument, DeclarationError, Operator, place, read_records
 
 # What moves or rounds once by itself, and what only wraps an operand: a formula of these and of one operator at most
 # rounds once anyway. Fused gradients compute in float32 inside.
-WRAPPERS = "adjoint conj_of contiguous inverse_permutation mask_bits negated reshape unsqueeze Tensor"
+WRAPPERS = (
+    "adjoint conj_of contiguous inverse_permutation mask_bits memory_like negated reshape unsqueeze Tensor"
+)
 MOVERS = "new_zeros zeros_of zeros_like to_device to_dtype choice_grad clamp_grad masked scaled sgn sum_grad"
 ROUNDED_ONCE = "cumsum_grad mean_grad sigmoid_grad tanh_grad"
 ONE_STEP = frozenset(f"{WRAPPERS} {MOVERS} {ROUNDED_ONCE}".split())
@@ -68,6 +70,7 @@ class Derivative:
     formulas: tuple[Formula, ...]
     nondifferentiable: frozenset[str]
     decomposed: bool = False
+    lent: dict[str, str] = field(default_factory=dict)
 
     @property
     def without_formula(self) -> list[Argument]:
@@ -111,7 +114,7 @@ def parse(record: object, ops: dict[str, Operator], path: Path) -> Derivative:
     tensors = {a.name for a in op.arguments if a.is_tensor or a.is_tensor_list}
     formulas, seen = [], set()
     for key, text in record.items():
-        if key in ("op", "nondifferentiable", "recorded"):
+        if key in ("op", "nondifferentiable", "recorded", "lent"):
             continue
         targets = tuple(part.strip() for part in key.split(","))
         for target in targets:
@@ -136,7 +139,11 @@ def parse(record: object, ops: dict[str, Operator], path: Path) -> Derivative:
         raise DeclarationError(f"{where}: 'recorded' must be 'decomposed', found {recorded!r}")
     if recorded and (formulas or skipped):
         raise DeclarationError(f"{where}: 'recorded' stands in the place of formulas, found both")
-    return Derivative(op, tuple(formulas), frozenset(skipped), recorded is not None)
+    lent = record.get("lent", {})
+    lent = dict.fromkeys(lent, "true") if isinstance(lent, list) else lent
+    if unknown := set(lent) - {a.name for a in op.arguments if a.is_tensor}:
+        raise DeclarationError(f"{where}: lent names {sorted(unknown)}, which are no tensor arguments")
+    return Derivative(op, tuple(formulas), frozenset(skipped), recorded is not None, lent)
 
 
 def load(folder: Path, ops: dict[str, Operator]) -> dict[str, Derivative]:

@@ -139,7 +139,14 @@ class Saved:
     """What one name in an operator's formulas makes the node keep."""
 
     def __init__(
-        self, name: str, kind: str, type_: str, formulas: list[int], facts: set[str], output: int | None
+        self,
+        name: str,
+        kind: str,
+        type_: str,
+        formulas: list[int],
+        facts: set[str],
+        output: int | None,
+        lent: str | None = None,
     ) -> None:
         self.name, self.kind, self.type, self.formulas, self.facts, self.output = (
             name,
@@ -149,11 +156,12 @@ class Saved:
             facts,
             output,
         )
+        self.lent = lent  # the condition under which the argument may be overwritten
 
     @property
     def fields(self) -> list[str]:
         if self.kind == "tensor":
-            return [f"SavedTensor {self.name}_;"]
+            return [f"{'LentTensor' if self.lent else 'SavedTensor'} {self.name}_;"]
         if self.kind == "list":
             return [f"std::vector<SavedTensor> {self.name}_;"]
         if self.kind in ("facts", "list_facts"):
@@ -201,7 +209,8 @@ class Saved:
             return []
         if self.kind == "tensor":
             kept = f"saved_copy({argument})" if copy else argument
-            return [f'node->{self.name}_.save({kept}, node.get(), "{self.name}");']
+            given = joined(kept, "node.get()", literal(self.name), self.lent or "")
+            return [f"node->{self.name}_.save({given});"]
         if self.kind == "list":
             return [f'node->{self.name}_ = save_list({argument}, node.get(), "{self.name}");']
         if self.kind in ("facts", "list_facts"):
@@ -227,7 +236,8 @@ def _saved_of(name: str, argument: Argument | None, d: Derivative, output: int |
     facts_of = {i: d.formulas[i].facts(name, known) if output is None else None for i in users}
     of_value = [i for i in users if facts_of[i] is None]
     of_facts = [i for i in users if i not in of_value]
-    out = [Saved(name, "list" if is_list else "tensor", type_, of_value, set(), output)] if of_value else []
+    kind, lent = "list" if is_list else "tensor", d.lent.get(name) if argument else None
+    out = [Saved(name, kind, type_, of_value, set(), output, lent)] if of_value else []
     if of_facts:
         facts = {fact for i in of_facts for fact in facts_of[i]}
         if not is_list and "size" in facts:

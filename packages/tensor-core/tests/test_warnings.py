@@ -59,6 +59,20 @@ def test_outputs_that_are_resized(call, shape):
     assert call(empty).shape == shape
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda out: taeda.zeros(2, 3, out=out),
+        lambda out: taeda.full((2, 3), 7.0, out=out),
+        lambda out: taeda.eye(2, 3, out=out),
+        lambda out: taeda.ones((2, 3), out=out),
+    ],
+)
+def test_outputs_of_what_is_asked_for_sizes_take_these_without_a_warning(make):
+    out = taeda.zeros(4)
+    assert make(out) is out and out.shape == (2, 3)
+
+
 def test_imaginary_parts_that_get_lost():
     x = taeda.full((2,), 1 + 2j)
     for lose in (

@@ -92,24 +92,43 @@ void pack_arguments(Node* node) {
 }
 
 void SavedTensor::pack() {
+  if (state_ == State::Lent) {
+    static_cast<LentTensor*>(this)->give_back();
+    state_ = State::Input;
+  }
   if ((state_ != State::Input && state_ != State::Output) || tensor_.is_wrapped_number()) return;
-  auto packed = std::make_unique<taeda::autograd::Packed>();
-  packed->output = state_ == State::Output;
-  if (!packed->output) packed->edge = collect_edge(tensor_);
+  const bool output = state_ == State::Output;
+  Edge edge = output ? Edge() : collect_edge(tensor_);
+  Unpack unpack;
   {
     const GradMode unrecorded(false);
     // Programs know an argument by its identity, its class (a parameter) and what made it.
-    packed->unpack = pack_values(packed->output ? detached_alias(tensor_) : tensor_);
+    unpack = pack_values(output ? detached_alias(tensor_) : tensor_);
   }
   check(tensor_.defined(), ErrorKind::Runtime,
         "saved_tensors_hooks: the pack hook ran a backward that freed what it packs");
   if (tensor_.version() != version_) [[unlikely]]
     fail(ErrorKind::Runtime, "saved_tensors_hooks: the pack hook modified its argument (", describe(tensor_),
          ") in place; work on a clone() of it");
+  hold(std::move(unpack), std::move(edge), output);
+}
+
+void SavedTensor::hold(Unpack unpack, Edge edge, bool output) {
+  auto packed = std::make_unique<taeda::autograd::Packed>();
+  packed->unpack = std::move(unpack);
+  packed->edge = std::move(edge);
+  packed->output = output;
   Tensor holder = empty(Shape{0}, DType::Bool);
   holder.impl()->grad = packed.release();
   tensor_ = std::move(holder);
   state_ = State::Packed;
+}
+
+void LentTensor::keep() {
+  // What was written unnoticed is refused when it is asked for.
+  if (state_ != State::Lent || tensor_.version() != version_) return;
+  const GradMode unrecorded(false);
+  hold([values = ops::clone(bare_alias(tensor_))] { return values; }, collect_edge(tensor_), false);
 }
 
 Tensor SavedTensor::unpack_packed(Node* node) const {
@@ -126,6 +145,7 @@ Tensor SavedTensor::unpack_packed(Node* node) const {
 }
 
 void SavedTensor::release() noexcept {
+  if (state_ == State::Lent) static_cast<LentTensor*>(this)->give_back();
   if (state_ != State::Empty) state_ = State::Released;
   tensor_ = Tensor();
 }
@@ -135,7 +155,7 @@ Tensor SavedTensor::unpack_slow(Node* node, const char* argument) const {
   if (state_ == State::Empty) return tensor_;
   if (state_ == State::Packed) return unpack_packed(node);
   if (tensor_.version() != version_ && !moved_on(tensor_, version_)) modified(node, argument, tensor_, version_);
-  if (state_ == State::Input || !thread_state.grad_enabled || !is_differentiable(tensor_.dtype())) return tensor_;
+  if (state_ != State::Output || !thread_state.grad_enabled || !is_differentiable(tensor_.dtype())) return tensor_;
   // See Note [Saved outputs]: gradients are being recorded, so the result takes its place in the graph again.
   return as_output(tensor_, node, output_);
 }

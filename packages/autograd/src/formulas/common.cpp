@@ -4,6 +4,12 @@
 
 namespace taeda::formulas {
 
+Tensor memory_like(const Tensor& grad, IntSpan sizes, IntSpan strides, DType dtype) {
+  if (sizes.size() != 4 || sizes[1] == 1 || strides[1] != 1) return ops::new_empty(grad, sizes, dtype);
+  const Tensor last = ops::new_empty(grad, Shape{sizes[0], sizes[2], sizes[3], sizes[1]}, dtype);
+  return ops::permute(last, Shape{0, 3, 1, 2});
+}
+
 Tensor sum_to(const Tensor& grad, IntSpan sizes) {
   const int64_t lead = grad.dim() - int64_t(sizes.size());
   Shape dims;

@@ -1,4 +1,5 @@
 // Groups of devices over the table that a plug-in's backend hands over.
+#include "taeda/lent.h"
 #include "taeda/collectives.h"
 
 #include <algorithm>
@@ -126,7 +127,7 @@ class PluginGroup final : public DeviceGroup {
     for (const Tensor& t : read) check_place(op, t);
     if (written.defined()) {
       check_place(op, written);
-      check(!written.impl()->storage->readonly, ErrorKind::Runtime, op, ": the tensor is read-only memory");
+      check(keep_lent(*written.impl()->storage), ErrorKind::Runtime, op, ": the tensor is read-only memory");
       check(!written.requires_grad() || !thread_state.grad_enabled, ErrorKind::Runtime, op,
             ": a tensor that requires grad is not written to; use tensor.detach() or no_grad()");
       read.push_back(written);

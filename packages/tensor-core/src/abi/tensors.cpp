@@ -1,5 +1,6 @@
 // The ABI's functions on tensors, generators and streams.
 #include "abi/bridge.h"
+#include "taeda/lent.h"
 #include "taeda/reach.h"
 #include "taeda/backend.h"
 #include "taeda/checked.h"
@@ -18,7 +19,7 @@ uint32_t flags_of(const TensorImpl& t) {
   uint32_t flags = t.layout;
   if (t.flags & kWrappedNumber) flags |= TAEDA_TENSOR_NUMBER;
   if (t.flags & kRequiresGrad) flags |= TAEDA_TENSOR_REQUIRES_GRAD;
-  if (t.storage && t.storage->readonly) flags |= TAEDA_TENSOR_READONLY;
+  if (t.storage && is_fixed(*t.storage)) flags |= TAEDA_TENSOR_READONLY;
   if (t.base) flags |= TAEDA_TENSOR_VIEW;
   return flags;
 }

@@ -1,4 +1,5 @@
 // The operator table: registration, look-up, and the checks that all stubs share.
+#include "taeda/lent.h"
 #include "taeda/dispatch.h"
 
 #include <algorithm>
@@ -168,7 +169,7 @@ void no_kernel(const OpEntry& op, BackendId id) {
 }
 
 void check_inplace(const OpEntry& op, const Tensor& self, IntSpan result_sizes, DType result_dtype) {
-  if (self.impl()->storage && self.impl()->storage->readonly) [[unlikely]]
+  if (self.impl()->storage && self.impl()->storage->readonly && !keep_lent(*self.impl()->storage)) [[unlikely]]
     fail(ErrorKind::Runtime, op.name, ": argument 'self' is read-only memory ", describe(self),
          "; copy it first with clone()");
   if (!(self.sizes().size() == result_sizes.size() &&

@@ -1,10 +1,16 @@
 // The slow paths of generated stubs.
 #include "taeda/stub.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include "taeda/autograd_api.h"
+#include "taeda/exported.h"
+#include "taeda/lent.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/shape.h"
 #include "taeda/texts.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::stub {
 
@@ -57,7 +63,7 @@ Place place_mixed(const OpEntry& op, KeySet keys, std::span<const Tensor* const>
 }
 
 void check_target(const OpEntry& op, const Tensor& target, const char* argument, bool apart) {
-  if (is_readonly(target)) [[unlikely]]
+  if (is_readonly(target) && !keep_lent(*target.impl()->storage)) [[unlikely]]
     fail(ErrorKind::Runtime, op.name, ": argument '", argument, "' is read-only memory ", describe(target),
          "; copy it first with clone()");
   if (apart) check_places(op, target, argument);
@@ -134,8 +140,25 @@ Tensor in_shape_of(const Tensor& out, const Tensor& result) {
   return out.numel() == result.numel() ? ops::reshape(result, out.sizes()) : result;
 }
 
+namespace {
+/// Whether an operator makes its result from numbers alone: it is asked for sizes, so no one is told that it gives them
+/// to its output.
+bool is_factory(const OpEntry& op) {
+  std::string_view text = op.schema;
+  text = text.substr(0, text.find("->"));
+  for (std::string_view of_tensors : {"Tensor ", "Tensor[", "Tensor?", "Operand "})
+    if (text.find(of_tensors) != text.npos) return false;
+  return true;
+}
+}  // namespace
+
 void store_out(const OpEntry& op, const Tensor& out, const Tensor& result) {
   check_cast(op, result.dtype(), out.dtype());
+  if (stated_device(out) != stated_device(result)) [[unlikely]]
+    fail(ErrorKind::Runtime, op.name, ": argument 'out' is on ", to_string(stated_device(out)), ", expected ",
+         to_string(stated_device(result)));
+  if (!std::ranges::equal(out.sizes(), result.sizes()) && !out.is_view() && !out.requires_grad() && is_factory(op))
+    resize(out, result.sizes());
   resize_output(out, result.sizes(), op.name);
   ops::copy_(out, result);
   blame(op, out);

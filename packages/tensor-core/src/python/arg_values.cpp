@@ -226,7 +226,7 @@ OutArg::OutArg(const Signature& sig, int i, Slots& slots, int count) : given_(sl
     items_[0] = given_;
     return;
   }
-  const bool listed = PyTuple_Check(given_) || PyList_Check(given_);
+  const bool listed = count > 1 && (PyTuple_Check(given_) || PyList_Check(given_));
   Object held = listed ? own(PySequence_Tuple(given_)) : Object();
   if (!listed || PyTuple_GET_SIZE(held.get()) != count)
     fail(ErrorKind::Type, sig.name, ": argument 'out' must be ",

@@ -6,6 +6,7 @@
 #include "python/library.h"
 #include "python/override.h"
 #include "python/numpy_bridge.h"
+#include "taeda/lent.h"
 #include "taeda/checked.h"
 #include "taeda/exported.h"
 #include "taeda/levels.h"
@@ -218,7 +219,7 @@ int tensor_get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   try {
     const Tensor& t = tensor_of(self);
     view->obj = nullptr;
-    const bool readonly = t.impl()->storage && t.impl()->storage->readonly;
+    const bool readonly = t.impl()->storage && is_fixed(*t.impl()->storage);
     check_has_memory(t, "buffer");
     if (t.device().backend != kCPU) [[unlikely]]
       fail(ErrorKind::Buffer, "buffer: only tensors on cpu share memory, found ", describe(t));

@@ -5,6 +5,7 @@
 #include "python/internal.h"
 #include "python/library.h"
 #include "python/override.h"
+#include "taeda/lent.h"
 #include "taeda/backend.h"
 #include "taeda/checked.h"
 #include "taeda/exported.h"
@@ -136,7 +137,7 @@ PyObject* export_tensor(PyObject* self, PyObject* const* args, Py_ssize_t count,
     // The consumer knows nothing of our streams: what it gets is done.
     if (t.device().backend == kCPU) check_stream(given, 0);
     else backend(t.device().backend).synchronize(t.device());
-    const bool readonly = t.impl()->storage->readonly;
+    const bool readonly = is_fixed(*t.impl()->storage);
     if (!wants_versioned(given[1])) {
       check(
           !readonly, ErrorKind::Buffer,

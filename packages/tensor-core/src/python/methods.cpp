@@ -3,6 +3,7 @@
 #include "python/arguments.h"
 #include "python/internal.h"
 #include "python/override.h"
+#include "taeda/lent.h"
 #include "taeda/derived.h"
 #include "taeda/exported.h"
 #include "taeda/levels.h"
@@ -197,7 +198,7 @@ PyObject* storage_facts(PyObject* self, PyObject*) {
     return Py_BuildValue("(NKkON)", PyLong_FromVoidPtr(storage ? storage->data : nullptr),
                          static_cast<unsigned long long>(storage ? shown_bytes(*storage) : 0),
                          static_cast<unsigned long>(storage ? storage->use_count() : 0),
-                         storage && storage->readonly ? Py_True : Py_False,
+                         storage && is_fixed(*storage) ? Py_True : Py_False,
                          PyLong_FromVoidPtr(tensor_of(self).bytes()));
   });
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "python/internal.h"
+#include "taeda/lent.h"
 #include "taeda/exported.h"
 
 #define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
@@ -101,7 +102,7 @@ PyObject* array_over(const Tensor& t) {
     dims[d] = t.size(d);
     steps[d] = t.stride(d) * t.item_bytes();
   }
-  const int flags = t.impl()->storage->readonly ? 0 : NPY_ARRAY_WRITEABLE;
+  const int flags = is_fixed(*t.impl()->storage) ? 0 : NPY_ARRAY_WRITEABLE;
   Object array =
       own(PyArray_New(&PyArray_Type, n, dims, kTypeNumbers[size_t(t.dtype())], steps, t.bytes(), 0, flags, nullptr));
   // Without memory of its own the tensor has nothing to share, and NumPy has allocated.

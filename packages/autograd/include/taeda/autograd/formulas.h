@@ -36,6 +36,8 @@ inline Tensor scaled(const Tensor& grad, const Scalar& factor) {
 inline Tensor zeros_of(IntSpan sizes, const Tensor& like) {
   return ops::zeros(sizes, like.dtype(), stated_device(like));
 }
+/// Memory in the order of an argument that is not kept, for operators that read no more than that of it.
+Tensor memory_like(const Tensor& grad, IntSpan sizes, IntSpan strides, DType dtype);
 inline Tensor ones_of(IntSpan sizes, const Tensor& like) { return ops::ones(sizes, like.dtype(), stated_device(like)); }
 /// The value of a saved statistic with the derivatives of the same one computed again.
 Tensor with_history(const Tensor& saved, const Tensor& computed);

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "taeda/autograd/node.h"
+#include "taeda/lent.h"
 
 namespace taeda::autograd {
 
@@ -58,8 +59,10 @@ class SavedTensor {
   /// See Note [Packed tensors].
   void pack();
 
- private:
-  enum class State : uint8_t { Empty, Input, Output, Released, Packed };
+ protected:
+  enum class State : uint8_t { Empty, Input, Output, Released, Packed, Lent };  // Lent: of a LentTensor alone
+  /// In the place of the argument or result: the way to its values, and where it stands in the graph.
+  void hold(Unpack unpack, Edge edge, bool output);
   const taeda::autograd::Packed& packed() const noexcept {
     return static_cast<const taeda::autograd::Packed&>(*tensor_.impl()->grad);
   }
@@ -71,6 +74,30 @@ class SavedTensor {
   uint32_t version_ = 0;
   uint32_t output_ : 24 = 0;
   State state_ : 8 = State::Empty;
+};
+
+/// An argument that may be overwritten before it is needed: its values are copied then, and not before. See
+/// Note [Lent bytes].
+class LentTensor final : public SavedTensor, private Borrower {
+ public:
+  ~LentTensor() = default;
+  /// `lent`: whether it may be overwritten, else it is saved like any argument.
+  void save(const Tensor& input, const Node* node, const char* argument, bool lent) {
+    SavedTensor::save(input, node, argument);
+    if (!lent || state_ != State::Input || !input.impl()->storage || (input.impl()->flags & kCarries)) return;
+    if (borrow(input.impl()->storage)) state_ = State::Lent;
+  }
+  Tensor unpack(Node* node, const char* argument) const {
+    if (state_ == State::Lent) {
+      const std::lock_guard held(lock());  // against a writer in another thread
+      if (state_ == State::Lent && tensor_.version() == version_) return tensor_;
+    }
+    return SavedTensor::unpack(node, argument);
+  }
+  using Borrower::give_back;
+
+ private:
+  void keep() override;
 };
 
 inline void SavedVisitor::operator()(const char* name, std::vector<SavedTensor>& saved) {
