@@ -20,7 +20,7 @@ def broadcast_in_dim(a: Tensor, shape: Sequence[int], broadcast_dimensions: Sequ
     """
     places = iter(a.shape)
     kept = set(broadcast_dimensions)
-    return a.reshape([next(places) if d in kept else 1 for d in range(len(shape))]).expand(*shape)
+    return a.reshape([next(places) if d in kept else 1 for d in range(len(shape))]).expand(shape)
 
 
 def collapse(a: Tensor, start: int, end: int) -> Tensor:

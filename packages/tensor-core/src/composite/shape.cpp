@@ -307,6 +307,11 @@ std::vector<Tensor> meshgrid(TensorList tensors, std::string_view indexing) {
   check(indexing == "ij" || indexing == "xy", ErrorKind::Runtime,
         "meshgrid: argument 'indexing' must be 'ij' or 'xy', got '", indexing, "'");
   const size_t n = tensors.size();
+  check(n > 0, ErrorKind::Runtime, "meshgrid: argument 'tensors' is empty, expected at least one tensor");
+  for (const Tensor& t : tensors)
+    if (t.dtype() != tensors[0].dtype() || stated_device(t) != stated_device(tensors[0])) [[unlikely]]
+      fail(ErrorKind::Runtime, "meshgrid: argument 'tensors' has ", describe(tensors[0]), " and ", describe(t),
+           ", expected one dtype and one device");
   const bool swap = indexing == "xy" && n >= 2;
   Shape sizes;
   for (const Tensor& t : tensors) {

@@ -450,8 +450,8 @@ bool bind(Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t narg
   }
   for (int i = 0; i < sig.count; ++i) {
     if (!slots.values[i] && sig.specs[i].required) {
-      // Varargs may be empty, `x.view()` of a 0-d tensor, `rand()`, but not those that choose: `x.flip()`.
-      if (i == sig.varargs && !kwnames && std::strcmp(sig.specs[i].name, "dims")) {
+      // There may be no tensors, `block_diag()`; sizes are stated, if as (): a program that passes none forgot them.
+      if (i == sig.varargs && !kwnames && of_tensors(sig.specs[i].kind)) {
         static PyObject* const empty = PyTuple_New(0);
         slots.values[i] = empty;
         continue;

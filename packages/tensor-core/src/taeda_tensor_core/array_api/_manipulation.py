@@ -188,7 +188,7 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
         axis = 0
     axis = axis_of("take", tensor, axis)
     found = core.index_select(tensor, axis, _from_zero(places, tensor.shape[axis]).reshape(-1))
-    return as_array(found.reshape(*tensor.shape[:axis], *places.shape, *tensor.shape[axis + 1 :]))
+    return as_array(found.reshape((*tensor.shape[:axis], *places.shape, *tensor.shape[axis + 1 :])))
 
 
 def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
