@@ -64,6 +64,27 @@ def test_weights_of_binary_losses_leave_the_dtype():
     assert wide.dtype == tt.float32
 
 
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_losses_of_logits_have_the_dtype_of_their_targets(dtype, reduction):
+    logits, targets = np.array([0.25, -1.5, 3.0]), np.array([1.0, 0.0, 0.5])
+    each = np.logaddexp(0, logits) - targets * logits
+    expected = {"none": each, "mean": each.mean(), "sum": each.sum()}[reduction]
+    for of_logits in (tt.float16, tt.float32, tt.float64):
+        x, target = tt.tensor(logits, dtype=of_logits), tt.tensor(targets, dtype=getattr(tt, dtype))
+        x.requires_grad_()
+        for options in ({}, {"weight": tt.ones(3)}, {"pos_weight": tt.ones(3, dtype=tt.float64)}):
+            found = F.binary_cross_entropy_with_logits(x, target, reduction=reduction, **options)
+            assert found.dtype == target.dtype
+            np.testing.assert_allclose(
+                found.double().tolist(),
+                expected,
+                rtol=1e-2 if "16" in dtype else 1e-3 if of_logits == tt.float16 else 1e-6,
+            )
+        found.sum().backward()
+        assert x.grad.dtype == of_logits
+
+
 @pytest.mark.parametrize("extra", [(), (2,), (2, 3)])
 def test_cross_entropy(rng, to_tensor, close, extra):
     x, target = rng.standard_normal((4, 5, *extra)), rng.integers(0, 5, (4, *extra))

@@ -112,3 +112,12 @@ def test_softmax_of_rows_of_any_length(dtype):
         close = np.isfinite(logarithms)
         np.testing.assert_allclose(got[close], logarithms[close], rtol=tolerance, atol=tolerance)
         assert np.isnan(got[1]).all() and np.isneginf(got[2, : n // 2]).all()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
+def test_gradients_of_a_threshold_of_whole_numbers(dtype):
+    grad, x = np.array([1, 2, 3, 4], dtype), np.array([0, 1, 2, 3], dtype)
+    for at in (1, 1.5):
+        found = ops.threshold_backward(tensor(grad), tensor(x), at)
+        assert found.numpy().dtype == grad.dtype
+        np.testing.assert_array_equal(found.numpy(), np.where(x > at, grad, 0))

@@ -79,8 +79,9 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Ten
   return reduced("binary_cross_entropy", weighted(ops::bce_loss(input, target, 0), weight), reduction);
 }
 
-Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target, const Tensor& weight,
-                                        const Tensor& pos_weight, int64_t reduction) {
+namespace {
+Tensor logits_loss(const Tensor& self, const Tensor& target, const Tensor& weight, const Tensor& pos_weight,
+                   int64_t reduction) {
   if (!weight.defined() && !pos_weight.defined()) return ops::bce_with_logits_loss(self, target, reduction);
   Tensor loss;
   if (pos_weight.defined()) {
@@ -94,6 +95,17 @@ Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target
     loss = ops::bce_with_logits_loss(self, target, 0);
   }
   return reduced("binary_cross_entropy_with_logits", weight.defined() ? weighted(loss, weight) : loss, reduction);
+}
+}  // namespace
+
+Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target, const Tensor& weight,
+                                        const Tensor& pos_weight, int64_t reduction) {
+  if (!weight.defined() && !pos_weight.defined() && self.dtype() == target.dtype())
+    return ops::bce_with_logits_loss(self, target, reduction);
+  // Computed in the wider dtype and rounded once, to that of the targets.
+  const Tensor loss =
+      logits_loss(in_float32(self), in_float32(target), in_float32(weight), in_float32(pos_weight), reduction);
+  return is_floating(target.dtype()) ? ops::to_dtype(loss, target.dtype()) : loss;
 }
 
 Tensor kl_div(const Tensor& self, const Tensor& target, int64_t reduction, bool log_target) {

@@ -46,6 +46,13 @@ void threshold(const Tensor& out, const Tensor& self, const Scalar& at, const Sc
   // No loop of its own for integers; a fraction loses what lies behind the point, as everywhere in place.
   ops::copy_(out, ops::where(ops::gt(self, Tensor(at)), self, ops::full_like(self, value)));
 }
+void threshold_backward(const Tensor& out, const Tensor& grad, const Tensor& self, const Scalar& at) {
+  const DType dtype = operands_dtype(grad, self);
+  const LoopParams p{at};
+  if (is_floating(dtype))
+    return run_line(row(Activation::threshold_backward), "threshold_backward", dtype, out, grad, self, &p);
+  ops::copy_(out, ops::where(ops::gt(self, Tensor(at)), grad, ops::zeros_like(grad)));
+}
 /// A slope that is a function of the output `y`; where `y` is complex, the conjugate of it.
 template <class Op, Activation Line>
 void gradient_of_output(const Tensor& out, const Tensor& grad, const Tensor& y) {
@@ -173,6 +180,7 @@ const bool registered = [] {
   kernel<op::softmax_backward>(kCPU, softmax_gradient<kSoftmaxBackward>);
   kernel<op::tanh_backward>(kCPU, gradient_of_output<op::tanh_backward, Activation::tanh_backward>);
   kernel<op::threshold>(kCPU, threshold);
+  kernel<op::threshold_backward>(kCPU, threshold_backward);
   return true;
 }();
 

@@ -230,6 +230,11 @@ void threshold(const Call& call) {
   at.whole = call.value(1).kind == TAEDA_VALUE_FLOAT ? whole(std::floor(at.re)) : at.whole;
   run_line(call, of_whole, self.dtype(), out, {&self}, numbers({at, value}));
 }
+void threshold_backward(const Call& call) {
+  static const Row& row = line("threshold_backward");
+  const Tensor out = call.output(0), grad = call.tensor(0), self = call.tensor(1);
+  run_line(call, row, common_dtype({&grad, &self}), out, {&grad, &self}, numbers({call.number(2)}));
+}
 /// A slope that is a function of the output `y`; where `y` is complex, the conjugate of it.
 template <const char* Name>
 void gradient_of_output(const Call& call) {
@@ -338,6 +343,7 @@ const std::vector<LineOperation>& line_operations() {
         {"sub", nullptr, sub},
         {"tanh_backward", nullptr, gradient_of_output<k_tanh_backward>},
         {"threshold", nullptr, threshold},
+        {"threshold_backward", nullptr, threshold_backward},
         {"trunc", nullptr, rounding<k_trunc>},
         {"trunc_divide", nullptr, division<k_trunc_divide>},
         {"where", nullptr, where},
