@@ -555,3 +555,58 @@ def test_traces_are_read_by_their_graph_where_objects_cannot_be():
     again = read_again(jit.trace(layer, taeda.ones(1, 2)))
     x = taeda.tensor([[1.0, -2.0]])
     assert taeda.equal(again(x), layer(x)) and list(again.state_dict()) == ["weight", "bias"]
+
+
+def stateful():
+    """Modules of classes that no other place knows, so that files hold their graphs."""
+
+    class Cell(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("state", taeda.zeros(2))
+            self.register_buffer("mean", taeda.zeros(2))
+            self.register_buffer("calls", taeda.zeros(2))
+
+        def forward(self, x):
+            before = self.state
+            self.state = taeda.tanh(x + before)
+            self.state += 1
+            self.mean = self.mean * 0.5 + x * 0.5
+            self.calls += 1
+            self.calls[0] *= 2
+            return self.state - before, self.mean + self.calls
+
+    class Changing(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cell = Cell()
+
+        def forward(self, x):
+            size = length = x.shape[0]
+            length += 1
+            change, mean = self.cell(x)
+            x -= change
+            x[0] = size
+            return change, mean * length * size, x
+
+    return Changing()
+
+
+def test_a_file_of_a_script_writes_to_inputs_and_buffers_as_the_module_does():
+    net, script, file = stateful(), jit.script(stateful()), io.BytesIO()
+    jit.save(script, file)
+    file.seek(0)
+    again = jit.load(file)
+    for _ in range(3):
+        expected, here, there = (taeda.tensor([1.0, 2.0]) for _ in range(3))
+        results = net(expected), script(here), again(there)
+        assert results[0][2] is expected and results[1][2] is here and results[2][2] is there
+        taeda.testing.assert_close(results[1], results[0], rtol=0, atol=0)
+        taeda.testing.assert_close(results[2], results[0], rtol=0, atol=0)
+        taeda.testing.assert_close(dict(again.named_buffers()), dict(net.named_buffers()), rtol=0, atol=0)
+        taeda.testing.assert_close(dict(script.named_buffers()), dict(net.named_buffers()), rtol=0, atol=0)
+
+
+def test_the_graph_of_a_script_leaves_its_buffers_alone():
+    script = jit.script(stateful())
+    assert "copy_" in str(script.graph) and not any(buffer.any() for buffer in script.buffers())

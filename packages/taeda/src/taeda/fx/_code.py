@@ -190,7 +190,9 @@ class _Writer:
             if name in magic_methods:
                 write = self._operand if name == "pow" else self.value  # -1 ** x is another number
                 return f"{node!r}{kind} = {magic_methods[name].format(*map(write, args))}"
-            if name in inplace_methods:
+            # A number changes by becoming another one: whoever else has it keeps the old one.
+            alone = isinstance(args[0], Node) and len(args[0].users) == 1
+            if name in inplace_methods and alone:
                 change = inplace_methods[name].format(*map(self.value, args))
                 return f"{change};  {node!r}{kind} = {self.value(args[0])}"
         if (

@@ -269,13 +269,11 @@ def _graph_module(obj: Any) -> Any:
     recorded = getattr(obj, "_recorded", None)
     if recorded is not None:
         return recorded
-    from taeda import fx
-    from taeda.fx._keeping import left_alone
+    from taeda.jit import _recording
 
     program = getattr(obj, "_original", None) or getattr(obj, "_function", None) or obj
     try:
-        with left_alone(program):
-            return fx.symbolic_trace(program)
+        return _recording.graph_module(program)
     except Exception as error:
         kind = "module" if isinstance(program, nn.Module) else "function"
         raise NotImplementedError(_MISSING_GRAPH.format(kind, error)) from error
