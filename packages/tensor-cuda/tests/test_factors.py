@@ -119,6 +119,10 @@ def test_systems_are_solved_from_both_sides(libraries: str) -> None:
                 factors = linalg.lu_factor(a.to("cuda"))
                 found = linalg.lu_solve(*factors, b.to("cuda"), left=left, adjoint=adjoints)
                 near(found, wanted, name, left, adjoints)
+                if left and not adjoints:
+                    vector = tc.randn(*batch, 4, dtype=dtype)
+                    expected = np.linalg.solve(a.numpy(), vector.numpy()[..., None])[..., 0]
+                    near(linalg.solve(a.to("cuda"), vector.to("cuda")), expected, "vector", name)
                 if not adjoints:
                     near(linalg.solve(a.to("cuda"), b.to("cuda"), left=left), wanted, "solve", name)
             near(linalg.inv(a.to("cuda")), np.linalg.inv(a.numpy()), "inverse")
@@ -192,13 +196,17 @@ def test_factors_use_nvidias_library_and_say_what_fails() -> None:
         """
         x = tc.eye(3, device="cuda")
         assert cuda.libraries()["cusolver"]["found"]
-        for function in (linalg.cholesky, linalg.lu_factor, linalg.qr, linalg.eigh, linalg.svd, tc.geqrf):
+        solve = lambda t: linalg.solve(t, t)
+        for function in (
+            linalg.cholesky, linalg.lu_factor, linalg.qr, linalg.eigh, linalg.svd, tc.geqrf, linalg.inv, linalg.det,
+            linalg.slogdet, solve,
+        ):
             call(None, "fail", b"factor", 1)
             kind, text = error_of(lambda: function(x))
             assert kind == "RuntimeError" and ": cuda: factors: unspecified failure" in text, text
             tried += 1
         """,
-        least=6,
+        least=10,
     )
 
 
@@ -344,6 +352,8 @@ linalg.eigvalsh(some(6, 3, 3), "U")
 linalg.svd(some(5, 3))
 linalg.svd(some(3, 5, dtype=tc.float64), full_matrices=False)
 linalg.svdvals(some(5, 3))
+linalg.solve_ex(some(2, 3, 3), some(2, 3))
+linalg.inv_ex(some(3, 3))
 print(cuda.libraries()["cusolver"])
 """,
     )
@@ -368,6 +378,12 @@ print(cuda.libraries()["cusolver"])
         "gesvd AA 5 x 3, ld 5 5 3, 2 vectors",
         "gesvd SS 5 x 3, ld 5 5 3, 2 vectors",
         "gesvd NN 5 x 3, ld 5 5 3, 0 vectors",
+        "getrf 3 x 3, ld 3, 0",
+        "getrf 3 x 3, ld 3, 0",
+        "getrs 0 of 3, 1 sides, ld 3 3",
+        "getrs 0 of 3, 1 sides, ld 3 3",
+        "getrf 3 x 3, ld 3, 0",
+        "getrs 0 of 3, 3 sides, ld 3 3",
         "{'found': True, 'text': 'libcusolver.so.12', 'version': 12041}",
     ]
 

@@ -5,6 +5,8 @@
 
 namespace taeda::cuda {
 
+TAEDA_KERNEL(determinant_d, Determinant<double>)
+TAEDA_KERNEL(determinant_c, Determinant<Complex128>)
 TAEDA_KERNEL(places, Places)
 TAEDA_KERNEL(pivots, Pivots)
 

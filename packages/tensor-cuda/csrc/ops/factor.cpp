@@ -146,61 +146,154 @@ void cholesky(const Call& call) {
   to.done();
   infos.done();
 }
-void lu_factor(const Call& call) {
-  const Tensor LU = call.output(0), pivots = call.output(1), info = call.output(2), A = call.tensor(0);
-  Factoring f = factoring(Factored::Lu, A);
-  const FactoringPlan* const plan = A.numel() ? plan_of(call, f) : nullptr;
-  if (!plan) return compute_on_host(call, 3);
+/// LU factors of each matrix of A; `infos` is row-major.
+void factor_all(const Call& call, const FactoringPlan& plan, Factoring f, const Tensor& LU, const Tensor& pivots,
+                const Tensor& infos, const Tensor& A) {
   const ColumnTarget to(call, LU);
-  const Target infos(call, info);
   const Tensor exchanges = call.empty(pivots.sizes(), TAEDA_INT64);
   call.copy(to.tensor(), A);
   f.a = matrix_of(to.tensor());
   f.beside = exchanges.address();
-  f.infos = infos.tensor().address();
-  run(call, *plan, f);
-  if (call.flag(2) && any_failed(call, infos.tensor())) return compute_on_host(call, 3);
+  f.infos = infos.address();
+  run(call, plan, f);
   call.copy(pivots, exchanges);
   to.done();
+}
+void lu_factor(const Call& call) {
+  const Tensor LU = call.output(0), pivots = call.output(1), info = call.output(2), A = call.tensor(0);
+  const Factoring f = factoring(Factored::Lu, A);
+  const FactoringPlan* const plan = A.numel() ? plan_of(call, f) : nullptr;
+  if (!plan) return compute_on_host(call, 3);
+  const Target infos(call, info);
+  factor_all(call, *plan, f, LU, pivots, infos.tensor(), A);
+  if (call.flag(2) && any_failed(call, infos.tensor())) return compute_on_host(call, 3);
   infos.done();
 }
-/// op(A) X = B, or X op(A) = B, which is op(A)^H X^H = B^H.
+
+/// Systems op(A) X = B, or X op(A) = B, which is op(A)^H X^H = B^H, by the LU factors of A: those of each, or the same
+/// for all.
+class Systems {
+ public:
+  Systems(const Call& call, const Tensor& X, const Tensor& A, bool left, bool adjoint)
+      : call_(call), left_(left), n_(A.size(-1)), sides_(X.size(left ? -1 : -2)), one_(batch_of(A) == 1) {
+    f_ = factoring(Factored::LuSolution, X);
+    f_.a = {0, n_, n_, one_ ? 0 : n_ * n_};
+    f_.b = {0, n_, sides_, n_ * sides_};
+    f_.beside_step = one_ ? 0 : n_;
+    if (adjoint == left) f_.taken = is_complex_type(A.dtype()) ? Taken::Adjoint : Taken::Turned;
+    plan_ = X.numel() && n_ ? plan_of(call, f_) : nullptr;
+  }
+  /// Whether the library is there and has a way.
+  explicit operator bool() const { return plan_; }
+  void solve(const Tensor& X, const Tensor& LU, const Tensor& pivots, const Tensor& B) {
+    const auto sizes = one_ ? std::vector<int64_t>(LU.sizes().begin(), LU.sizes().end()) : with_matrices(X, n_, n_);
+    const bool lies = by_columns(LU) && std::ranges::equal(LU.sizes(), sizes);
+    const Tensor copied = lies ? Tensor() : empty_columns(call_, sizes, LU.dtype());
+    if (copied) call_.copy(copied, LU);
+    const std::span<const int64_t> lines = std::span(sizes).first(sizes.size() - 1);
+    const Tensor rows = call_.empty(lines, TAEDA_INT32), exchanges = call_.empty(lines, TAEDA_INT64);
+    call_.copy(rows, pivots);
+    call_.launch(Pivots{exchanges.address(), rows.address(), n_, call_.report()}, rows.numel());
+    const ColumnTarget to(call_, X);
+    const Tensor turned_sides = left_ ? Tensor() : empty_columns(call_, with_matrices(X, n_, sides_), X.dtype());
+    const Tensor& work = left_ ? to.tensor() : turned_sides;
+    if (left_) call_.copy(work, B);
+    else copy_adjoint(call_, work, B);
+    const Tensor infos = call_.empty({f_.batch}, TAEDA_INT32);
+    f_.a.data = (lies ? LU : copied).address();
+    f_.b.data = work.address();
+    f_.beside = exchanges.address();
+    f_.infos = infos.address();
+    run(call_, *plan_, f_);
+    if (left_) to.done();
+    else copy_adjoint(call_, X, work);
+  }
+
+ private:
+  const Call& call_;
+  bool left_;
+  int64_t n_, sides_;
+  bool one_;
+  Factoring f_;
+  const FactoringPlan* plan_ = nullptr;
+};
 void lu_solve(const Call& call) {
-  const Tensor out = call.output(0), LU = call.tensor(0), pivots = call.tensor(1), B = call.tensor(2);
-  const bool left = call.flag(3), adjoint = call.flag(4);
-  const int64_t n = LU.size(-1), sides = out.size(left ? -1 : -2);
-  Factoring f = factoring(Factored::LuSolution, out);
-  const bool one = batch_of(LU) == 1;
-  f.a = {0, n, n, one ? 0 : n * n};
-  f.b = {0, n, sides, n * sides};
-  f.beside_step = one ? 0 : n;
-  const bool turns = adjoint == left;
-  f.taken = !turns ? Taken::AsTheyAre : is_complex_type(LU.dtype()) ? Taken::Adjoint : Taken::Turned;
-  const FactoringPlan* const plan = out.numel() && n ? plan_of(call, f) : nullptr;
-  if (!plan) return compute_on_host(call, 1);
-  // Factors, and pivots, for each of the right sides, or the same for all.
-  const auto sizes = one ? std::vector<int64_t>(LU.sizes().begin(), LU.sizes().end()) : with_matrices(out, n, n);
-  const bool lies = by_columns(LU) && std::ranges::equal(LU.sizes(), sizes);
-  const Tensor copied = lies ? Tensor() : empty_columns(call, sizes, LU.dtype());
-  if (copied) call.copy(copied, LU);
-  const std::span<const int64_t> lines = std::span(sizes).first(sizes.size() - 1);
-  const Tensor rows = call.empty(lines, TAEDA_INT32), exchanges = call.empty(lines, TAEDA_INT64);
-  call.copy(rows, pivots);
-  call.launch(Pivots{exchanges.address(), rows.address(), n, call.report()}, rows.numel());
-  const ColumnTarget to(call, out);
-  const Tensor work =
-      left ? Tensor(to.tensor().handle()) : empty_columns(call, with_matrices(out, n, sides), out.dtype());
-  if (left) call.copy(work, B);
-  else copy_adjoint(call, work, B);
-  const Tensor infos = call.empty({f.batch}, TAEDA_INT32);
-  f.a.data = (lies ? LU : copied).address();
-  f.b.data = work.address();
-  f.beside = exchanges.address();
-  f.infos = infos.address();
-  run(call, *plan, f);
-  if (!left) return copy_adjoint(call, out, work);
-  to.done();
+  const Tensor out = call.output(0), LU = call.tensor(0);
+  Systems systems(call, out, LU, call.flag(3), call.flag(4));
+  if (!systems) return compute_on_host(call, 1);
+  systems.solve(out, LU, call.tensor(1), call.tensor(2));
 }
+/// A vector for each matrix as a column.
+Tensor as_column(const Call& call, const Tensor& t) {
+  std::vector<int64_t> sizes(t.sizes().begin(), t.sizes().end()), strides(t.strides().begin(), t.strides().end());
+  sizes.push_back(1);
+  strides.push_back(1);
+  return call.view(t, sizes, strides);
+}
+void solve(const Call& call) {
+  const Tensor result = call.output(0), LU = call.output(1), pivots = call.output(2), info = call.output(3);
+  const Tensor A = call.tensor(0), B = call.tensor(1);
+  const bool vector = result.ndim() < A.ndim();
+  const Tensor column = vector ? as_column(call, result) : Tensor(), sides = vector ? as_column(call, B) : Tensor();
+  const Tensor& X = vector ? column : result;
+  const Factoring f = factoring(Factored::Lu, A);
+  const FactoringPlan* const plan = A.numel() ? plan_of(call, f) : nullptr;
+  Systems systems(call, X, A, call.flag(2), false);
+  if (!plan || !systems) return compute_on_host(call, 4);
+  const Target infos(call, info);
+  factor_all(call, *plan, f, LU, pivots, infos.tensor(), A);
+  if (call.flag(3) && any_failed(call, infos.tensor())) return compute_on_host(call, 4);
+  systems.solve(X, LU, pivots, vector ? sides : B);
+  infos.done();
+}
+/// Memory for LU factors and pivots that no output asks for.
+struct OwnFactors {
+  Tensor LU, pivots;
+  OwnFactors(const Call& call, const Tensor& A)
+      : LU(empty_columns(call, A.sizes(), A.dtype())),
+        pivots(call.empty(A.sizes().first(size_t(A.ndim() - 1)), TAEDA_INT32)) {}
+};
+void inverse(const Call& call) {
+  const Tensor out = call.output(0), info = call.output(1), A = call.tensor(0);
+  const Factoring f = factoring(Factored::Lu, A);
+  const FactoringPlan* const plan = A.numel() ? plan_of(call, f) : nullptr;
+  Systems systems(call, out, A, true, false);
+  if (!plan || !systems) return compute_on_host(call, 2);
+  const OwnFactors factors(call, A);
+  const Target infos(call, info);
+  factor_all(call, *plan, f, factors.LU, factors.pivots, infos.tensor(), A);
+  if (call.flag(1) && any_failed(call, infos.tensor())) return compute_on_host(call, 2);
+  const int64_t n = A.size(-1);
+  const Tensor identity = call.empty({n, n}, A.dtype());
+  fill_elements(call, identity, {}, A.dtype());
+  fill_elements(call, call.view(identity, std::array{n}, std::array{n + 1}), {1, 0, 1}, A.dtype());
+  systems.solve(out, factors.LU, factors.pivots, identity);
+  infos.done();
+}
+/// The outputs before the factors are the determinant, or its sign and logarithm.
+void determinant(const Call& call, int outputs) {
+  const bool logs = outputs == 4;
+  const Tensor LU = call.output(outputs - 2), pivots = call.output(outputs - 1), A = call.tensor(0);
+  const Factoring f = factoring(Factored::Lu, A);
+  const FactoringPlan* const plan = A.numel() ? plan_of(call, f) : nullptr;
+  if (!plan) return compute_on_host(call, outputs);
+  const OwnFactors factors(call, A);
+  const Tensor infos = call.empty({f.batch}, TAEDA_INT32);
+  factor_all(call, *plan, f, factors.LU, factors.pivots, infos, A);
+  const Tensor out = call.output(0), logarithm = logs ? call.output(1) : Tensor();
+  const Target to(call, out), logarithms(call, logs ? logarithm : out);
+  DeterminantParts parts{factors.LU.array(), factors.pivots.address(),           A.size(-1), logs,
+                         to.array(),         logs ? logarithms.array() : Array{}};
+  if (is_complex_type(A.dtype())) call.launch(Determinant<Complex128>{parts}, f.batch);
+  else call.launch(Determinant<double>{parts}, f.batch);
+  to.done();
+  if (logs) logarithms.done();
+  call.copy(LU, factors.LU);
+  call.copy(pivots, factors.pivots);
+}
+void det(const Call& call) { determinant(call, 3); }
+void slogdet(const Call& call) { determinant(call, 4); }
+
 void geqrf(const Call& call) {
   const Tensor a = call.output(0), tau = call.output(1), self = call.tensor(0);
   Factoring f = factoring(Factored::Reflectors, self);
@@ -308,10 +401,14 @@ void svd(const Call& call) {
 
 const std::vector<Operation>& factor_operations() {
   static const std::vector<Operation> operations{
+      {"_linalg_det", det},
       {"_linalg_eigh", eigh},
+      {"_linalg_slogdet", slogdet},
+      {"_linalg_solve_ex", solve},
       {"_linalg_svd", svd},
       {"geqrf", geqrf},
       {"linalg_cholesky_ex", cholesky},
+      {"linalg_inv_ex", inverse},
       {"linalg_lu_factor_ex", lu_factor},
       {"linalg_lu_solve", lu_solve},
       {"linalg_qr", qr},
