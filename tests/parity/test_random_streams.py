@@ -244,6 +244,23 @@ def test_training_with_dropout_behind_convolutions() -> None:
     same(program, 5, 1e-4)
 
 
+def test_dropout_behind_convolutions_and_normalisation_of_turned_sequences() -> None:
+    """Whose results lie row by row, and turned back column by column."""
+
+    def program(library: Any) -> Any:
+        nn = library.nn
+        wide, narrow = nn.Conv1d(64, 128, 3, padding=1), nn.ConvTranspose1d(128, 64, 3, padding=1)
+        norm, drop = nn.BatchNorm1d(64), nn.Dropout(0.25)
+        x = library.rand(4, 20, 64)
+        hidden = drop(nn.functional.relu(wide(x.transpose(1, 2))).transpose(1, 2))
+        y = drop(narrow(hidden.transpose(1, 2)).transpose(1, 2))
+        z = drop(norm((x + y).transpose(1, 2)).transpose(1, 2))
+        z.square().mean().backward()
+        return hidden, y, z, wide.weight.grad, narrow.bias.grad
+
+    same(program, 5, 1e-4)
+
+
 def test_samples_and_batches_that_are_drawn_as_they_are_read() -> None:
     """Augmentation in the data set, noise in the collate function, and what a program draws between batches."""
 

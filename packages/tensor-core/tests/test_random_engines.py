@@ -250,6 +250,27 @@ def test_convolutions_keep_the_layout_in_whose_order_is_drawn(twister):
     last = x.contiguous(memory_format=taeda.channels_last)
     turned = taeda.conv2d(last, weight)
     assert turned.is_contiguous(memory_format=taeda.channels_last)
+    assert taeda.conv_transpose2d(result, weight).is_contiguous()
+    assert taeda.conv_transpose2d(turned, weight).is_contiguous(memory_format=taeda.channels_last)
     random.set_engine("philox")
     assert taeda.allclose(result, taeda.conv2d(x, weight), rtol=1e-5)
     assert taeda.allclose(turned, result, rtol=1e-5)
+
+
+def test_sequences_with_channels_innermost_come_out_row_by_row(twister):
+    """As PyTorch copies them for convolutions and batch normalisation over one dimension."""
+    line = taeda.rand(2, 20, 16).transpose(1, 2)
+    weight, back = taeda.rand(8, 16, 3), taeda.rand(16, 8, 3)
+
+    def results():
+        return (
+            taeda.conv1d(line, weight),
+            taeda.conv_transpose1d(line, back),
+            taeda.batch_norm(line, None, None, None, None, True, 0.1, 1e-5),
+        )
+
+    drawn = results()
+    assert all(result.is_contiguous() for result in drawn)
+    random.set_engine("philox")
+    for result, other in zip(drawn, results(), strict=True):
+        assert taeda.allclose(result, other, rtol=1e-5, atol=1e-6)

@@ -4,6 +4,7 @@
 #include "composite/lists.h"
 #include "infer/windows.h"
 #include "taeda/checked.h"
+#include "taeda/generator_state.h"
 #include "taeda/ops.h"
 #include "taeda/wrappers.h"
 
@@ -33,6 +34,11 @@ bool padding_is_same(const char* op, std::string_view padding, IntSpan stride) {
           ", expected 1 with padding='same'");
   return padding == "same";
 }
+/// (N, C, L) or (C, L) with a height of one; row by row while a twister draws, as PyTorch copies sequences then: what
+/// is drawn behind in the order of memory follows from it.
+Tensor heightened(const Tensor& line) {
+  return ops::unsqueeze(default_engine() == Engine::Twister ? ops::contiguous(line) : line, -2);
+}
 
 }  // namespace
 
@@ -50,7 +56,7 @@ Tensor conv1d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
         shape_text(input.sizes()), ", expected ", channels, " channels to fit 'weight' of shape ",
         shape_text(weight.sizes()), " with groups=", groups);
   const Tensor y =
-      ops::conv2d(ops::unsqueeze(input, -2), ops::unsqueeze(weight, -2), bias, widened("conv1d", "stride", stride, 1),
+      ops::conv2d(heightened(input), ops::unsqueeze(weight, -2), bias, widened("conv1d", "stride", stride, 1),
                   widened("conv1d", "padding", padding, 0), widened("conv1d", "dilation", dilation, 1), groups);
   return ops::squeeze_dims(y, Shape{-2});
 }
@@ -174,7 +180,7 @@ Tensor conv_transpose1d(const Tensor& input, const Tensor& weight, const Tensor&
         shape_text(input.sizes()), ", expected ", weight.size(0), " channels to fit 'weight' of shape ",
         shape_text(weight.sizes()));
   expect_transposed("conv_transpose1d", input, weight, bias, groups);
-  const Tensor y = ops::conv_transpose2d(ops::unsqueeze(input, -2), ops::unsqueeze(weight, -2), bias,
+  const Tensor y = ops::conv_transpose2d(heightened(input), ops::unsqueeze(weight, -2), bias,
                                          widened("conv_transpose1d", "stride", stride, 1),
                                          widened("conv_transpose1d", "padding", padding, 0),
                                          widened("conv_transpose1d", "output_padding", output_padding, 0), groups,

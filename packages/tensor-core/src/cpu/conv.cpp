@@ -222,7 +222,8 @@ void fast_backward_typed(Gradients& out, const ConvPlan& s, const Tensor& grad, 
       if (onednn::conv_backward_data<T>(s, g.data<T>(), w, x.memory.data<T>())) out.input = x.view;
     }
     w.keep();
-    if (rank == 3 && out.input.defined()) out.input = row_major(out.input);
+    const bool as_drawn = default_engine() == Engine::Twister && !batched(grad, rank).channels_last();
+    if ((rank == 3 || as_drawn) && out.input.defined()) out.input = row_major(out.input);
   }
   if (weight_is_missing) {
     const Tensor x = packed(input, rank, dtype_of<T>);

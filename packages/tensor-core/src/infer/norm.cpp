@@ -6,6 +6,7 @@
 #include "infer/dtypes.h"
 #include "infer/gradients.h"
 #include "infer/memory_format.h"
+#include "taeda/generator_state.h"
 #include "taeda/half.h"
 #include "taeda/ops/norm.h"
 
@@ -115,10 +116,14 @@ std::array<Spec, 3> native_batch_norm(const Tensor& input, const Tensor& weight,
         "batch_norm: argument 'input' has one value per channel, expected more when 'training' is True, found shape ",
         shape_text(input.sizes()));
   const DType statistics = statistics_dtype(input.dtype());
-  Spec out{Shape(input.sizes()), input.dtype(), image_strides(input, input.sizes())};
-  // Dense inputs with channels innermost keep their order whatever their rank.
-  if (out.strides.empty() && input.dense() && !input.contiguous() && input.stride(1) == 1)
-    out.strides.assign(input.strides());
+  Spec out = spec(input.sizes(), input.dtype());
+  // PyTorch's sequences come out row by row, and what is drawn behind follows from it.
+  if (input.dim() != 3 || default_engine() != Engine::Twister) {
+    out.strides = image_strides(input, input.sizes());
+    // Dense inputs with channels innermost keep their order whatever their rank.
+    if (out.strides.empty() && input.dense() && !input.contiguous() && input.stride(1) == 1)
+      out.strides.assign(input.strides());
+  }
   return {out, spec(Shape{channels}, statistics), spec(Shape{channels}, statistics)};
 }
 
