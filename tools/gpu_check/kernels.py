@@ -159,6 +159,32 @@ def tensor_cores(dtype: Any) -> None:
         beside(with_gradients(attend), dtype, q[..., ::2], k[..., ::2], v)
 
 
+def transforms_and_factors(dtype: Any) -> None:
+    """NVIDIA's transforms, and its factors of one matrix and of several; of factors what does not depend on signs."""
+    for sizes, dims in (((7,), (0,)), ((4, 9, 6), (0, 2)), ((3, 5, 4, 6), (0, 1, 2, 3)), ((8, 64), (1,))):
+        x = torch.randn(*sizes)
+        for work in (torch.fft.fftn, torch.fft.ifftn, torch.fft.rfftn):
+            beside(lambda t, f=work, d=dims: torch.view_as_real(f(t, dim=d)), dtype, x)
+        beside(lambda t, d=dims: torch.fft.irfftn(torch.fft.rfftn(t, dim=d), dim=d), dtype, x)
+    for batch in ((), (3,), (2, 2)):
+        a, b = torch.randn(*batch, 12, 12), torch.randn(*batch, 12, 5)
+        definite = a @ a.mT / 12 + torch.eye(12)
+        beside(torch.linalg.cholesky, dtype, definite)
+        beside(lambda t: torch.linalg.cholesky(t, upper=True), dtype, definite)
+        beside(torch.linalg.eigvalsh, dtype, definite)
+        beside(lambda t: (lambda v, q: (q * v.unsqueeze(-2)) @ q.mT)(*torch.linalg.eigh(t)), dtype, definite)
+        beside(torch.linalg.solve, dtype, definite, b)
+        beside(lambda t, s: torch.linalg.solve(t, s.mT, left=False), dtype, definite, b)
+        for work in (torch.linalg.inv, torch.linalg.det, torch.linalg.slogdet):
+            beside(work, dtype, definite)
+        for t in (b, b.mT):
+            beside(torch.linalg.svdvals, dtype, t)
+            beside(
+                lambda m: (lambda u, s, v: (u * s.unsqueeze(-2)) @ v)(*torch.linalg.svd(m, False)), dtype, t
+            )
+            beside(lambda m: (lambda q, r: q @ r)(*torch.linalg.qr(m)), dtype, t)
+
+
 def optimizers() -> None:
     """Fused steps of several parameters."""
     for make in (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD):
@@ -199,6 +225,8 @@ def main() -> None:
             work(dtype, sizes)
         images(dtype)
         matrices(dtype)
+        if dtype in (torch.float32, torch.float64):
+            transforms_and_factors(dtype)
     optimizers()
     chance()
     torch.cuda.synchronize()
