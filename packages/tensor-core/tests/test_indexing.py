@@ -190,7 +190,9 @@ def test_zero_dimensional():
         ((0, 0, 0, 0), IndexError, "too many indices for tensor of dimension 3.*found 4"),
         (1.5, IndexError, "expected int, slice.*found float"),
         ("a", TypeError, "found str"),
-        ([0.5], IndexError, "integer or bool dtype"),
+        ([0.5j], IndexError, "integer or bool dtype"),
+        (np.float64(1), IndexError, "integer or bool dtype"),
+        (taeda.tensor([1.0]), IndexError, "integer or bool dtype"),
         ([5], IndexError, "5"),
         (slice(None, None, 0), ValueError, "zero"),
         (slice("a", None), TypeError, "slice"),
@@ -459,8 +461,20 @@ def test_sequences_without_an_item_choose_nothing():
         y[key,] = 7
         y[:, key] += 1
         assert y.equal(x)
-    with pytest.raises(IndexError, match="float64"):
-        x[np.array([])]
+
+
+def test_lists_and_arrays_of_floating_numbers_are_places():
+    """As PyTorch reads them: what NumPy joined with an empty array is floating."""
+    a = np.arange(12).reshape(3, 4)
+    x = taeda.from_numpy(a.copy())
+    joined = np.concatenate([np.array([]), np.array([2, 0])])
+    for key in (joined, joined.astype("float32"), [2.0, 0.0], (2.0, 0.9)):
+        assert np.array_equal(x[list(key) if isinstance(key, tuple) else key], a[[2, 0]])
+        assert np.array_equal(x[:, np.asarray(key)], a[:, [2, 0]])
+    assert np.array_equal(x[np.array(1.0)], a[1])
+    assert x[np.array([])].shape == (0, 4)
+    x[joined] = -1
+    assert x[:, 0].tolist() == [-1, 4, -1]
 
 
 @pytest.mark.parametrize("include_self", [True, False])

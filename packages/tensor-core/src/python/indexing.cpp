@@ -140,10 +140,9 @@ Tensor mask_of_bytes(const Tensor& index) {
 
 Tensor index_tensor(PyObject* o) {
   Tensor index = is_tensor(o) ? tensor_of(o) : tensor_sharing(o, std::nullopt, std::nullopt, "index");
-  // An empty list, range or the like has no dtype of its own.
-  if (!is_tensor(o) && index.numel() == 0 && is_floating(index.dtype()) &&
-      !optional_attribute(o, "__array_interface__"))
-    index = ops::to_dtype(index, DType::Int64);
+  // Lists and arrays are read as places, whatever their numbers: an empty list has no dtype of its own, and what NumPy
+  // joined with an empty array is floating.
+  if (!is_tensor(o) && is_floating(index.dtype()) && PySequence_Check(o)) index = ops::to_dtype(index, DType::Int64);
   if (!is_integral(index.dtype())) [[unlikely]]
     fail(ErrorKind::Index, "index: tensors used as indices must be of integer or bool dtype, found ", describe(index));
   return index.dtype() == DType::UInt8 ? mask_of_bytes(index) : index;
