@@ -441,6 +441,26 @@ def test_a_schedule_records_its_active_steps():
         assert counts["ProfilerStep*"] == 2 and counts.keys() == names
 
 
+@pytest.mark.parametrize("shapes", [False, True])
+def test_events_of_all_cycles_are_kept_where_that_is_asked_for(shapes):
+    def counts(warmup, active, repeat, kept):
+        plan = schedule(wait=0, warmup=warmup, active=active, repeat=repeat)
+        with profile(schedule=plan, acc_events=kept, record_shapes=shapes) as prof:
+            for size in range(20):
+                _ = taeda.ones(size % 2 + 1) + 1
+                prof.step()
+        rows = [row for row in prof.key_averages(group_by_input_shape=shapes) if row.key == "aten::add"]
+        singles = [event for event in prof.events() if event.name == "aten::add"]
+        assert sum(row.count for row in rows) == len(singles) and len(rows) in (0, 1, 2 if shapes else 1)
+        assert abs(prof.key_averages().self_cpu_time_total - prof.events().self_cpu_time_total) < 1e-6
+        return len(singles)
+
+    # The last cycle of the first plan begins behind the last step.
+    assert counts(0, 5, 0, True) == 20 and counts(0, 5, 0, False) == 0
+    assert counts(1, 5, 0, True) == 16 and counts(1, 5, 0, False) == 1
+    assert counts(0, 5, 2, True) == 10 and counts(0, 5, 2, False) == 5
+
+
 def test_programs_go_back_to_the_schedule_that_records_all():
     with profile(schedule=schedule(wait=1, warmup=0, active=1)) as prof:
         assert prof.current_action is ProfilerAction.NONE

@@ -53,6 +53,8 @@ class Recorded:
         self._max_mb = max_mb
         self._recording: Recording | None = None
         self._results: Results | None = None
+        self._earlier: list[Results] = []  # of former cycles, where they are kept
+        self._keeps_earlier = False
         self._facts: dict[str, Any] = {}
         self._new_recording()  # wrong options are told at once
 
@@ -106,6 +108,8 @@ class Recorded:
                 RuntimeWarning,
                 stacklevel=3,
             )
+        if self._keeps_earlier and self._results is not None:
+            self._earlier.append(self._results)
         self._results = Results(
             trace,
             shapes=self.record_shapes,
@@ -137,7 +141,8 @@ class Recorded:
         Raises:
             AssertionError: Nothing was recorded.
         """
-        return self._found("events").events()
+        last = self._found("events")
+        return last.events_after(self._earlier) if self._earlier else last.events()
 
     def key_averages(
         self,
@@ -161,7 +166,10 @@ class Recorded:
             >>> [row.key for row in prof.key_averages() if row.count == 1][:2]
             ['aten::ones', 'aten::fill_']
         """
-        return self._found("key_averages").key_averages(group_by_input_shape, group_by_stack_n)
+        last = self._found("key_averages")
+        if self._earlier:
+            return last.events_after(self._earlier).key_averages(group_by_input_shape, group_by_stack_n)
+        return last.key_averages(group_by_input_shape, group_by_stack_n)
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
         """Writes the trace for Perfetto (https://ui.perfetto.dev) and chrome://tracing; packed if `path` ends in ".gz".
@@ -254,7 +262,8 @@ class profile(Recorded):
         with_stack: Keep the place in the program.
         with_flops: Count floating-point operations.
         with_modules: Record the forward of each module.
-        experimental_config, execution_trace_observer, acc_events, use_cuda, custom_trace_id_callback,
+        acc_events: Let `events` and `key_averages` tell of all cycles of the schedule so far, not of the last alone.
+        experimental_config, execution_trace_observer, use_cuda, custom_trace_id_callback,
         post_processing_timeout_s: Accepted for programs written for PyTorch.
         max_mb: Room for events; what does not fit is dropped, counted and warned of.
 
@@ -298,6 +307,7 @@ class profile(Recorded):
             devices=self.activities != {ProfilerActivity.CPU},
             max_mb=max_mb,
         )
+        self._keeps_earlier = acc_events
         self.schedule = always if schedule is None else schedule
         self._in_steps = schedule is not None
         self.on_trace_ready = on_trace_ready

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -186,14 +186,18 @@ class Results:
                 found.append(average)
         return found
 
-    def _list(self, events: list[Any]) -> EventList:
+    def _list(self, events: list[Any], others: Iterable[Results] = ()) -> EventList:
         return EventList(
             events,
             use_device=self._use_device,
             profile_memory=self._memory,
             with_flops=self._flops,
-            top_time=self.top_time(),
+            top_time=self.top_time() + sum(other.top_time() for other in others),
         )
+
+    def events_after(self, earlier: Sequence[Results]) -> EventList:
+        """Events of cycles of a schedule that were kept, one by one, and those of this one."""
+        return self._list([event for part in (*earlier, self) for event in part.events()], earlier)
 
     # --- single events ---
 
