@@ -428,6 +428,26 @@ def test_named_results_show_a_line_for_each_part():
     assert repr(found) == f"taeda.return_types.max(\nvalues={found.values!r},\nindices={found.indices!r})"
 
 
+def test_results_whose_parts_or_names_cannot_be_shown_say_so():
+    class Mute(taeda.Tensor):
+        def __repr__(self, *, tensor_contents=None):
+            raise ZeroDivisionError
+
+    found = taeda.return_types.max((taeda.ones(2).as_subclass(Mute), "\ud800"))
+    with pytest.raises(ZeroDivisionError):
+        repr(found)
+    kind = type(taeda.ones(3).cummin(0))
+    before = kind.__match_args__
+    try:
+        kind.__match_args__ = ("a", "b", "c")  # one more than there are parts
+        assert repr(kind((1, "\ud800"))) == "taeda.return_types.cummin(\na=1,\nb='\\ud800')"
+        kind.__match_args__ = 5
+        with pytest.raises(TypeError):
+            repr(kind((1, 2)))
+    finally:
+        kind.__match_args__ = before
+
+
 def test_numbers_of_small_unsigned_dtypes_count_down_from_the_largest():
     assert taeda.tensor([-1, -255, 255], dtype=taeda.uint8).tolist() == [255, 1, 255]
     assert taeda.tensor(-1, dtype=taeda.uint16).item() == 65535

@@ -3,6 +3,7 @@
 
 #include <structseq.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -21,17 +22,16 @@ namespace {
 
 /// The class's name and, a line each, the parts with theirs.
 PyObject* shown_results(PyObject* results) noexcept {
-  const Object names = own(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(results)), "__match_args__"));
-  if (!names) return nullptr;
-  std::string text = std::string(Py_TYPE(results)->tp_name) + "(";
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names.get()); ++i) {
-    const Object part = own(PyObject_Repr(PyTuple_GET_ITEM(results, i)));
-    const char* const shown = part ? PyUnicode_AsUTF8(part.get()) : nullptr;
-    if (!shown) return nullptr;
-    text += i ? ",\n" : "\n";
-    text += std::string(PyUnicode_AsUTF8(PyTuple_GET_ITEM(names.get(), i))) + "=" + shown;
-  }
-  return PyUnicode_FromString((text + ")").c_str());
+  return guarded([&] {
+    const auto type = reinterpret_cast<PyObject*>(Py_TYPE(results));
+    const Object names = own(PySequence_Tuple(own(PyObject_GetAttrString(type, "__match_args__")).get()));
+    Object shown = own(PyUnicode_FromFormat("%s(", Py_TYPE(results)->tp_name));
+    // A program may have written other names there.
+    for (Py_ssize_t i = 0; i < std::min(PyTuple_GET_SIZE(names.get()), PyTuple_GET_SIZE(results)); ++i)
+      shown = own(PyUnicode_FromFormat("%U%s\n%S=%R", shown.get(), i ? "," : "", PyTuple_GET_ITEM(names.get(), i),
+                                       PyTuple_GET_ITEM(results, i)));
+    return PyUnicode_FromFormat("%U)", shown.get());
+  });
 }
 
 }  // namespace
