@@ -36,14 +36,6 @@ TAEDA_HD inline uint32_t pack(float first, float second) {
   return uint32_t(number_as<T>(second).bits) << 16 | number_as<T>(first).bits;
 #endif
 }
-template <class T>
-TAEDA_HD inline float first_of(uint32_t both) {
-  return to_float(T{uint16_t(both)});
-}
-template <class T>
-TAEDA_HD inline float second_of(uint32_t both) {
-  return to_float(T{uint16_t(both >> 16)});
-}
 /// 2^x, to some units in the last place; numbers below the normal ones are 0.
 TAEDA_HD inline float power_of_2(float x) {
 #ifdef __CUDA_ARCH__
@@ -91,12 +83,14 @@ class Warp {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     const Factors f = pick(own_);
     if constexpr (is_same<T, Half>)
-      asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      asm volatile(
+          "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
           "{%0, %1, %2, %3};"
           : "+f"(f.sums[0]), "+f"(f.sums[1]), "+f"(f.sums[2]), "+f"(f.sums[3])
           : "r"(f.left[0]), "r"(f.left[1]), "r"(f.left[2]), "r"(f.left[3]), "r"(f.right[0]), "r"(f.right[1]));
     else
-      asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      asm volatile(
+          "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
           "{%0, %1, %2, %3};"
           : "+f"(f.sums[0]), "+f"(f.sums[1]), "+f"(f.sums[2]), "+f"(f.sums[3])
           : "r"(f.left[0]), "r"(f.left[1]), "r"(f.left[2]), "r"(f.left[3]), "r"(f.right[0]), "r"(f.right[1]));
@@ -105,7 +99,7 @@ class Warp {
   /// Four matrices of 8 by 8, each turned or not, whose rows threads 8 i to 8 i + 7 name for matrix i.
   template <bool Turned, class Pick>
   TAEDA_HD void read(const Pick& pick) const {
-#ifdef __CUDA_ARCH__
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     const MatrixRead r = pick(lane_, own_);
     const auto row = uint32_t(__cvta_generic_to_shared(r.row));
     if constexpr (Turned)
