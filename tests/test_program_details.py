@@ -871,3 +871,15 @@ def test_conversions_make_new_parameters_where_a_program_asks_for_them():
     assert layer.weight.dtype == layer.weight.grad.dtype == taeda.float64
     kept = layer.weight
     assert layer.float().weight is kept and kept.dtype == taeda.float32
+
+
+def test_parameters_are_found_among_the_variables_of_functions_that_ask_classes():
+    class Answers:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func.__name__
+
+    functional = nn.functional
+    assert functional.cross_entropy(Answers(), Answers()) == "cross_entropy"
+    for function in (functional.cross_entropy, functional.mse_loss):
+        assert {"input", "target", "reduction"} <= {*function.__code__.co_varnames}

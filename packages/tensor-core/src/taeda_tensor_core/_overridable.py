@@ -122,9 +122,13 @@ def _ask_first(function: types.FunctionType) -> None:
     ask = kind(function, inner)
     template = _template(len(code.co_freevars))
     constants = tuple(ask if item is ... else item for item in template.co_consts)
+    # Programs look for a parameter's name among these.
+    names = (*template.co_varnames, *(name for name in code.co_varnames if name not in template.co_varnames))
     function.__wrapped__ = inner  # by which `inspect` knows the signature
     function.__code__ = template.replace(
         co_consts=constants,
+        co_varnames=names,
+        co_nlocals=len(names),
         co_name=code.co_name,
         co_qualname=code.co_qualname,
         co_filename=code.co_filename,

@@ -163,7 +163,9 @@ RECORDS = [
             atol={"float32": 1e-5}),
     differentiable("clamp", _clamp, _bounds, REALS, in_place=True, out=True),
     differentiable("xlogy", special.xlogy, binary(0.5, 3), FLOATS),
-    differentiable("ldexp", lambda a, b: (a * 2.0**b).astype(a.dtype), binary(-2, 2), FLOATS_AND_COMPLEX),
+    differentiable(
+        "ldexp", lambda a, b: (a * 2.0**b).astype(a.dtype), binary(-2, 2), FLOATS_AND_COMPLEX, half="largest"
+    ),
     OpRecord("float_power", lambda a, b: np.float_power(a, b), binary(0.5, 3), ("int32", *FLOATS_AND_COMPLEX)),
     differentiable("rsub", lambda a, b: np.asarray(b, a.dtype) - a, with_numbers(binary(), 2), NUMBERS),
     function_of_one("sqrt", np.sqrt, 0.1, 9, dtypes=WITH_INEXACT_RESULT, half="largest"),
