@@ -20,29 +20,19 @@ struct Cublas::Table {
 #undef TAEDA_CUBLAS_POINTER
 };
 
+Cublas::Cublas(const Functions& driver) : driver_(driver), table_(std::make_shared<Table>()) {}
+
 const Cublas::Table& Cublas::functions() {
-  std::call_once(once_, [this] {
-    table_ = std::make_shared<Table>();
-    std::string why;
-    void* const library = open_library({"libcublas.so.13", "libcublas.so.12"}, {"cu13", "cublas"}, description_, why);
-    if (!library) {
-      description_ = why;
-      return;
-    }
+  library_.open({"libcublas.so.13", "libcublas.so.12"}, {"cu13", "cublas"}, [this](void* library) {
     std::string absent;
-#define TAEDA_CUBLAS_LOOK_UP(RESULT, NAME, PARAMETERS)                            \
-  table_->NAME = reinterpret_cast<decltype(table_->NAME)>(dlsym(library, #NAME)); \
-  if (!table_->NAME) absent += " " #NAME;
-    TAEDA_CUBLAS_FUNCTIONS(TAEDA_CUBLAS_LOOK_UP)
-#undef TAEDA_CUBLAS_LOOK_UP
-    opened_ = absent.empty();
-    if (!opened_) description_ += " lacks" + absent;
+    TAEDA_CUBLAS_FUNCTIONS(TAEDA_LIBRARY_LOOK_UP)
+    return absent;
   });
   return *table_;
 }
 std::string Cublas::description() {
   functions();
-  return description_;
+  return library_.description();
 }
 std::string Cublas::text_of(Status status) {
   const char* const text = there() ? functions().cublasGetStatusString(int(status) - kFirstCublasStatus) : nullptr;
@@ -67,7 +57,7 @@ int Cublas::handle_for(int device, StreamHandle stream, Handle*& found) {
   return status;
 }
 int Cublas::prepare(int device, StreamHandle stream) {
-  if (!opened_) return 0;
+  if (!library_.is_open()) return 0;
   Handle* handle = nullptr;
   const int status = handle_for(device, stream, handle);
   return status == 0 ? 0 : kFirstCublasStatus + status;

@@ -8,6 +8,7 @@
 
 #include "driver/driver.h"
 #include "driver/functions.h"
+#include "driver/libraries.h"
 
 namespace taeda::cuda {
 
@@ -19,10 +20,10 @@ extern std::atomic<bool> tf32_allowed;
 
 class Cublas {
  public:
-  explicit Cublas(const Functions& driver) : driver_(driver) {}
+  explicit Cublas(const Functions& driver);
 
   /// Whether there is a library; opens it at the first call.
-  bool there() { return functions(), opened_; }
+  bool there() { return functions(), library_.is_open(); }
   /// Its path and version; where there is none, what was looked for.
   std::string description();
   bool can_multiply(const BlasProduct& product);
@@ -47,9 +48,7 @@ class Cublas {
   int handle_for(int device, StreamHandle stream, Handle*& found);
 
   const Functions& driver_;
-  std::once_flag once_;
-  std::atomic<bool> opened_ = false;
-  std::string description_;
+  LateLibrary library_;
   std::shared_ptr<Table> table_;
   std::mutex lock_;
   std::map<std::pair<int, StreamHandle>, Handle> handles_;

@@ -71,37 +71,25 @@ struct CublasLt::Plan {
   CublasLtChoice choice{};
 };
 
-CublasLt::CublasLt(const Functions& driver, Cublas& cublas) : driver_(driver), cublas_(cublas) {}
+CublasLt::CublasLt(const Functions& driver, Cublas& cublas)
+    : driver_(driver), cublas_(cublas), table_(std::make_shared<Table>()) {}
 CublasLt::~CublasLt() = default;
 
 const CublasLt::Table& CublasLt::functions() {
-  std::call_once(once_, [this] {
-    table_ = std::make_shared<Table>();
-    std::string why;
-    void* const library =
-        open_library({"libcublasLt.so.13", "libcublasLt.so.12"}, {"cu13", "cublas"}, description_, why);
-    if (!library) {
-      description_ = why;
-      return;
-    }
+  library_.open({"libcublasLt.so.13", "libcublasLt.so.12"}, {"cu13", "cublas"}, [this](void* library) {
     std::string absent;
-#define TAEDA_CUBLASLT_LOOK_UP(RESULT, NAME, PARAMETERS)                          \
-  table_->NAME = reinterpret_cast<decltype(table_->NAME)>(dlsym(library, #NAME)); \
-  if (!table_->NAME) absent += " " #NAME;
-    TAEDA_CUBLASLT_FUNCTIONS(TAEDA_CUBLASLT_LOOK_UP)
-#undef TAEDA_CUBLASLT_LOOK_UP
-    opened_ = absent.empty();
-    if (!opened_) description_ += " lacks" + absent;
+    TAEDA_CUBLASLT_FUNCTIONS(TAEDA_LIBRARY_LOOK_UP)
+    return absent;
   });
   return *table_;
 }
 bool CublasLt::there() {
   functions();
-  return opened_ && cublas_.there();
+  return library_.is_open() && cublas_.there();
 }
 std::string CublasLt::description() {
   functions();
-  return description_;
+  return library_.description();
 }
 int CublasLt::handle_for(int device, void*& found) {
   const std::lock_guard held(lock_);

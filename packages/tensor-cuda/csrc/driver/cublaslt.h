@@ -1,6 +1,5 @@
 // cuBLASLt, from NVIDIA's library, opened when the first product with an epilogue needs it.
 #pragma once
-#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -39,9 +38,7 @@ class CublasLt {
 
   const Functions& driver_;
   Cublas& cublas_;
-  std::once_flag once_;
-  std::atomic<bool> opened_ = false;
-  std::string description_;
+  LateLibrary library_;
   std::shared_ptr<Table> table_;
   std::mutex lock_, plans_lock_;
   std::map<int, void*> handles_;

@@ -86,32 +86,20 @@ struct Cudnn::Plan : ConvolutionPlan {
   Descriptor made;
 };
 
-Cudnn::Cudnn(const Functions& driver) : driver_(driver) {}
+Cudnn::Cudnn(const Functions& driver) : driver_(driver), table_(std::make_shared<Table>()) {}
 Cudnn::~Cudnn() = default;
 
 const Cudnn::Table& Cudnn::functions() {
-  std::call_once(once_, [this] {
-    table_ = std::make_shared<Table>();
-    std::string why;
-    void* const library = open_library({"libcudnn.so.9"}, {"cudnn"}, description_, why);
-    if (!library) {
-      description_ = why;
-      return;
-    }
+  library_.open({"libcudnn.so.9"}, {"cudnn"}, [this](void* library) {
     std::string absent;
-#define TAEDA_CUDNN_LOOK_UP(RESULT, NAME, PARAMETERS)                             \
-  table_->NAME = reinterpret_cast<decltype(table_->NAME)>(dlsym(library, #NAME)); \
-  if (!table_->NAME) absent += " " #NAME;
-    TAEDA_CUDNN_FUNCTIONS(TAEDA_CUDNN_LOOK_UP)
-#undef TAEDA_CUDNN_LOOK_UP
-    opened_ = absent.empty();
-    if (!opened_) description_ += " lacks" + absent;
+    TAEDA_CUDNN_FUNCTIONS(TAEDA_LIBRARY_LOOK_UP)
+    return absent;
   });
   return *table_;
 }
 std::string Cudnn::description() {
   functions();
-  return description_;
+  return library_.description();
 }
 size_t Cudnn::version() { return functions().cudnnGetVersion(); }
 std::string Cudnn::text_of(Status status) {

@@ -8,6 +8,7 @@
 
 #include "driver/driver.h"
 #include "driver/functions.h"
+#include "driver/libraries.h"
 
 namespace taeda::cuda {
 
@@ -25,7 +26,7 @@ class Cudnn {
   ~Cudnn();
 
   /// Whether there is a library; opens it at the first call.
-  bool there() { return functions(), opened_; }
+  bool there() { return functions(), library_.is_open(); }
   /// Its path; where there is none, what was looked for.
   std::string description();
   /// 91501 for 9.15.1.
@@ -55,9 +56,7 @@ class Cudnn {
   float time_of(const Plan& plan, const Convolution& convolution, StreamHandle stream, void* handle);
 
   const Functions& driver_;
-  std::once_flag once_;
-  std::atomic<bool> opened_ = false;
-  std::string description_;
+  LateLibrary library_;
   std::shared_ptr<Table> table_;
   std::mutex lock_, plans_lock_;
   std::map<std::pair<int, StreamHandle>, Handle> handles_;

@@ -28,32 +28,20 @@ struct Cufft::Plan : TransformPlan {
   int number = 0;
 };
 
-Cufft::Cufft(const Functions& driver) : driver_(driver) {}
+Cufft::Cufft(const Functions& driver) : driver_(driver), table_(std::make_shared<Table>()) {}
 Cufft::~Cufft() = default;
 
 const Cufft::Table& Cufft::functions() {
-  std::call_once(once_, [this] {
-    table_ = std::make_shared<Table>();
-    std::string why;
-    void* const library = open_library({"libcufft.so.12", "libcufft.so.11"}, {"cu13", "cufft"}, description_, why);
-    if (!library) {
-      description_ = why;
-      return;
-    }
+  library_.open({"libcufft.so.12", "libcufft.so.11"}, {"cu13", "cufft"}, [this](void* library) {
     std::string absent;
-#define TAEDA_CUFFT_LOOK_UP(RESULT, NAME, PARAMETERS)                             \
-  table_->NAME = reinterpret_cast<decltype(table_->NAME)>(dlsym(library, #NAME)); \
-  if (!table_->NAME) absent += " " #NAME;
-    TAEDA_CUFFT_FUNCTIONS(TAEDA_CUFFT_LOOK_UP)
-#undef TAEDA_CUFFT_LOOK_UP
-    opened_ = absent.empty();
-    if (!opened_) description_ += " lacks" + absent;
+    TAEDA_CUFFT_FUNCTIONS(TAEDA_LIBRARY_LOOK_UP)
+    return absent;
   });
   return *table_;
 }
 std::string Cufft::description() {
   functions();
-  return description_;
+  return library_.description();
 }
 int Cufft::version() {
   int number = 0;

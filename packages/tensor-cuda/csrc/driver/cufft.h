@@ -1,6 +1,5 @@
 // cuFFT, from NVIDIA's library, opened when the first transform needs it.
 #pragma once
-#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -8,6 +7,7 @@
 
 #include "driver/driver.h"
 #include "driver/functions.h"
+#include "driver/libraries.h"
 
 namespace taeda::cuda {
 
@@ -20,7 +20,7 @@ class Cufft {
   ~Cufft();
 
   /// Whether there is a library; opens it at the first call.
-  bool there() { return functions(), opened_; }
+  bool there() { return functions(), library_.is_open(); }
   /// Its path; where there is none, what was looked for.
   std::string description();
   /// 12000 for 12.0.0.
@@ -38,9 +38,7 @@ class Cufft {
   std::unique_ptr<Plan> make(const Transform& transform);
 
   const Functions& driver_;
-  std::once_flag once_;
-  std::atomic<bool> opened_ = false;
-  std::string description_;
+  LateLibrary library_;
   std::shared_ptr<Table> table_;
   std::mutex lock_;
   std::map<std::pair<int, Transform>, std::unique_ptr<Plan>> plans_;

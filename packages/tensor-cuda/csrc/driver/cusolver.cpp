@@ -167,33 +167,20 @@ class Cusolver::Call {
   int place_, type_, real_;
 };
 
-Cusolver::Cusolver(const Functions& driver) : driver_(driver) {}
+Cusolver::Cusolver(const Functions& driver) : driver_(driver), table_(std::make_shared<Table>()) {}
 Cusolver::~Cusolver() = default;
 
 const Cusolver::Table& Cusolver::functions() {
-  std::call_once(once_, [this] {
-    table_ = std::make_shared<Table>();
-    std::string why;
-    void* const library =
-        open_library({"libcusolver.so.12", "libcusolver.so.11"}, {"cu13", "cusolver"}, description_, why);
-    if (!library) {
-      description_ = why;
-      return;
-    }
+  library_.open({"libcusolver.so.12", "libcusolver.so.11"}, {"cu13", "cusolver"}, [this](void* library) {
     std::string absent;
-#define TAEDA_CUSOLVER_LOOK_UP(RESULT, NAME, PARAMETERS)                          \
-  table_->NAME = reinterpret_cast<decltype(table_->NAME)>(dlsym(library, #NAME)); \
-  if (!table_->NAME) absent += " " #NAME;
-    TAEDA_CUSOLVER_FUNCTIONS(TAEDA_CUSOLVER_LOOK_UP)
-#undef TAEDA_CUSOLVER_LOOK_UP
-    opened_ = absent.empty();
-    if (!opened_) description_ += " lacks" + absent;
+    TAEDA_CUSOLVER_FUNCTIONS(TAEDA_LIBRARY_LOOK_UP)
+    return absent;
   });
   return *table_;
 }
 std::string Cusolver::description() {
   functions();
-  return description_;
+  return library_.description();
 }
 int Cusolver::version() {
   int number = 0;

@@ -1,6 +1,5 @@
 // cuSOLVER, from NVIDIA's library, opened when the first factors are wanted.
 #pragma once
-#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -8,6 +7,7 @@
 
 #include "driver/driver.h"
 #include "driver/functions.h"
+#include "driver/libraries.h"
 
 namespace taeda::cuda {
 
@@ -20,7 +20,7 @@ class Cusolver {
   ~Cusolver();
 
   /// Whether there is a library; opens it at the first call.
-  bool there() { return functions(), opened_; }
+  bool there() { return functions(), library_.is_open(); }
   /// Its path; where there is none, what was looked for.
   std::string description();
   /// 12000 for 12.0.0.
@@ -45,9 +45,7 @@ class Cusolver {
   int handle_for(int device, StreamHandle stream, Handle*& found);
 
   const Functions& driver_;
-  std::once_flag once_;
-  std::atomic<bool> opened_ = false;
-  std::string description_;
+  LateLibrary library_;
   std::shared_ptr<Table> table_;
   std::mutex lock_, plans_lock_;
   std::map<std::pair<int, StreamHandle>, Handle> handles_;
