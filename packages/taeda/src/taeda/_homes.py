@@ -169,24 +169,11 @@ def _bring(package: str) -> None:
                 _enter(path, found)
 
 
-class Loader:
-    """Another loader, after whose work the module's names say their homes."""
-
-    def __init__(self, loader: Any) -> None:
-        self._loader = loader
-
-    def create_module(self, spec: Any) -> Any:
-        """As the loader does."""
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Run the file; the module knows its own loader alone."""
-        module.__spec__.loader = module.__loader__ = self._loader  # type: ignore[union-attr]
-        self._loader.exec_module(module)
-        settle(module)
-        # Within a package alone: an import of another one from here, where this one's lock is held, could make a ring.
-        if hasattr(module, "__path__") and (path := _path(module.__name__)):
-            _bring(path)
+def _settle_loaded(module: ModuleType) -> None:
+    settle(module)
+    # Within a package alone: an import of another one from here, where this one's lock is held, could make a ring.
+    if hasattr(module, "__path__") and (path := _path(module.__name__)):
+        _bring(path)
 
 
 def spec(name: str, path: Any, target: Any, found: Any, own: Any) -> Any:
@@ -205,7 +192,7 @@ def spec(name: str, path: Any, target: Any, found: Any, own: Any) -> Any:
         if finder is not own and (found := finder.find_spec(name, path, target)) is not None:
             break
     if found is not None and hasattr(found.loader, "exec_module"):
-        found.loader = Loader(found.loader)
+        found.loader = _reachable.LoadedThen(found.loader, _settle_loaded)
     return found
 
 

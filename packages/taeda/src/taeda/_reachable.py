@@ -4,6 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
     from typing import Any
 
@@ -148,15 +149,16 @@ def own_spec(name: str, path: Any) -> Any:
 
     found = PathFinder.find_spec(name, path)
     if found is not None and found.loader is not None:
-        found.loader = _Loader(found.loader)
+        found.loader = LoadedThen(found.loader, _reach_from)
     return found
 
 
-class _Loader:
-    """A loader after whose work `reach` is called."""
+class LoadedThen:
+    """Another loader, after whose work a function is called with the module."""
 
-    def __init__(self, loader: Any) -> None:
+    def __init__(self, loader: Any, then: Callable[[ModuleType], None]) -> None:
         self._loader = loader
+        self._then = then
 
     def create_module(self, spec: Any) -> Any:
         """As the loader does."""
@@ -166,7 +168,11 @@ class _Loader:
         """Load the file; the module knows its own loader alone."""
         module.__spec__.loader = module.__loader__ = self._loader  # type: ignore[union-attr]
         self._loader.exec_module(module)
-        reach(module, module.__name__.partition(".")[2])
+        self._then(module)
+
+
+def _reach_from(module: ModuleType) -> None:
+    reach(module, module.__name__.partition(".")[2])
 
 
 def _reached(value: Any, path: str) -> Any:
