@@ -256,43 +256,23 @@ def test_what_is_declared_is_what_the_toolkit_declares(tmp_path: Path) -> None:
     assert made.returncode == 0, made.stderr
 
 
-def test_what_is_declared_of_cublas_is_what_its_header_declares(tmp_path: Path) -> None:
-    found = compiled(tmp_path, "#include <cublas_v2.h>")
-    if found.returncode != 0:
-        pytest.skip("needs cublas_v2.h, which a whole toolkit or CPATH brings")
-    made = compiled(tmp_path, CUBLAS)
-    assert made.returncode == 0, made.stderr
-
-
-def test_what_is_declared_of_cublaslt_is_what_its_header_declares(tmp_path: Path) -> None:
-    found = compiled(tmp_path, "#include <cublasLt.h>")
-    if found.returncode != 0:
-        pytest.skip("needs cublasLt.h, which a whole toolkit or CPATH brings")
-    made = compiled(tmp_path, CUBLASLT)
-    assert made.returncode == 0, made.stderr
-
-
-def test_what_is_declared_of_cudnn_is_what_its_header_declares(tmp_path: Path) -> None:
-    found = compiled(tmp_path, "#include <cudnn.h>")
-    if found.returncode != 0:
-        pytest.skip("needs cudnn.h, which NVIDIA's wheel of cuDNN or CPATH brings")
-    made = compiled(tmp_path, CUDNN)
-    assert made.returncode == 0, made.stderr
-
-
-def test_what_is_declared_of_cufft_is_what_its_header_declares(tmp_path: Path) -> None:
-    found = compiled(tmp_path, "#include <cufftXt.h>")
-    if found.returncode != 0:
-        pytest.skip("needs cufftXt.h, which NVIDIA's wheel of cuFFT or CPATH brings")
-    made = compiled(tmp_path, CUFFT)
-    assert made.returncode == 0, made.stderr
-
-
-def test_what_is_declared_of_cusolver_is_what_its_header_declares(tmp_path: Path) -> None:
-    found = compiled(tmp_path, "#include <cusolverDn.h>")
-    if found.returncode != 0:
-        pytest.skip("needs cusolverDn.h, which NVIDIA's wheels of cuSOLVER and cuBLAS or CPATH bring")
-    made = compiled(tmp_path, CUSOLVER)
+@pytest.mark.parametrize(
+    ("header", "text", "brought"),
+    [
+        ("cublas_v2.h", CUBLAS, "a whole toolkit or CPATH brings"),
+        ("cublasLt.h", CUBLASLT, "a whole toolkit or CPATH brings"),
+        ("cudnn.h", CUDNN, "NVIDIA's wheel of cuDNN or CPATH brings"),
+        ("cufftXt.h", CUFFT, "NVIDIA's wheel of cuFFT or CPATH brings"),
+        ("cusolverDn.h", CUSOLVER, "NVIDIA's wheels of cuSOLVER and cuBLAS or CPATH bring"),
+    ],
+    ids=["cublas", "cublaslt", "cudnn", "cufft", "cusolver"],
+)
+def test_what_is_declared_of_a_library_is_what_its_header_declares(
+    tmp_path: Path, header: str, text: str, brought: str
+) -> None:
+    if compiled(tmp_path, f"#include <{header}>").returncode != 0:
+        pytest.skip(f"needs {header}, which {brought}")
+    made = compiled(tmp_path, text)
     assert made.returncode == 0, made.stderr
 
 

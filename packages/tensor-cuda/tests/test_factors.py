@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import device_programs as programs
 import pytest
+import stand_ins
 import test_real_driver as real
 
 HEAD = """
@@ -307,21 +306,10 @@ TYPED(Z, ungqr, Zungqr)
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory):
     """Makes a folder with a driver's library in it, and one in cuSOLVER's place."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("needs a C compiler")
 
     def make(*options: str) -> Path:
-        folder = tmp_path_factory.mktemp("cusolver")
-        folder.joinpath("driver.c").write_text(real.WHOLE)
-        folder.joinpath("cusolver.c").write_text(CUSOLVER)
-        for source, made, given in (
-            ("driver.c", "libcuda.so.1", ()),
-            ("cusolver.c", "libcusolver.so.12", options),
-        ):
-            command = [compiler, "-w", "-shared", "-fPIC", *given, source, "-o", made]
-            subprocess.run(command, cwd=folder, check=True)
-        return folder
+        folder = stand_ins.build(tmp_path_factory.mktemp("cusolver"), {"libcuda.so.1": real.WHOLE})
+        return stand_ins.build(folder, {"libcusolver.so.12": CUSOLVER}, *options)
 
     return make
 

@@ -18,6 +18,20 @@ def same(found, expected, *what):
 
 def on(array):
     return tc.from_numpy(np.ascontiguousarray(array)).to("cuda")
+
+def lines(length, kind):
+    "Three lines with many equal elements, and with those that are none of order."
+    shape = (3, length)
+    if kind is np.bool_:
+        return rng.integers(0, 2, shape).astype(kind)
+    if np.issubdtype(kind, np.integer):
+        facts = np.iinfo(kind)
+        x = rng.integers(facts.min, facts.max, shape, dtype=kind, endpoint=True)
+        x[:, ::3] = rng.integers(0, 5, x[:, ::3].shape)
+        return x
+    x = (rng.standard_normal(shape) * 4).astype(kind)
+    x[:, ::5] = rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1.5], x[:, ::5].shape)
+    return x
 """
 
 
@@ -31,16 +45,7 @@ def test_sorting_is_stable_in_every_dtype_and_for_lines_of_any_length() -> None:
         WHOLE = (np.bool_, np.int8, np.uint8, np.int16, np.int32, np.int64, np.uint16, np.uint32, np.uint64)
         for length in (1, 2, 31, 33, 255, 2047, 2049, 9001):
             for kind in (*WHOLE, np.float16, np.float32, np.float64):
-                shape = (3, length)
-                if kind is np.bool_:
-                    x = rng.integers(0, 2, shape).astype(kind)
-                elif np.issubdtype(kind, np.integer):
-                    facts = np.iinfo(kind)
-                    x = rng.integers(facts.min, facts.max, shape, dtype=kind, endpoint=True)
-                    x[:, ::3] = rng.integers(0, 5, x[:, ::3].shape)
-                else:
-                    x = (rng.standard_normal(shape) * 4).astype(kind)
-                    x[:, ::5] = rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1.5], x[:, ::5].shape)
+                x = lines(length, kind)
                 t = on(x)
                 for descending in (False, True):
                     values, places = ops.sort(t, -1, descending)
@@ -75,16 +80,7 @@ def test_elements_of_a_rank_are_found_in_lines_of_any_length() -> None:
         KINDS = (np.bool_, np.int8, np.uint8, np.int16, np.int32, np.int64, np.uint16, np.uint32, np.uint64)
         for length in (1, 2, 31, 33, 255, 2049, 9001):
             for kind in (*KINDS, np.float16, np.float32, np.float64):
-                shape = (3, length)
-                if kind is np.bool_:
-                    x = rng.integers(0, 2, shape).astype(kind)
-                elif np.issubdtype(kind, np.integer):
-                    facts = np.iinfo(kind)
-                    x = rng.integers(facts.min, facts.max, shape, dtype=kind, endpoint=True)
-                    x[:, ::3] = rng.integers(0, 5, x[:, ::3].shape)
-                else:
-                    x = (rng.standard_normal(shape) * 4).astype(kind)
-                    x[:, ::5] = rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1.5], x[:, ::5].shape)
+                x = lines(length, kind)
                 order = np.argsort(np.stack([np.unique(row, return_inverse=True)[1].reshape(-1) for row in x]), -1,
                                    kind="stable")
                 for rank in (0, length - 1, length // 2, rng.integers(0, length, 3)):
@@ -122,16 +118,7 @@ def test_the_first_of_lines_of_any_length() -> None:
         for length, k in ((1, 1), (20, 7), (2000, 1999), (2049, 1), (2049, 2049), (9001, 40), (9001, 2048),
                           (9001, 2100), (140_001, 3)):
             for kind in (np.bool_, np.int8, np.uint16, np.int64, np.float16, np.float32, np.float64):
-                shape = (3, length)
-                if kind is np.bool_:
-                    x = rng.integers(0, 2, shape).astype(kind)
-                elif np.issubdtype(kind, np.integer):
-                    facts = np.iinfo(kind)
-                    x = rng.integers(facts.min, facts.max, shape, dtype=kind, endpoint=True)
-                    x[:, ::3] = rng.integers(0, 5, x[:, ::3].shape)
-                else:
-                    x = (rng.standard_normal(shape) * 4).astype(kind)
-                    x[:, ::5] = rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1.5], x[:, ::5].shape)
+                x = lines(length, kind)
                 rank = np.stack([np.unique(row, return_inverse=True)[1].reshape(-1) for row in x])
                 for largest in (False, True):
                     # As sorting has them, equal ones in their order.

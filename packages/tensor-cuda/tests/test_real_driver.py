@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import stand_ins
 
 import taeda_tensor_cuda as cuda
 
@@ -161,19 +161,10 @@ HEAD = "import os, sys, taeda_tensor_core as tc, taeda_tensor_cuda as cuda\n"
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory):
     """Makes a folder with a driver's library in it."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("needs a C compiler")
 
     def make(*options: str) -> Path:
-        folder = tmp_path_factory.mktemp("driver")
-        folder.joinpath("fake.c").write_text(WHOLE)
-        command = [compiler, "-w", "-shared", "-fPIC", *options, "fake.c", "-o", "libcuda.so.1"]
-        subprocess.run(command, cwd=folder, check=True)
-        folder.joinpath("cublas.c").write_text(CUBLAS)
-        command = [compiler, "-w", "-shared", "-fPIC", *options, "cublas.c", "-o", "libcublas.so.13"]
-        subprocess.run(command, cwd=folder, check=True)
-        return folder
+        texts = {"libcuda.so.1": WHOLE, "libcublas.so.13": CUBLAS}
+        return stand_ins.build(tmp_path_factory.mktemp("driver"), texts, *options)
 
     return make
 
@@ -404,8 +395,7 @@ except RuntimeError as error:
 def test_without_cublas_the_own_kernels_multiply(library, options, environment, text: str) -> None:
     folder = library()
     if options:
-        command = ["cc", "-w", "-shared", "-fPIC", *options, "cublas.c", "-o", "libcublas.so.13"]
-        subprocess.run(command, cwd=folder, check=True)
+        stand_ins.build(folder, {"libcublas.so.13": CUBLAS}, *options)
     shown = run(
         folder,
         """

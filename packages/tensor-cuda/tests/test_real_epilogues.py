@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+import stand_ins
 from test_real_driver import CUBLAS, WHOLE, run
 
 import taeda_tensor_cuda as cuda
@@ -84,22 +83,12 @@ int cublasLtMatmul(void* h, struct told* of, const float* alpha, const float* a,
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory):
     """Makes a folder with a driver's library, cuBLAS and cuBLASLt in it."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("needs a C compiler")
 
     def make(*options: str) -> Path:
-        folder = tmp_path_factory.mktemp("epilogues")
-        for name, text, more in (
-            ("libcuda.so.1", WHOLE, ()),
-            ("libcublas.so.13", CUBLAS, ()),
-            ("libcublasLt.so.13", CUBLASLT, options),
-        ):
-            source = folder / f"{name}.c"
-            source.write_text(text)
-            command = [compiler, "-w", "-shared", "-fPIC", *more, str(source), "-o", name]
-            subprocess.run(command, cwd=folder, check=True)
-        return folder
+        folder = stand_ins.build(
+            tmp_path_factory.mktemp("epilogues"), {"libcuda.so.1": WHOLE, "libcublas.so.13": CUBLAS}
+        )
+        return stand_ins.build(folder, {"libcublasLt.so.13": CUBLASLT}, *options)
 
     return make
 
