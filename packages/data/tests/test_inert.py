@@ -210,13 +210,45 @@ def test_a_data_set_that_changes_is_looked_at_again():
     )  # the streams of batches are what they always are
 
 
+def in_lists(dataset):
+    """Options of a loader that indexes its data set by lists."""
+    return {"batch_size": None, "sampler": data.BatchSampler(data.RandomSampler(dataset), 5, False)}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [lambda _: {"batch_size": 5, "shuffle": True}, lambda _: {"batch_size": None, "shuffle": True}, in_lists],
+    ids=["batches", "samples", "lists"],
+)
 @pytest.mark.parametrize("kind", [One, Pair, Mapping])
-def test_batches_and_the_programs_streams_are_the_same(kind, monkeypatch):
+def test_batches_and_the_programs_streams_are_the_same(kind, options, monkeypatch):
     def read():
         random.seed(1), np.random.seed(2), tt.manual_seed(3)
-        batches = [str(batch) for batch in data.DataLoader(kind(), batch_size=5, shuffle=True)]
+        dataset = kind()
+        batches = [str(batch) for batch in data.DataLoader(dataset, **options(dataset))]
         return batches, random.random(), np.random.rand(), tt.rand(1).item()
 
     quickly = read()
     monkeypatch.setattr("taeda_data.reading.draws_nothing", lambda dataset: lambda: False)
     assert read() == quickly
+
+
+@pytest.mark.parametrize("dataset", [One(), data.TensorDataset(tt.arange(12))])
+def test_a_list_as_an_index_is_one_sample(dataset):
+    for collate, wanted in ((data.default_convert, dataset[[2, 3]]), (data.default_collate, None)):
+        loader = data.DataLoader(dataset, batch_size=None, sampler=[[2, 3], [5]], collate_fn=collate)
+        first = next(iter(loader))
+        if wanted is None:
+            wanted = collate(dataset[[2, 3]])
+        elif isinstance(wanted, tuple):
+            wanted, first = wanted[0], first[0]
+        assert np.array_equal(np.asarray(first), np.asarray(wanted))
+
+
+def test_an_error_names_the_sample():
+    loader = data.DataLoader(One(x=np.arange(6)), batch_size=4)
+    batches = iter(loader)
+    assert next(batches).tolist() == [0, 1, 2, 3]
+    with pytest.raises(IndexError) as caught:
+        next(batches)
+    assert caught.value.__notes__ == ["while reading sample 6 of One"]

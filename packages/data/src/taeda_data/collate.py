@@ -135,6 +135,12 @@ def _registered(first: Any, functions: Mapping[Any, Callable[..., Any]]) -> Call
     return next((function for kind, function in functions.items() if isinstance(first, kind)), None)
 
 
+def _joined(
+    columns: Iterable[Sequence[Any]], functions: Mapping[Any, Callable[..., Any]] | None
+) -> list[Any]:
+    return [collate(column, collate_fn_map=functions) for column in columns]
+
+
 def collate(batch: Sequence[Any], *, collate_fn_map: Mapping[Any, Callable[..., Any]] | None = None) -> Any:
     """`default_collate` with a table of further types of its own.
 
@@ -149,9 +155,6 @@ def collate(batch: Sequence[Any], *, collate_fn_map: Mapping[Any, Callable[..., 
     first = batch[0]
     if collate_fn_map and (function := _registered(first, collate_fn_map)) is not None:
         return function(batch, collate_fn_map=collate_fn_map)
-
-    def joined(columns: Iterable[Sequence[Any]]) -> list[Any]:
-        return [collate(column, collate_fn_map=collate_fn_map) for column in columns]
 
     if isinstance(first, tensor.Tensor):
         return _stack_tensors(batch)
@@ -169,13 +172,13 @@ def collate(batch: Sequence[Any], *, collate_fn_map: Mapping[Any, Callable[..., 
         return batch if isinstance(batch, tuple) else list(batch)
     if isinstance(first, Mapping):
         _expect_keys(batch, first)
-        entries = joined([item[key] for item in batch] for key in first)
+        entries = _joined(([item[key] for item in batch] for key in first), collate_fn_map)
         return mapping_like(first, dict(zip(first, entries, strict=True)))
     if _is_named_tuple(first):
-        return type(first)(*joined(zip(*batch, strict=True)))
+        return type(first)(*_joined(zip(*batch, strict=True), collate_fn_map))
     if _is_dataclass(first):
         names = _fields(first)
-        entries = joined([getattr(item, name) for item in batch] for name in names)
+        entries = _joined(([getattr(item, name) for item in batch] for name in names), collate_fn_map)
         return type(first)(**dict(zip(names, entries, strict=True)))
     if isinstance(first, Sequence):
         lengths = set(map(len, batch))
@@ -184,7 +187,7 @@ def collate(batch: Sequence[Any], *, collate_fn_map: Mapping[Any, Callable[..., 
                 "default_collate: each element in list of batch should be of equal size: must have one length, "
                 f"found {sorted(lengths)}"
             )
-        entries = joined(zip(*batch, strict=True))
+        entries = _joined(zip(*batch, strict=True), collate_fn_map)
         if isinstance(first, (list, tuple)):
             return entries
         try:

@@ -389,12 +389,13 @@ class DataLoader(Generic[T_co]):
         for number, group in enumerate(groups, self._position):
             outside = None
             try:
-                if not (plain := pytorchs or read.is_plain(group)) and not found:
+                quietly = read.quietly(group)
+                if not (pytorchs or found or (quietly and read.at_once)):
                     found, numbers = self._sources(dataset)
-                if not plain and not read.draws_nothing(group):
+                if quietly is None and not pytorchs:
                     outside = [source.save() for source in found]
                     seed_all(found, numbers, number)
-                batch = [read(group)]
+                batch = [(quietly or read.drawing)(group)]
             except Exception as error:
                 batch = [Failed(error)]
             finally:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from taeda_data.collate import default_collate, default_collate_fn_map
+from taeda_data.collate import default_collate, default_collate_fn_map, default_convert
 from taeda_data.dataset import Dataset, Subset, TensorDataset
 from taeda_data.inert import draws_nothing
 from taeda_data.packing import PackedList
@@ -102,34 +102,50 @@ class Reader:
         self, dataset: Dataset[Any], collate: Callable[[Any], Any], batched: bool, seed: int
     ) -> None:
         self._dataset, self._collate, self._seed = dataset, collate, seed
-        self._gather = gather_of(dataset) if collate is default_collate else None
-        plainly = collate is default_collate and not default_collate_fn_map
+        joined = batched and collate is default_collate
+        self._gather = gather_of(dataset) if joined else None
+        self.at_once = self._gather is not None  # plain groups need no sample read
+        plainly = not default_collate_fn_map if collate is default_collate else collate is default_convert
         self._is_inert = draws_nothing(dataset) if plainly and self._gather is None else None
         # The plain functions: a bound method here would hold its own reader, and with it the data set, in a ring.
         many = hasattr(dataset, "__getitems__")
         self._read = (Reader._many if many else Reader._one_by_one) if batched else Reader._single
 
-    def is_plain(self, group: Any) -> bool:
-        """Whether the batch of a group is taken at once, so that no sample is read."""
-        return self._gather is not None and _plain(group)
-
-    def draws_nothing(self, group: Any) -> bool:
-        """Whether reading a group certainly draws no random number."""
-        if self._gather is None and (self._is_inert is None or not self._is_inert()):
-            return False
-        return _plain(group)
+    def quietly(self, group: Any) -> Callable[[list[int]], Any] | None:
+        """How to read a group so that certainly no random number is drawn; None where reading it may draw one."""
+        if self._gather is None:
+            if self._is_inert is None or not self._is_inert() or not _plain(group):
+                return None
+            return self._inertly if self._read is Reader._one_by_one else self.drawing
+        return self._gathered if _plain(group) else None
 
     def __call__(self, group: Any) -> Any:
         """The batch (or sample) of a group; errors keep their type and get a note."""
-        if self.is_plain(group):
-            assert self._gather is not None
-            return self._noted(self._gather, group, group)
+        if (quietly := self.quietly(group)) is not None:
+            return quietly(group)
+        return self.drawing(group)
+
+    def drawing(self, group: Any) -> Any:
+        """The same, where samples may draw random numbers: `worker_rng` knows which of them is being read."""
         around = getattr(_current, "place", None)  # of a loader whose data set has one of its own
         place = _current.place = [self._seed, None]
         try:
             return self._read(self, group, place)
         finally:
             _current.place = around
+
+    def _gathered(self, group: list[int]) -> Any:
+        assert self._gather is not None
+        return self._noted(self._gather, group, group)
+
+    def _inertly(self, group: list[int]) -> Any:
+        samples: list[Any] = []
+        try:
+            samples.extend(map(self._dataset.__getitem__, group))
+        except Exception as error:
+            self._note(error, "reading sample", group[len(samples)])  # those before it were taken
+            raise
+        return self._noted(self._collate, samples, group)
 
     def _single(self, index: Any, place: list[Any]) -> Any:
         place[1] = index
@@ -185,8 +201,14 @@ class Failed:
             self.error = error
 
 
+_INT = {int}
+
+
 def _plain(group: Any) -> bool:
-    return isinstance(group, list) and set(map(type, group)) <= {int} and min(group, default=0) >= 0
+    """Whether a group is a list of ints, or an int, that count from the front."""
+    if isinstance(group, list):
+        return set(map(type, group)) <= _INT and min(group, default=0) >= 0
+    return type(group) is int and group >= 0
 
 
 def gather_of(dataset: Dataset[Any]) -> Callable[[list[int]], list[Any]] | None:

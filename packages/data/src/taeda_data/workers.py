@@ -135,9 +135,11 @@ class Worker:
             return END, epoch, number
         if isinstance(group, Packed):
             group = group.indices.tolist()
-        if self._alone and not self._read.draws_nothing(group):
+        if (quietly := self._read.quietly(group)) is not None:
+            return BATCH, epoch, number, quietly(group)
+        if self._alone:
             randomness.seed_all(self._sources, self._numbers, number)
-        return BATCH, epoch, number, self._read(group)
+        return BATCH, epoch, number, self._read.drawing(group)
 
     def _cut(self, samples: Iterator[Any]) -> Iterator[Any]:
         plan = self._plan
