@@ -253,12 +253,27 @@ def test_thread_count_does_not_change_bits():
         taeda.set_num_threads(before)
 
 
+FEW_ROWS = [
+    *(
+        (rows, columns, inner)
+        for rows in (2, 3, 4, 5, 9, 12, 13)
+        for columns, inner in ((90, 110), (300, 250))
+    ),
+    *(
+        (rows, columns, inner)
+        for rows in (2, 4, 12)
+        for columns, inner in ((1100, 9000), (4200, 1030), (60, 20000))
+    ),
+]
+
+
 @pytest.mark.parametrize(
-    "rows, columns, inner", [(1030, 300, 200), (520, 256, 130), (128, 700, 22500), (330, 420, 17000)]
+    "rows, columns, inner",
+    [(1030, 300, 200), (520, 256, 130), (128, 700, 22500), (330, 420, 17000), *FEW_ROWS],
 )
 @pytest.mark.parametrize("turned", ["neither", "left", "right", "both"])
-def test_many_rows_and_long_sums(rows, columns, inner, turned):
-    """Packed operands, turned ones and sums in parts, by any number of threads."""
+def test_products_of_all_shapes(rows, columns, inner, turned):
+    """Few rows, packed operands, turned ones and sums in parts, by any number of threads."""
     rng = np.random.default_rng(12)
     x, y = (rng.standard_normal(s).astype("float32") for s in ((rows, inner), (inner, columns)))
     a = tensor(x.T.copy()).t() if turned in ("left", "both") else tensor(x)

@@ -196,10 +196,24 @@ bool has_small_kernels() noexcept {
   return false;
 #endif
 }
+
+// Where OpenBLAS has no kernels for small products, oneDNN's sgemm is the best routine for so few rows (brgemm, where
+// the right operand is transposed, takes up to twice as long unless that comes from memory) from so much work on. Below
+// it, and in other dtypes, rows one by one are. Measured on Zen 5.
+constexpr int64_t kFewRows = 12, kFewRowsWork = 40'000;
+
+/// Rows that are best multiplied one by one.
+template <class T>
+int64_t lone_rows(int64_t work, bool transposed) {
+  if (has_small_kernels()) return 1;
+  if (std::is_same_v<T, float>) return work > kFewRowsWork ? 1 : 4;
+  return transposed ? 5 : 8;
+}
+
 /// Few rows, each a product of a matrix and a vector.
 template <class T>
 bool one_by_one(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc) {
-  if (m > (has_small_kernels() ? 1 : 4) || k == 0) return false;
+  if (k == 0 || m > lone_rows<T>(m * n * k, b.transposed)) return false;
   for (int64_t i = 0; i < m; ++i)
     vendor_gemv(n, k, alpha, {b.data, b.ld, !b.transposed}, rows_from(a, i).data, a.transposed ? a.ld : 1, beta,
                 c + i * ldc, 1);
@@ -247,12 +261,14 @@ void serial_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
 #ifdef TAEDA_WITH_ONEDNN
   if constexpr (std::is_same_v<T, float>) {
     // Measured: OpenBLAS is several times faster on small products; brgemm by a third where the right operand is
-    // transposed (linear layers) or narrow; sgemm by a few percent elsewhere.
+    // transposed (linear layers) or narrow; sgemm by a few percent elsewhere, and by more for few rows.
     const int64_t work = m * n * k;
-    const bool few = has_vendor<T> && b.transposed && n > kStrip && m <= 48 && has_small_kernels();
+    const bool small_kernels = has_small_kernels();
+    const bool few_rows = !small_kernels && m <= (b.transposed && b.streamed ? kFewRows / 4 : kFewRows);
+    const bool few = has_vendor<T> && b.transposed && n > kStrip && m <= 48 && small_kernels;
     const bool strips = few && (m <= 16 || m * kStrip * k <= kSmallWork);
-    const bool brgemm =
-        m > 4 && work > 100'000 && (b.transposed || n <= 64) && alpha == 1.f && (beta == 0.f || beta == 1.f);
+    const bool brgemm = m > (small_kernels ? 4 : 1) && !few_rows && work > 100'000 && (b.transposed || n <= 64) &&
+                        alpha == 1.f && (beta == 0.f || beta == 1.f);
     if (brgemm && !strips &&
         onednn::matmul(m, n, k, a.data, a.ld, a.transposed, b.data, b.ld, b.transposed, beta == 1.f, row, c, ldc))
       return;
@@ -269,7 +285,7 @@ void serial_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
     }
     // dnnl_sgemm (oneDNN 3.2) keeps values below its stack pointer, where the handler of a signal overwrites them: none
     // may come. That takes a microsecond, so smaller products go to OpenBLAS.
-    if (!has_vendor<T> || work > (has_small_kernels() ? kSmallWork : kPackedWork)) {
+    if (!has_vendor<T> || work > (small_kernels ? kSmallWork : few_rows ? kFewRowsWork : kPackedWork)) {
       found_out([] { return build_sgemm(); });
       const cpu::OneThread scope;
       const Quiet quiet;
@@ -358,6 +374,7 @@ void split_inner(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
   });
 }
 
+constexpr int64_t kMostCached = 1 << 22;            // numbers of an operand that may lie in a cache
 constexpr int64_t kMostInParts = 1 << 17;           // numbers of a result that is summed up in parts
 constexpr int64_t kPatientRows = int64_t(1) << 31;  // multiplications of one piece of rows
 
@@ -403,7 +420,9 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, 
 #endif
   // Parts of the sum also where pieces of the result would read the operands several times: in the gradient of a
   // language model's last layer.
-  const bool few = m * n <= 128 * 128 || (m * n <= kMostInParts && k >= 32 * std::max(m, n));
+  b.streamed = n * k > kMostCached;
+  const bool wide = m > 1 && m <= kFewRows && n >= 64 * kMaxPieces;  // has columns enough to be cut by
+  const bool few = (m * n <= 128 * 128 && !wide) || (m * n <= kMostInParts && k >= 32 * std::max(m, n));
   if (few && (k > kLongestSum || (k >= 4096 && work > kPieceFlops)))
     return split_inner(m, n, k, alpha, a, b, fill_rows(m, n, row, beta, c, ldc), c, ldc,
                        std::max(std::min<int64_t>(pieces, k / 1024), k / kLongestSum));

@@ -14,6 +14,7 @@ struct Operand {
   const T* data;
   int64_t ld;
   bool transposed = false;
+  bool streamed = false;  // set by gemm(): part of a matrix that the caches do not hold
 };
 
 /// c = alpha * a @ b + beta * c with a (m, k), b (k, n) and row-major c (m, n); beta 0 does not read c.

@@ -21,11 +21,11 @@ inline int64_t count_pieces(int64_t work) { return std::min(kMaxPieces, (work + 
 /// An operand from row i, and from column j on.
 template <class T>
 Operand<T> rows_from(Operand<T> x, int64_t i) {
-  return {x.data + (x.transposed ? i : i * x.ld), x.ld, x.transposed};
+  return {x.data + (x.transposed ? i : i * x.ld), x.ld, x.transposed, x.streamed};
 }
 template <class T>
 Operand<T> columns_from(Operand<T> x, int64_t j) {
-  return {x.data + (x.transposed ? j * x.ld : j), x.ld, x.transposed};
+  return {x.data + (x.transposed ? j * x.ld : j), x.ld, x.transposed, x.streamed};
 }
 
 /// Pieces of an m by n result: of whole vectors, not narrower than what the routines need for their speed, along the
