@@ -174,6 +174,7 @@ void vendor_gemv(int64_t m, int64_t k, T alpha, Operand<T> a, const T* x, int64_
 
 // OpenBLAS takes products up to this work without packing, at its best; a strip of columns at a time gets there.
 constexpr int64_t kSmallWork = 1'000'000, kStrip = 32;
+constexpr int64_t kLongestChain = 2048;  // addends of one sum in such a strip, whose roundings add up
 // ... and without its kernels for small products not above this.
 constexpr int64_t kPackedWork = 200'000;
 
@@ -275,9 +276,10 @@ void serial_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
     beta = fill_rows(m, n, row, beta, c, ldc);
     if (has_vendor<T> && one_by_one(m, n, k, alpha, a, b, beta, c, ldc)) return;
     if (strips) {
-      if (m * kStrip * k <= kSmallWork) return in_strips(m, n, k, alpha, a, b, beta, c, ldc);
+      if (m * kStrip * k <= kSmallWork && k <= kLongestChain) return in_strips(m, n, k, alpha, a, b, beta, c, ldc);
       // So few rows are worth a sum in parts.
-      const int64_t parts = m * kStrip * k / kSmallWork + 1, step = (k / parts + 63) / 64 * 64;
+      const int64_t parts = std::max(m * kStrip * k / kSmallWork, k / kLongestChain) + 1,
+                    step = (k / parts + 63) / 64 * 64;
       for (int64_t from = 0; from < k; from += step)
         in_strips(m, n, std::min(step, k - from), alpha, columns_from(a, from), rows_from(b, from),
                   from == 0 ? beta : T(1), c, ldc);
