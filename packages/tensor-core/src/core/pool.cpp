@@ -158,9 +158,23 @@ class Pool {
     }
     published_.fetch_add(1);
     if (sleeping_.load() > 0) wake(&published_, team.parts - 1);
-    if (!team.together) return;
+    if (team.together) call(team);
+  }
+
+  /// Fetches helpers that stay away, too, where the others do not suffice.
+  void call(Team& team) {
     called_.fetch_add(1);
     if (threads_.load() - away_.load() < team.parts - 1) wake(&called_, team.parts - 1);
+  }
+
+  /// The parts of a team turn out to wait for each other.
+  void gather(Team& team) {
+    {
+      Guard guard(lock_);
+      if (team.together) return;
+      team.together = true;
+    }
+    call(team);
   }
 
   /// Threads that there are, after `wanted` were asked for.
@@ -377,6 +391,7 @@ void meet(Team& team) {
     wake(&team.generation, team.parts);
     return;
   }
+  pool().gather(team);
   const auto passed = [&] { return team.generation.load(std::memory_order_acquire) != generation; };
   while (!pool().look(kCallerInCompany, passed)) sleep_while(team.generation, generation);
 }

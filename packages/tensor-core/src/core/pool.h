@@ -25,7 +25,7 @@ struct Team {
   void (*body)(void* context, int part);
   void* context;
   int parts;
-  bool together = false;  // parts may wait for each other
+  bool together = false;  // parts wait for each other: helpers that stay away from others' cores come all the same
 
   // The pool's own.
   std::atomic<int> next{1};             // first part that nobody has taken; changes under the pool's lock

@@ -13,6 +13,7 @@
 #include "cpu/onednn/engine.h"
 #include "cpu/onednn/geometry.h"
 #include "cpu/onednn/plan_cache.h"
+#include "cpu/onednn/threads.h"
 #include "taeda/deterministic.h"
 #include "taeda/error.h"
 #include "taeda/interrupt.h"
@@ -246,6 +247,8 @@ class Passage {
     dnnl::stream& queue = stream();
     std::optional<cpu::OneThread> alone;
     if (fixed_) alone.emplace();
+    std::optional<WaitingParts> waiting;
+    if (pass_ == Pass::Weights) waiting.emplace();
     const Scratch scratch(prepared.plan->scratch);
     arguments.emplace(DNNL_ARG_SCRATCHPAD, scratch.memory());
     prepared.plan->primitive.execute(queue, arguments);

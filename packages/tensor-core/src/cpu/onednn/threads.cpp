@@ -33,6 +33,7 @@ struct Started {
   Team team;
 };
 thread_local Started* started = nullptr;
+thread_local bool may_wait = false;
 
 int max_threads() { return alone() > 0 || place().team ? 1 : threads_together(num_threads()); }
 int part_number() { return place().part; }
@@ -49,7 +50,7 @@ void begin_region(void (*body)(void*), void* data, unsigned wanted) {
     const auto* const own = static_cast<Started*>(region);
     own->body(own->data);
   };
-  started = new Started{body, data, place(), started, {run, nullptr, parts, true}};
+  started = new Started{body, data, place(), started, {run, nullptr, parts, may_wait}};
   started->team.context = started;
   if (parts > 1) offer(started->team);
   place() = {&started->team, 0, parts};
@@ -204,6 +205,9 @@ class Imports {
 };
 
 }  // namespace
+
+WaitingParts::WaitingParts() : before_(may_wait) { may_wait = true; }
+WaitingParts::~WaitingParts() { may_wait = before_; }
 
 void join_threads(const link_map& library) {
   const Imports imports(library);
