@@ -411,7 +411,8 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, 
           const T* row) {
   const int64_t work = m * n * k;
   if (has_vendor<T> && work <= kTinyWork && n <= kStrip && !row) return vendor_gemm(m, n, k, alpha, a, b, beta, c, ldc);
-  const int64_t pieces = count_pieces(work);
+  // By few rows a matrix is multiplied no faster than it is read.
+  const int64_t effort = std::max<int64_t>(m, 4) * n * k, pieces = count_pieces(effort);
 #ifdef TAEDA_WITH_ONEDNN
   if constexpr (std::is_same_v<T, float>)
     if (a.transposed && a.ld % kSameLines == 0 && pieces == kMaxPieces && n >= 256 && m * k <= kMostPacked &&
@@ -428,7 +429,7 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, 
   if (few && (k > kLongestSum || (k >= 4096 && work > kPieceFlops)))
     return split_inner(m, n, k, alpha, a, b, fill_rows(m, n, row, beta, c, ldc), c, ldc,
                        std::max(std::min<int64_t>(pieces, k / 1024), k / kLongestSum));
-  if (work <= kPieceFlops) return serial_gemm(m, n, k, alpha, a, b, beta, c, ldc, row);
+  if (effort <= kPieceFlops) return serial_gemm(m, n, k, alpha, a, b, beta, c, ldc, row);
   if constexpr (std::is_same_v<T, float>)
     if (worth_tiles(m, n, k, b.transposed)) return tiled_gemm(m, n, k, alpha, a, b, beta, c, ldc, row);
   if constexpr (std::is_same_v<T, float>)
