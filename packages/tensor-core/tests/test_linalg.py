@@ -53,6 +53,24 @@ def test_mm_any_strides():
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("turned", [(False, True), (True, False), (True, True)])
+@pytest.mark.parametrize("sizes", [(3, 5, 7), (1, 64, 40), (33, 1, 20), (4, 40, 1)])
+def test_batches_of_halves_in_any_layout(dtype, turned, sizes):
+    rng = np.random.default_rng(3)
+    m, k, n = sizes
+    x, y = (rng.standard_normal(s) for s in ((6, m, k), (6, k, n)))
+    halves, exact = [], []
+    for values, turn in zip((x, y), turned, strict=True):
+        whole = tensor(np.concatenate([values, values], 0).astype("float32")).to(getattr(taeda, dtype))
+        half = whole.transpose(1, 2).contiguous().transpose(1, 2) if turn else whole
+        halves.append(half[::2])
+        exact.append(half[::2].to(taeda.float64).numpy())
+    got = taeda.bmm(*halves).to(taeda.float64).numpy()
+    step = 2**-10 if dtype == "float16" else 2**-7
+    np.testing.assert_allclose(got, exact[0] @ exact[1], rtol=step, atol=step * k**0.5)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_mm_half(dtype):
     rng = np.random.default_rng(3)
     a, b = rng.standard_normal((5, 6)).astype("float32"), rng.standard_normal((6, 7)).astype("float32")

@@ -37,6 +37,14 @@ bool blas_layout(const Tensor& t, bool& transposed, int64_t& ld) {
   return false;
 }
 
+/// The transpose of a matrix, or of each of a batch.
+Tensor turned(const Tensor& t) {
+  Shape sizes(t.sizes()), strides(t.strides());
+  std::swap(sizes[t.dim() - 1], sizes[t.dim() - 2]);
+  std::swap(strides[t.dim() - 1], strides[t.dim() - 2]);
+  return alias(t, sizes, strides, 0);
+}
+
 /// A matrix or batch of matrices in a layout that BLAS takes, of the dtype to compute in.
 struct Matrices {
   Tensor tensor;
@@ -44,7 +52,9 @@ struct Matrices {
   bool transposed = false;
   Matrices(const Tensor& t, DType dtype) : tensor(t) {
     if (t.dtype() == dtype && blas_layout(t, transposed, ld)) return;
-    tensor = row_major(t, dtype);
+    // A copy is read along the memory of what it is a copy of.
+    const bool columns_lie_together = t.stride(-2) < t.stride(-1) && t.size(-2) > 1 && t.size(-1) > 1;
+    tensor = columns_lie_together ? turned(row_major(turned(t), dtype)) : row_major(t, dtype);
     blas_layout(tensor, transposed, ld);
   }
   template <class T>
@@ -197,9 +207,6 @@ void products_of_parts(int64_t m, const float* a, const Matrices& b, int64_t k, 
     }
   });
 }
-/// The transpose of a matrix.
-Tensor turned(const Tensor& t) { return alias(t, Shape{t.size(1), t.size(0)}, Shape{t.stride(1), t.stride(0)}, 0); }
-
 /// beta * self + alpha * products into `out`, computed in float32; `products` are written over.
 void combine(const char* op, const Tensor& out, const Tensor& self, const Tensor& products, const Scalar& beta,
              const Scalar& alpha) {
