@@ -3,16 +3,38 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "taeda/dtype.h"
 
 namespace taeda::loops {
 namespace {
 
+/// Every second element, as of rotated pairs and of real parts, by shuffles; says how many it took.
+template <class T>
+int64_t gather_halves(T* to, const char* from, int64_t n) {
+  constexpr int64_t lanes = 16 / sizeof(T);
+  using Vector [[gnu::vector_size(16)]] = T;
+  using Places [[gnu::vector_size(16)]] = T;
+  Places even;
+  for (int64_t k = 0; k < lanes; ++k) even[k] = T(2 * k);
+  int64_t i = 0;
+  for (; i + lanes < n; i += lanes) {  // not the last ones: what follows them may be nobody's
+    Vector first, second;
+    std::memcpy(&first, from + 2 * i * int64_t(sizeof(T)), 16);
+    std::memcpy(&second, from + 2 * i * int64_t(sizeof(T)) + 16, 16);
+    const Vector picked = __builtin_shuffle(first, second, even);
+    std::memcpy(to + i, &picked, 16);
+  }
+  return i;
+}
 template <class T>
 void gather_as(char* to_, const char* from, int64_t stride, int64_t n) {
   T* to = reinterpret_cast<T*>(to_);
-  for (int64_t i = 0; i < n; ++i) std::memcpy(to + i, from + i * stride, sizeof(T));
+  int64_t i = 0;
+  if constexpr (std::is_same_v<T, uint32_t> || std::is_same_v<T, uint64_t>)
+    if (stride == 2 * int64_t(sizeof(T))) i = gather_halves(to, from, n);
+  for (; i < n; ++i) std::memcpy(to + i, from + i * stride, sizeof(T));
 }
 template <class T>
 void scatter_as(char* to, int64_t stride, const char* from_, int64_t n) {
@@ -90,6 +112,17 @@ void run_blocks(const Blocks& how, char* const* data, const int64_t* strides, in
     return;
   }
   alignas(64) char buffers[most][kBlock * sizeof(Complex128)];
+  // Numbers give one number.
+  if (std::all_of(strides + 1, strides + count, [](int64_t stride) { return stride == 0; })) {
+    for (int k = 1; k < count; ++k) gather(buffers[k], data[k], 0, how.sizes[k], kMultiple);
+    for (int k = 0; k < count; ++k) at[k] = buffers[k];
+    how.body(at, kMultiple, params);
+    for (int64_t filled = kMultiple; filled < std::min(kBlock, n); filled *= 2)
+      std::memcpy(buffers[0] + filled * how.sizes[0], buffers[0], size_t(filled * how.sizes[0]));
+    for (int64_t done = 0; done < n; done += kBlock)
+      scatter(data[0] + done * strides[0], strides[0], buffers[0], how.sizes[0], std::min(kBlock, n - done));
+    return;
+  }
   // One number for all elements is spread once.
   for (int k = 1; k < count; ++k)
     if (strides[k] == 0) gather(buffers[k], data[k], 0, how.sizes[k], std::min(kBlock, n + kMultiple - 1));

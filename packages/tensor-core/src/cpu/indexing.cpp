@@ -112,6 +112,27 @@ IndexPlan plan_index(const char* op, const Tensor& self, TensorList indices) {
   return plan;
 }
 
+namespace {
+
+template <class T>
+void copy_apart(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * to_step, from + i * from_step, sizeof(T));
+}
+/// Runs of bytes that lie some bytes apart on either side.
+void copy_runs(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t n, int64_t run) {
+  switch (run) {
+    case 1: return copy_apart<uint8_t>(to, to_step, from, from_step, n);
+    case 2: return copy_apart<uint16_t>(to, to_step, from, from_step, n);
+    case 4: return copy_apart<uint32_t>(to, to_step, from, from_step, n);
+    case 8: return copy_apart<uint64_t>(to, to_step, from, from_step, n);
+    case 16: return copy_apart<Complex128>(to, to_step, from, from_step, n);
+    default:
+      for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * to_step, from + i * from_step, size_t(run));
+  }
+}
+
+}  // namespace
+
 void copy_block(char* to, IntSpan to_strides, const char* from, IntSpan from_strides, IntSpan sizes, int64_t item) {
   // Dimensions that are contiguous in both from the right go as one run of bytes.
   int64_t run = item;
@@ -122,10 +143,12 @@ void copy_block(char* to, IntSpan to_strides, const char* from, IntSpan from_str
     std::memcpy(to, from, size_t(run));
     return;
   }
-  const IntSpan outer = sizes.first(n);
-  for_each_offset<2>(outer, {to_strides.first(n), from_strides.first(n)}, [&](const auto& offset, const auto&) {
-    std::memcpy(to + offset[0] * item, from + offset[1] * item, size_t(run));
-  });
+  const int64_t count = sizes[n - 1], to_step = to_strides[n - 1] * item, from_step = from_strides[n - 1] * item;
+  if (--n == 0) return copy_runs(to, to_step, from, from_step, count, run);
+  for_each_offset<2>(sizes.first(n), {to_strides.first(n), from_strides.first(n)},
+                     [&](const auto& offset, const auto&) {
+                       copy_runs(to + offset[0] * item, to_step, from + offset[1] * item, from_step, count, run);
+                     });
 }
 
 }  // namespace taeda::cpu

@@ -37,11 +37,28 @@ Tensor spread(const Tensor& t, IntSpan sizes, DType dtype) {
   return std::ranges::equal(t.sizes(), sizes) ? row_major(t, dtype) : row_major(ops::expand(t, sizes), dtype);
 }
 
+/// Tensors that lie in the same places of their memory, without gaps, as rows of one dimension: in which order their
+/// elements come makes no difference to a loss. False, and nothing is changed, where they lie otherwise.
+template <class... Ts>
+bool flatten_alike(Tensor& first, Ts&... others) {
+  if (first.contiguous() || !first.dense()) return false;
+  const auto alike = [&](const Tensor& t) {
+    return std::ranges::equal(t.sizes(), first.sizes()) && std::ranges::equal(t.strides(), first.strides());
+  };
+  if (!(alike(others) && ...)) return false;
+  const auto flat = [](Tensor& t) { t = alias(t, Shape{t.numel()}, Shape{1}, 0); };
+  (flat(others), ...);
+  flat(first);
+  return true;
+}
+
 constexpr int64_t kPiece = 16384;
 
 /// out = loss(input, target), reduced: fixed pieces, added in order.
-void pair_loss(loops::PairLoss which, const Tensor& out, const Tensor& input, const Tensor& target, int64_t reduction,
+void pair_loss(loops::PairLoss which, Tensor out, Tensor input, Tensor target, int64_t reduction,
                double parameter = 0) {
+  if (reduction) flatten_alike(input, target);
+  else flatten_alike(input, target, out);
   const DType dtype = compute_dtype(out.dtype());
   const Shape sizes = reduction ? broadcast_shapes(input.sizes(), target.sizes(), "loss") : Shape(out.sizes());
   const Tensor x = spread(input, sizes, dtype), t = spread(target, sizes, dtype);
@@ -84,8 +101,10 @@ void pair_loss(loops::PairLoss which, const Tensor& out, const Tensor& input, co
 }
 
 /// grad_x = grad * slope(input, target), over the count for the mean.
-void pair_backward(loops::PairLoss which, const Tensor& out, const Tensor& grad, const Tensor& input,
-                   const Tensor& target, int64_t reduction, double parameter = 0) {
+void pair_backward(loops::PairLoss which, Tensor out, Tensor grad, Tensor input, Tensor target, int64_t reduction,
+                   double parameter = 0) {
+  if (reduction) flatten_alike(input, target, out);
+  else flatten_alike(input, target, out, grad);
   const DType dtype = compute_dtype(out.dtype());
   const Tensor x = spread(input, out.sizes(), dtype), t = spread(target, out.sizes(), dtype),
                g = row_major(grad, dtype);

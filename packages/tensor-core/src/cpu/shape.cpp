@@ -79,12 +79,33 @@ void triangle_of_rows(const Tensor& out, const Tensor& self, const Keep& keep) {
     }
   });
 }
+/// Clears elements `from` to `to` of a row whose elements lie `step` bytes apart.
+template <class T>
+void clear_apart(char* row, int64_t step, int64_t from, int64_t to) {
+  constexpr T zero{};
+  for (int64_t j = from; j < to; ++j) std::memcpy(row + j * step, &zero, sizeof zero);
+}
+void clear_row(char* row, int64_t step, int64_t bytes, int64_t from, int64_t to) {
+  if (from >= to) return;
+  if (step == bytes) {
+    std::memset(row + from * bytes, 0, size_t((to - from) * bytes));
+    return;
+  }
+  switch (bytes) {
+    case 1: return clear_apart<uint8_t>(row, step, from, to);
+    case 2: return clear_apart<uint16_t>(row, step, from, to);
+    case 4: return clear_apart<uint32_t>(row, step, from, to);
+    case 8: return clear_apart<uint64_t>(row, step, from, to);
+    default: return clear_apart<Complex128>(row, step, from, to);
+  }
+}
 /// Copies the kept part of every row and clears the rest.
 template <class Keep>
 void triangle(const Tensor& out, const Tensor& self, const Keep& keep) {
   const Unlocked unlocked(out.numel() > 32768);
   if (out.contiguous() && self.contiguous() && out.dtype() == self.dtype()) return triangle_of_rows(out, self, keep);
   if (!out.same(self)) ops::copy_(out, self);
+  if (out.contiguous()) return triangle_of_rows(out, out, keep);
   const int64_t rows = out.size(-2), columns = out.size(-1), bytes = out.item_bytes();
   const int64_t row_step = out.stride(-2) * bytes, column_step = out.stride(-1) * bytes;
   const int64_t planes = rows > 0 && columns > 0 ? out.numel() / (rows * columns) : 0;
@@ -96,11 +117,9 @@ void triangle(const Tensor& out, const Tensor& self, const Keep& keep) {
     }
     for (int64_t i = 0; i < rows; ++i) {
       const auto [begin, end] = keep(i);  // columns to keep
-      const auto clear = [&](int64_t from, int64_t to) {
-        for (int64_t j = from; j < to; ++j) std::memset(plane + i * row_step + j * column_step, 0, size_t(bytes));
-      };
-      clear(0, std::clamp<int64_t>(begin, 0, columns));
-      clear(std::clamp<int64_t>(end, 0, columns), columns);
+      char* const row = plane + i * row_step;
+      clear_row(row, column_step, bytes, 0, std::clamp<int64_t>(begin, 0, columns));
+      clear_row(row, column_step, bytes, std::clamp<int64_t>(end, 0, columns), columns);
     }
   }
 }

@@ -168,7 +168,11 @@ struct Loops {
       for (int64_t i = 0; i < n; ++i) out[i] = f(value<V>(in[K][i])...);
     }
   }
-  static void body(char* const* p, int64_t n, const LoopParams* params) { contiguous(F(params), p, n, Index()); }
+  // Not inlined, so that each expression is compiled once for all ways that lead here.
+  [[gnu::noinline]] static void body(char* const* p, int64_t n, const LoopParams* params) {
+    if constexpr (F::cost == Cost::Heavy || guarded) contiguous(F(params), p, n, Index());
+    else straight<0>(F(params), p, n, Index());
+  }
   static constexpr Blocks blocks{&body, {sizeof(R), sizeof(In)...}, operands, guarded};
   static void block_loop(char* const* p, const int64_t* s, int64_t n, const LoopParams* params) {
     // So few are sooner computed than brought into a block.
@@ -194,7 +198,7 @@ struct Loops {
       apart |= s[k + 1] != sizeof(V) && s[k + 1] != 0;
     }
     if (!apart) {
-      if (numbers == 0) return straight<0>(f, p, n, Index());
+      if (numbers == 0) return body(p, n, params);
       if constexpr (operands > 1) {
         if (numbers == 1) return straight<1>(f, p, n, Index());
         if (numbers == 2) return straight<2>(f, p, n, Index());
@@ -204,6 +208,7 @@ struct Loops {
         if (numbers == 6) return straight<6>(f, p, n, Index());
       }
     }
+    if (n > kMultiple) return run_blocks(blocks, p, s, n, params);
     one_by_one(f, p, s, n, Index());
   }
 
