@@ -5,6 +5,7 @@
 #include "cpu/converted.h"
 #include "cpu/kernel.h"
 #include "cpu/loops/total.h"
+#include "cpu/prepare.h"
 #include "infer/dims.h"
 #include "taeda/interrupt.h"
 #include "taeda/ops/reduce.h"
@@ -39,11 +40,72 @@ void for_rows(const Tensor& rows, const Body& body) {
   });
 }
 
+// Note [Scans along other dimensions]
+// Along a dimension that is not the last, many scans lie side by side: a step of all of them is a row of memory. That
+// is read as it lies, and becomes vectors, where rows of the scanned dimension would have to be copied there and back.
+
+constexpr int64_t kLanes = 128, kFewestLanes = 8, kVector = 16;
+
+/// Whether the scans along `axis` are computed side by side.
+bool side_by_side(const Tensor& t, int64_t axis) {
+  int64_t lanes = 1;
+  for (int64_t d = axis + 1; d < t.dim(); ++d) lanes *= t.size(d);
+  return lanes >= kFewestLanes && !ops::transpose(t, axis, -1).contiguous();
+}
+/// For `rows` row-major: `body(first element, lanes, elements between steps)` for some lanes at a time.
+template <class Body>
+void for_lanes(const Tensor& rows, int64_t axis, const Body& body) {
+  const int64_t steps = rows.size(axis), apart = rows.stride(axis), outer = rows.numel() / (steps * apart),
+                groups = (apart + kLanes - 1) / kLanes;
+  const Unlocked unlocked(rows.numel() > 32768);
+  parallel_for(outer * groups, std::max<int64_t>(1, 16384 / (steps * kLanes)), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = i % groups * kLanes;
+      body(i / groups * steps * apart + first, std::min(kLanes, apart - first), apart);
+    }
+  });
+}
+/// Runs `body(lane)` in runs that become vectors.
+template <class Body>
+inline void each_lane(int64_t lanes, const Body& body) {
+  int64_t j = 0;
+  for (; j + kVector <= lanes; j += kVector)
+    for (int64_t k = 0; k < kVector; ++k) body(j + k);
+  for (; j < lanes; ++j) body(j);
+}
+/// A row-major tensor that is `out` itself where that will do.
+Tensor row_major_for(const Tensor& out) { return out.contiguous() ? out : empty(out.sizes(), out.dtype()); }
+
+template <class T, class Step>
+void scan_side_by_side(const Tensor& out, const Tensor& self, int64_t axis, const Step& step) {
+  const Tensor in = row_major(self, self.dtype()), result = row_major_for(out);
+  for_lanes(in, axis, [&](int64_t at, int64_t lanes, int64_t apart) {
+    Reader<T> reader(in);
+    Writer<T> writer(result);
+    using Acc = Total<T>;
+    Acc totals[kLanes];
+    Patience patience;
+    for (int64_t i = 0, steps = in.size(axis); i < steps; ++i, at += apart) {
+      patience();
+      const T* const x = reader.at(at, lanes);
+      T* const y = writer.at(at, lanes);
+      if (i == 0) each_lane(lanes, [&](int64_t j) { totals[j] = Acc(y[j] = x[j]); });
+      else each_lane(lanes, [&](int64_t j) { y[j] = T(totals[j] = step(totals[j], Acc(x[j]))); });
+      writer.done();
+    }
+  });
+  if (!result.same(out)) copy_elements(out, result);
+}
+
 template <class Step>
 void scan(const char* op, const Tensor& out, const Tensor& self, int64_t dim, const Step& step) {
   if (out.numel() == 0) return;
   const int64_t axis = infer::axis_of(dim, self.dim());
   const DType d = compute_dtype(out.dtype());
+  if (side_by_side(self, axis))
+    return visit_dtype(d, [&]<class T>() {
+      if constexpr (!is_half_v<T>) scan_side_by_side<T>(out, self, axis, step);
+    });
   const Tensor in = rows_of(self, axis);
   const Tensor result = rows_for(out, in, self, axis);
   visit_dtype(d, [&]<class T>() {
@@ -93,11 +155,46 @@ void logcumsumexp(const Tensor& out, const Tensor& self, int64_t dim) {
     else return a;
   });
 }
+template <bool Largest, class T>
+inline bool takes_over(T x, T best) {
+  return x != x || (Largest ? x >= best : x <= best);
+}
+template <bool Largest, class T>
+void extremum_side_by_side(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t axis) {
+  const Tensor in = row_major(self, self.dtype()), result = row_major_for(values), index = row_major_for(indices);
+  for_lanes(in, axis, [&](int64_t at, int64_t lanes, int64_t apart) {
+    Reader<T> reader(in);
+    Writer<T> writer(result);
+    T best[kLanes];
+    int64_t where[kLanes];
+    Patience patience;
+    for (int64_t i = 0, steps = in.size(axis); i < steps; ++i, at += apart) {
+      patience();
+      const T* const x = reader.at(at, lanes);
+      T* const y = writer.at(at, lanes);
+      int64_t* const places = index.data<int64_t>() + at;
+      each_lane(lanes, [&](int64_t j) {
+        const bool takes = i == 0 || takes_over<Largest>(x[j], best[j]);
+        best[j] = takes ? x[j] : best[j];
+        where[j] = takes ? i : where[j];
+        y[j] = best[j];
+        places[j] = where[j];
+      });
+      writer.done();
+    }
+  });
+  if (!result.same(values)) copy_elements(values, result);
+  if (!index.same(indices)) copy_elements(indices, index);
+}
 template <bool Largest>
 void cumulative_extremum(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim) {
   if (values.numel() == 0) return;
   const int64_t axis = infer::axis_of(dim, self.dim());
   const DType d = compute_dtype(self.dtype());
+  if (side_by_side(self, axis))
+    return visit_dtype(d, [&]<class T>() {
+      if constexpr (!is_half_v<T> && !is_complex_v<T>) extremum_side_by_side<Largest, T>(values, indices, self, axis);
+    });
   const Tensor in = rows_of(self, axis);
   const Tensor result = rows_for(values, in, self, axis), index = rows_for(indices, in, self, axis);
   visit_dtype(d, [&]<class T>() {
@@ -111,7 +208,7 @@ void cumulative_extremum(const Tensor& values, const Tensor& indices, const Tens
         T best = x[0];
         int64_t where = 0;
         for (int64_t i = 0; i < n; ++i) {
-          if (x[i] != x[i] || (Largest ? x[i] >= best : x[i] <= best)) {
+          if (takes_over<Largest>(x[i], best)) {
             best = x[i];
             where = i;
           }
