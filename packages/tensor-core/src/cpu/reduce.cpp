@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cpu/arith.h"
+#include "cpu/indexing.h"
 #include "cpu/lines.h"
 #include "cpu/loops/moments.h"
 #include "cpu/reduce_engine.h"
@@ -216,16 +217,14 @@ void pick(const Tensor& values, const Tensor& index, const Tensor& self, int64_t
     return plain;
   }();
   const Tensor plain = values.contiguous() ? values : empty(values.sizes(), values.dtype());
-  const int64_t item = self.item_bytes(), count = at.numel();
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t rest = i, offset = at.data<int64_t>()[i] * self.stride(dim);
-    for (int64_t d = self.dim() - 1; d >= 0; --d) {
-      if (d == dim) continue;
-      offset += rest % self.size(d) * self.stride(d);
-      rest /= self.size(d);
-    }
-    std::memcpy(plain.bytes() + i * item, self.bytes() + offset * item, size_t(item));
-  }
+  Shape sizes(self.sizes()), strides(self.strides());
+  sizes.erase(dim), strides.erase(dim);
+  visit_width(self.dtype(), [&]<class T>() {
+    const int64_t *place = at.data<int64_t>(), step = self.stride(dim);
+    T* to = plain.data<T>();
+    for_each_offset<1>(sizes, {IntSpan(strides)},
+                       [&](const auto& offset, const auto&) { *to++ = self.data<T>()[offset[0] + *place++ * step]; });
+  });
   if (!values.same(plain)) copy_elements(values, plain);
 }
 template <int Which>

@@ -25,12 +25,12 @@ struct Axes {
     for (int i = 0; i < count; ++i) n *= items[i].size;
     return n;
   }
-  /// Innermost (smallest step in memory) first, neighbours merged.
+  /// Innermost (smallest step in memory) first, what repeats the same elements last, neighbours merged.
   void settle() {
+    const auto step = [this](int i) { return items[i].in == 0 ? INT64_MAX : std::abs(items[i].in); };
     // By insertion: std::stable_sort would allocate, for a handful of axes.
     for (int i = 1; i < count; ++i)
-      for (int j = i; j > 0 && std::abs(items[j].in) < std::abs(items[j - 1].in); --j)
-        std::swap(items[j], items[j - 1]);
+      for (int j = i; j > 0 && step(j) < step(j - 1); --j) std::swap(items[j], items[j - 1]);
     int last = 0;
     for (int i = 1; i < count; ++i) {
       Axis& inner = items[last];
@@ -55,7 +55,12 @@ struct Job {
   DType from, to;  // of the elements, and as which they enter
 
   bool converts() const { return from != to; }
+  /// Whether columns lie apart in memory: their elements are brought together as those that are converted.
+  bool apart() const { return columns && kept.items[0].in != int64_t(item_size(from)); }
+  /// Whether rows are of contiguous elements.
+  bool dense_rows() const { return !columns && reduced.count && reduced.items[0].in == int64_t(item_size(from)); }
   void row(char* acc, const char* in, int64_t stride, int64_t n) const;
+  void rows(char* acc, int64_t acc_step, const char* in, int64_t row_stride, int64_t rows, int64_t n) const;
   void column_rows(char* acc, const char* in, int64_t row_stride, int64_t rows, int64_t columns) const;
 };
 
@@ -141,12 +146,31 @@ void Job::row(char* into, const char* in, int64_t stride, int64_t n) const {
     return converted_row(*this, into, in, stride, n);
   reducer->row(into, in, stride, n);
 }
+/// Many rows of contiguous elements, as many of them at once as are converted.
+void Job::rows(char* into, int64_t acc_step, const char* in, int64_t row_stride, int64_t count, int64_t n) const {
+  if (!converts()) return reducer->rows(into, acc_step, in, row_stride, count, n);
+  const int64_t together = kConverted / n, size = item_size(from), item = item_size(to), steps[] = {item, size};
+  if (together < 2) {
+    for (int64_t r = 0; r < count; ++r)
+      converted_row(*this, into + r * acc_step * acc_size, in + r * row_stride, size, n);
+    return;
+  }
+  alignas(64) char numbers[kConverted * sizeof(Complex128)];
+  for (int64_t begin = 0; begin < count; begin += together) {
+    const int64_t m = std::min(together, count - begin), runs = row_stride == n * size ? 1 : m;
+    for (int64_t r = 0; r < runs; ++r) {
+      char* const pair[] = {numbers + r * n * item, const_cast<char*>(in) + (begin + r) * row_stride};
+      convert_elements(to, from, pair, steps, runs == 1 ? m * n : n);
+    }
+    reducer->rows(into + begin * acc_step * acc_size, acc_step, numbers, n * item, m, n);
+  }
+}
 /// Reducer::columns of at most kTile columns, the same way.
 [[gnu::noinline]] void converted_columns(const Job& job, char* acc, const char* in, int64_t row_stride, int64_t rows,
                                          int64_t columns) {
   alignas(64) char numbers[kConverted * sizeof(Complex128)];
   constexpr int64_t together = kConverted / kTile;
-  const int64_t item = item_size(job.to), step = columns * item, steps[] = {item, int64_t(item_size(job.from))};
+  const int64_t item = item_size(job.to), step = columns * item, steps[] = {item, job.kept.items[0].in};
   const auto piece = [&](char* into, int64_t begin) {
     const int64_t m = std::min(together, rows - begin);
     for (int64_t r = 0; r < m; ++r) {
@@ -171,23 +195,26 @@ void Job::row(char* into, const char* in, int64_t stride, int64_t n) const {
   parts.finish(acc);
 }
 void Job::column_rows(char* into, const char* in, int64_t row_stride, int64_t rows, int64_t count) const {
-  if (converts()) [[unlikely]]
+  if (converts() || apart()) [[unlikely]]
     return converted_columns(*this, into, in, row_stride, rows, count);
   reducer->columns(into, in, row_stride, rows, count);
 }
 
 constexpr int64_t kGroup = 64;  // inner runs that go into one accumulator one after another
 
-/// `run(acc, address)` for each inner run of the reduced axes, into `count` accumulators at `acc`.
+/// `run(acc, address)` for each inner run of the reduced axes, which are the first `inner` of them, into `count`
+/// accumulators at `acc`.
 template <class Run>
-void accumulate(const Job& job, const Axes& reduced, const char* in, char* acc, int64_t count, const Run& run) {
-  if (reduced.count < 2 || reduced.total() / reduced.items[0].size <= kGroup)
-    return each(reduced, 1, in, [&](const char* at) { run(acc, at); });
+void accumulate(const Job& job, const Axes& reduced, int inner, const char* in, char* acc, int64_t count,
+                const Run& run) {
+  int64_t runs = 1;
+  for (int i = inner; i < reduced.count; ++i) runs *= reduced.items[i].size;
+  if (runs <= kGroup) return each(reduced, inner, in, [&](const char* at) { run(acc, at); });
   const auto room = std::make_unique_for_overwrite<char[]>(size_t(Pairwise::kLevels * count * job.acc_size));
   Pairwise parts(*job.reducer, room.get(), count, job.acc_size);
   int64_t i = 0;
   char* place = nullptr;
-  each(reduced, 1, in, [&](const char* at) {
+  each(reduced, inner, in, [&](const char* at) {
     if (i == 0) place = parts.place();
     run(place, at);
     if (++i < kGroup) return;
@@ -196,6 +223,22 @@ void accumulate(const Job& job, const Axes& reduced, const char* in, char* acc, 
   });
   if (i) parts.taken();
   parts.finish(acc);
+}
+
+/// A row for each position of the next axis, all into one accumulator: rows by the dozen, whose results are joined in a
+/// fixed tree.
+void run_plane(const Job& job, const Axes& reduced, char* acc, const char* in) {
+  constexpr int64_t most = 64;
+  alignas(64) char local[most * kMaxAccumulator];
+  const Axis inner = reduced.items[0], next = reduced.items[1];
+  for (int64_t begin = 0; begin < next.size; begin += most) {
+    int64_t count = std::min(most, next.size - begin);
+    job.reducer->start(local, count);
+    job.rows(local, 1, in + begin * next.in, next.in, count, inner.size);
+    for (; count > 1; count -= count / 2)
+      job.reducer->join(local, local + (count - count / 2) * job.acc_size, count / 2);
+    job.reducer->join(acc, local, 1);
+  }
 }
 
 /// Number of independent items: results, or (columns) tiles of results.
@@ -214,7 +257,11 @@ void run_item(const Job& job, const Axes& reduced, const char* in, char* acc, in
     locate(job.kept, 0, item, in, out);
     char* const to = acc ? acc + out * job.acc_size : local;
     if (!acc) job.reducer->start(local, 1);
-    accumulate(job, reduced, in, to, 1, [&](char* part, const char* at) { job.row(part, at, inner.in, inner.size); });
+    if (reduced.count > 1 && job.dense_rows())
+      accumulate(job, reduced, 2, in, to, 1, [&](char* part, const char* at) { run_plane(job, reduced, part, at); });
+    else
+      accumulate(job, reduced, 1, in, to, 1,
+                 [&](char* part, const char* at) { job.row(part, at, inner.in, inner.size); });
     if (!acc) job.finish->call(job.finish->body, local, 1, out, 1);
     return;
   }
@@ -225,24 +272,40 @@ void run_item(const Job& job, const Axes& reduced, const char* in, char* acc, in
   in += begin * across.in;
   out += begin * across.out;
   const auto run = [&](char* to, const char* at) { job.column_rows(to, at, inner.in, inner.size, width); };
-  if (acc && across.out == 1) return accumulate(job, reduced, in, acc + out * job.acc_size, width, run);
+  if (acc && across.out == 1) return accumulate(job, reduced, 1, in, acc + out * job.acc_size, width, run);
   job.reducer->start(local, width);
-  accumulate(job, reduced, in, local, width, run);
+  accumulate(job, reduced, 1, in, local, width, run);
   if (!acc) return job.finish->call(job.finish->body, local, width, out, across.out);
   for (int64_t j = 0; j < width; ++j)
     job.reducer->join(acc + (out + j * across.out) * job.acc_size, local + j * job.acc_size, 1);
 }
 
+/// Results [begin, end) where each is of one row of contiguous elements: runs of them along the innermost kept axis.
+void run_rows(const Job& job, int64_t begin, int64_t end) {
+  constexpr int64_t most = 64;  // rows whose results wait for `finish`
+  alignas(64) char local[most * kMaxAccumulator];
+  const Axis along = job.kept.items[0], inner = job.reduced.items[0];
+  while (begin < end) {
+    const char* in = job.base;
+    int64_t out = 0, count = std::min(end - begin, along.size - begin % along.size);
+    locate(job.kept, 0, begin, in, out);
+    if (job.acc) {
+      job.rows(job.acc + out * job.acc_size, along.out, in, along.in, count, inner.size);
+    } else {
+      count = std::min(count, most);
+      job.reducer->start(local, count);
+      job.rows(local, 1, in, along.in, count, inner.size);
+      job.finish->call(job.finish->body, local, count, out, along.out);
+    }
+    begin += count;
+  }
+}
+
 void run_all(const Job& job, int64_t items, int64_t elements) {
   const int64_t grain = std::max<int64_t>(1, kPiece / std::max<int64_t>(1, elements / items));
-  // Rows that follow each other at one step, as those of matrices do.
-  if (!job.columns && job.acc && job.kept.count == 1 && job.reduced.count == 1)
-    return parallel_for(items, grain, [&](int64_t begin, int64_t end) {
-      const Axis kept = job.kept.items[0], inner = job.reduced.items[0];
-      for (int64_t i = begin; i < end; ++i)
-        job.row(job.acc + i * kept.out * job.acc_size, job.base + i * kept.in, inner.in, inner.size);
-    });
+  const bool rows = job.kept.count && job.reduced.count == 1 && job.dense_rows();
   parallel_for(items, grain, [&](int64_t begin, int64_t end) {
+    if (rows) return run_rows(job, begin, end);
     for (int64_t i = begin; i < end; ++i) run_item(job, job.reduced, job.base, job.acc, i);
   });
 }
@@ -298,8 +361,10 @@ void run(const loops::Reducer& reducer, const Operand& operand, uint64_t reduced
   job.reduced.settle();
   job.kept.settle();
   const int64_t item = self.item_bytes(), elements = self.numel();
-  job.columns = job.kept.count && job.kept.items[0].in == item && job.kept.items[0].size >= 8 && job.reduced.count &&
-                std::abs(job.reduced.items[0].in) > item;
+  // Side by side, or at least nearer to each other than what is joined.
+  job.columns = job.kept.count && job.kept.items[0].in >= item && job.kept.items[0].size >= 8 && job.reduced.count &&
+                (std::abs(job.reduced.items[0].in) > job.kept.items[0].in ||
+                 (job.reduced.items[0].in == 0 && job.kept.items[0].in == item));
   const int64_t items = item_count(job);
   const Unlocked unlocked(elements > 32768);
   if (items < 16 && elements >= 4 * kPiece && job.reduced.count) run_split(job, items, elements, results);

@@ -192,7 +192,7 @@ void join(void* acc, const void* other, int64_t n) {
 
 template <class T>
 constexpr Reducer reducer() {
-  return {DType::Float64, start, row<T>, columns<T>, join};
+  return {DType::Float64, start, row<T>, columns<T>, join, rows_one_by_one<row<T>, Moments, sizeof(T)>};
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "scalar/math.h"
 #include "cpu/loops/reduce.h"
 #include "cpu/loops/total.h"
+#include "cpu/loops/short_rows.h"
 #include "cpu/loops/truth.h"
 
 namespace taeda::loops::TAEDA_ISA {
@@ -28,6 +29,8 @@ struct Sum {
   static Acc neutral() { return Acc(0); }
   static Acc map(T x) { return Acc(x); }
   static Acc join(Acc a, Acc b) { return Acc(a + b); }
+  template <class V> static V map(V x) { return x; }
+  template <class V> static V join(V a, V b) { return a + b; }
 };
 // Each factor's rounding stays in the product, whatever the order.
 template <class T>
@@ -48,6 +51,8 @@ struct Max {
     if constexpr (std::is_floating_point_v<T>) return (a > b) | (a != a) ? a : b;
     else return a > b ? a : b;
   }
+  template <class V> static V map(V x) { return x; }
+  template <class V> static V join(V a, V b) { return (a > b) | (a != a) ? a : b; }
 };
 template <class T>
 struct Min {
@@ -60,6 +65,8 @@ struct Min {
     if constexpr (std::is_floating_point_v<T>) return (a < b) | (a != a) ? a : b;
     else return a < b ? a : b;
   }
+  template <class V> static V map(V x) { return x; }
+  template <class V> static V join(V a, V b) { return (a < b) | (a != a) ? a : b; }
 };
 template <class T>
 struct AbsSum {
@@ -80,6 +87,8 @@ struct SquareSum {
     else return x * x;
   }
   static Acc join(Acc a, Acc b) { return a + b; }
+  template <class V> static V map(V x) { return x * x; }
+  template <class V> static V join(V a, V b) { return a + b; }
 };
 
 constexpr int64_t kBlock = 2048;
@@ -175,6 +184,27 @@ void row(void* acc_, const char* in, int64_t stride, int64_t n) {
   acc = F::join(acc, total);
 }
 
+/// For what ShortRows is compiled: reductions that models make of rows.
+template <class F, class T>
+inline constexpr bool folds_together =
+    std::is_floating_point_v<T> && std::is_same_v<typename F::Acc, T>
+        ? std::is_same_v<F, Sum<T>> || std::is_same_v<F, SquareSum<T>> ||
+              (std::is_same_v<T, float> && (std::is_same_v<F, Max<T>> || std::is_same_v<F, Min<T>>))
+        : std::is_same_v<F, Sum<int64_t>>;
+template <class F, class T>
+void rows(void* acc_, int64_t acc_step, const char* in, int64_t row_stride, int64_t count, int64_t n) {
+  auto* const acc = static_cast<typename F::Acc*>(acc_);
+  int64_t r = 0;
+  if constexpr (folds_together<F, T>) {
+    using Short = ShortRows<F, T, kLanes<T>>;
+    constexpr int64_t least = kLanes<T> / 4, longest = 1024;
+    if (n >= least && n <= longest)
+      for (; r + Short::width <= count; r += Short::width)
+        Short::block(acc + r * acc_step, acc_step, in + r * row_stride, row_stride, n);
+  }
+  for (; r < count; ++r) row<F, T>(acc + r * acc_step, in + r * row_stride, sizeof(T), n);
+}
+
 template <class F>
 void start(void* acc, int64_t n) {
   for (int64_t i = 0; i < n; ++i) static_cast<typename F::Acc*>(acc)[i] = F::neutral();
@@ -236,8 +266,8 @@ void columns(void* acc_, const char* in, int64_t row_stride, int64_t rows, int64
 }
 template <template <class> class F, class... Ts>
 constexpr void fill(Reducer (&row_of)[kDTypeCount], Types<Ts...>) {
-  ((row_of[int(dtype_of<Ts>)] =
-        Reducer{dtype_of<typename F<Ts>::Acc>, start<F<Ts>>, row<F<Ts>, Ts>, columns<F<Ts>, Ts>, join<F<Ts>>}),
+  ((row_of[int(dtype_of<Ts>)] = Reducer{dtype_of<typename F<Ts>::Acc>, start<F<Ts>>, row<F<Ts>, Ts>, columns<F<Ts>, Ts>,
+                                        join<F<Ts>>, rows<F<Ts>, Ts>}),
    ...);
 }
 

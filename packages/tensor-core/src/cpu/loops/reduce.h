@@ -15,7 +15,14 @@ struct Reducer {
   void (*columns)(void* acc, const char* in, int64_t row_stride, int64_t rows, int64_t columns);
   /// acc[j] = acc[j] (+) other[j].
   void (*join)(void* acc, const void* other, int64_t n);
+  /// acc[r * acc_step] = acc[r * acc_step] (+) row r of `rows` rows of n contiguous elements.
+  void (*rows)(void* acc, int64_t acc_step, const char* in, int64_t row_stride, int64_t rows, int64_t n);
 };
+/// Reducer::rows by the function for one row, of elements of `size` bytes.
+template <auto Row, class Acc, int64_t size>
+void rows_one_by_one(void* acc, int64_t acc_step, const char* in, int64_t row_stride, int64_t rows, int64_t n) {
+  for (int64_t r = 0; r < rows; ++r) Row(static_cast<Acc*>(acc) + r * acc_step, in + r * row_stride, size, n);
+}
 enum Reduction {
   kReduceSum,
   kReduceProd,

@@ -67,7 +67,8 @@ template <bool All>
 constexpr void fill_truth(Reducer (&row_of)[kDTypeCount]) {
   const auto put = [&]<class T>(T, std::initializer_list<DType> dtypes) {
     for (DType d : dtypes)
-      row_of[int(d)] = Reducer{DType::UInt8, start_truth<All>, T::row, T::columns, join_truth<All>};
+      row_of[int(d)] = Reducer{DType::UInt8, start_truth<All>, T::row,
+                               T::columns,   join_truth<All>,  rows_one_by_one<T::row, uint8_t, T::size>};
   };
   constexpr uint32_t magnitude32 = ~0u >> 1;
   constexpr uint64_t magnitude64 = ~uint64_t(0) >> 1;

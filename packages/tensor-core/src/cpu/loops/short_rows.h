@@ -1,0 +1,88 @@
+// Reductions of many short rows at once, for one instruction set; included by loops/reduce.cpp.
+//
+// A row alone ends with a fold of its lanes, whose steps wait for each other; of rows of some dozens of elements that
+// is most of the time. Here as many rows as a vector has elements are folded together: each step joins halves of the
+// parts of two rows, so that at the end one vector holds a result for each row. Which elements are joined with which is
+// the same as in `block_of`, to the last bit.
+#pragma once
+#include <type_traits>
+#include <utility>
+
+#include "taeda/dtype.h"
+
+namespace taeda::loops::TAEDA_ISA {
+namespace {
+
+#if defined(__AVX512F__)
+inline constexpr int kVectorBytes = 64;
+#elif defined(__AVX2__)
+inline constexpr int kVectorBytes = 32;
+#else
+inline constexpr int kVectorBytes = 16;
+#endif
+
+/// F: the reduction, whose accumulators are of the elements' type T; `Lanes`: those of `block_of`.
+template <class F, class T, int Lanes>
+struct ShortRows {
+  static constexpr int width = kVectorBytes / int(sizeof(T));
+  using Vector [[gnu::vector_size(kVectorBytes)]] = T;
+
+  static Vector load(const T* x) {
+    Vector v;
+    __builtin_memcpy(&v, x, sizeof v);
+    return F::map(v);
+  }
+
+  /// Blocks of Size lanes, of one row each, in two vectors: the first halves of all blocks, or the second ones.
+  template <int Size, int Half, size_t... J>
+  static Vector halves(Vector a, Vector b, std::index_sequence<J...>) {
+    constexpr int half = Size / 2;
+    return __builtin_shufflevector(a, b, (int(J) / half * Size + int(J) % half + Half * half)...);
+  }
+  /// Lanes of Rows rows from `row` on, in blocks of width / Rows.
+  template <int Rows, int First, class Parts>
+  static Vector folded(const Parts& parts) {
+    if constexpr (Rows == 1) {
+      return parts(First);
+    } else {
+      constexpr int size = 2 * width / Rows;
+      const Vector a = folded<Rows / 2, First>(parts), b = folded<Rows / 2, First + Rows / 2>(parts);
+      const auto all = std::make_index_sequence<size_t(width)>();
+      return F::join(halves<size, 0>(a, b, all), halves<size, 1>(a, b, all));
+    }
+  }
+  /// `groups` groups of L elements of a row, in L lanes folded until they fit a vector.
+  template <int L>
+  static Vector lanes_of(const T* x, int64_t groups) {
+    constexpr int vectors = L / width;
+    static_assert(vectors > 0);
+    Vector lanes[vectors];
+    for (int k = 0; k < vectors; ++k) lanes[k] = load(x + k * width);
+    for (int64_t g = 1; g < groups; ++g)
+      for (int k = 0; k < vectors; ++k) lanes[k] = F::join(lanes[k], load(x + g * L + k * width));
+    for (int step = vectors / 2; step; step /= 2)
+      for (int k = 0; k < step; ++k) lanes[k] = F::join(lanes[k], lanes[k + step]);
+    return lanes[0];
+  }
+  /// acc[r] joined with row r, for as many rows as `width`.
+  static void block(T* acc, int64_t acc_step, const char* in, int64_t row_step, int64_t n) {
+    const auto row = [=](int r) { return reinterpret_cast<const T*>(in + r * row_step); };
+    const int64_t groups = n / Lanes, more = n % Lanes / (Lanes / 4), done = groups * Lanes + more * (Lanes / 4);
+    Vector total;
+    for (int j = 0; j < width; ++j) total[j] = F::neutral();
+    if (groups) total = F::join(total, folded<width, 0>([&](int r) { return lanes_of<Lanes>(row(r), groups); }));
+    if (more)
+      total =
+          F::join(total, folded<width, 0>([&](int r) { return lanes_of<Lanes / 4>(row(r) + groups * Lanes, more); }));
+    T totals[width];
+    __builtin_memcpy(totals, &total, sizeof totals);
+    for (int r = 0; r < width; ++r) {
+      T one = totals[r];
+      for (int64_t i = done; i < n; ++i) one = F::join(one, F::map(row(r)[i]));
+      acc[r * acc_step] = F::join(acc[r * acc_step], one);
+    }
+  }
+};
+
+}  // namespace
+}  // namespace taeda::loops::TAEDA_ISA
