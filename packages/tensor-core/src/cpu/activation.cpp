@@ -127,7 +127,14 @@ void by_rows(RowCode code, const Tensor& out, const Tensor& in, const Tensor* ou
   const int64_t axis = out.dim() ? infer::axis_of(dim, out.dim()) : 0;
   const int64_t n = out.dim() ? out.size(axis) : 1, rows = out.numel() / n;
   const bool last = axis == out.dim() - 1 || out.dim() == 0;
-  if (!last && by_columns(code, out, in.dense() ? in : as_rows(in, out.dim() - 1), output, axis)) return;
+  // What lies in neither order is brought into the one of the result.
+  const auto plain = [&](const Tensor& t) {
+    return t.contiguous() || ops::transpose(t, axis, -1).contiguous() ? t : as_rows(t, out.dim() - 1);
+  };
+  if (!last && out.contiguous()) {
+    const Tensor saved = output ? plain(*output) : Tensor();
+    if (by_columns(code, out, plain(in), output ? &saved : nullptr, axis)) return;
+  }
   const int64_t along = out.dim() ? axis : -1;
   const Tensor source = as_rows(in, along), saved = output ? as_rows(*output, along) : Tensor();
   const bool direct = last && out.contiguous();

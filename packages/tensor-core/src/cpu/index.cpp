@@ -260,25 +260,16 @@ namespace {
 
 /// Elements of every row, where the dimension that is picked from is the last one.
 void select_from_rows(const Tensor& to, const Tensor& self, const cpu::Offsets& places) {
-  const int64_t last = self.dim() - 1, count = int64_t(places.size());
+  const size_t last = size_t(self.dim() - 1);
   const Unlocked unlocked(to.numel() > 32768);
-  const Shape rows(self.sizes().first(size_t(last))), from_strides(self.strides().first(size_t(last))),
-      to_strides(to.strides().first(size_t(last)));
-  const int64_t outer = last > 0 ? rows[0] : 1, below = to.numel() / std::max<int64_t>(1, outer);
   cpu::visit_width(self.dtype(), [&]<class T>() {
-    const int64_t from_step = self.stride(last), to_step = to.stride(last);
-    parallel_for(
-        outer, std::max<int64_t>(1, kLoopGrain / std::max<int64_t>(1, below)), [&](int64_t begin, int64_t end) {
-          Shape share(rows);
-          if (last > 0) share[0] = end - begin;
-          const int64_t skip_to = last > 0 ? begin * to_strides[0] : 0,
-                        skip_from = last > 0 ? begin * from_strides[0] : 0;
-          for_each_offset<2>(share, {IntSpan(to_strides), IntSpan(from_strides)}, [&](const auto& offset, const auto&) {
-            T* const row = to.data<T>() + skip_to + offset[0];
-            const T* const from = self.data<T>() + skip_from + offset[1];
-            for (int64_t i = 0; i < count; ++i) row[i * to_step] = from[places[size_t(i)] * from_step];
-          });
-        });
+    const int64_t from_step = self.stride(-1), to_step = to.stride(-1), count = int64_t(places.size());
+    for_each_offset<2>(self.sizes().first(last), {to.strides().first(last), self.strides().first(last)},
+                       [&](const auto& offset, const auto&) {
+                         T* const row = to.data<T>() + offset[0];
+                         const T* const from = self.data<T>() + offset[1];
+                         for (int64_t i = 0; i < count; ++i) row[i * to_step] = from[places[size_t(i)] * from_step];
+                       });
   });
 }
 
@@ -289,7 +280,12 @@ void cpu::select_slices(const char* op, const Tensor& out, const Tensor& self_, 
   const int64_t d = infer::axis_of(dim, self.dim());
   cpu::Offsets places = cpu::checked_indices(op, index, self.size(d), d, to, cpu::Negative::Refused);
   if (out.numel() == 0) return;
-  if (self.contiguous() && to.contiguous()) return gather(to, self, PickedBlocks::along(self, d, std::move(places)));
+  // A copy pays where more is picked than it has elements.
+  const bool picks_many = to.contiguous() && to.numel() >= self.numel();
+  if (to.contiguous() && (picks_many || self.contiguous())) {
+    const Tensor plain = ops::contiguous(self);
+    return gather(to, plain, PickedBlocks::along(plain, d, std::move(places)));
+  }
   if (d == self.dim() - 1) return select_from_rows(to, self, places);
   const int64_t item = self.item_bytes();
   const Unlocked unlocked(out.numel() > 32768);
