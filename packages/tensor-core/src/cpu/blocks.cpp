@@ -32,7 +32,7 @@ template <class T>
 void gather_as(char* to_, const char* from, int64_t stride, int64_t n) {
   T* to = reinterpret_cast<T*>(to_);
   int64_t i = 0;
-  if constexpr (std::is_same_v<T, uint32_t> || std::is_same_v<T, uint64_t>)
+  if constexpr (sizeof(T) > 1 && sizeof(T) <= 8)
     if (stride == 2 * int64_t(sizeof(T))) i = gather_halves(to, from, n);
   for (; i < n; ++i) std::memcpy(to + i, from + i * stride, sizeof(T));
 }
@@ -41,6 +41,9 @@ void scatter_as(char* to, int64_t stride, const char* from_, int64_t n) {
   const T* from = reinterpret_cast<const T*>(from_);
   for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * stride, from + i, sizeof(T));
 }
+
+}  // namespace
+
 void gather(char* to, const char* from, int64_t stride, int64_t size, int64_t n) {
   if (stride == size) {
     std::memcpy(to, from, size_t(n * size));
@@ -54,6 +57,9 @@ void gather(char* to, const char* from, int64_t stride, int64_t size, int64_t n)
     default: return gather_as<Complex128>(to, from, stride, n);
   }
 }
+
+namespace {
+
 void scatter(char* to, int64_t stride, const char* from, int64_t size, int64_t n) {
   if (stride == size) {
     std::memcpy(to, from, size_t(n * size));

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "cpu/float8.h"
+#include "cpu/loops/blocks.h"
 #include "cpu/loops/cast.h"
 #include "cpu/transposed.h"
 #include "taeda/interrupt.h"
@@ -203,6 +204,85 @@ void run_converted(const Walk& walk, Loop loop, const LoopParams* params, char* 
   }
 }
 
+/// Short runs that follow each other along the second dimension, as one: each of them alone would cost more in calls
+/// than in conversions.
+class Rows {
+ public:
+  Rows(const Walk& walk, Loop loop, const LoopParams* params) : walk_(walk), loop_(loop), params_(params) {}
+
+  /// How many runs of `left` elements are worth it, from place `index` of the second dimension on; fewer than 2: none.
+  int64_t count(int64_t index, int64_t left) const {
+    return walk_.ndim < 2 ? 0 : std::min({walk_.sizes[1] - index, left / walk_.sizes[0], kChunk / walk_.sizes[0]});
+  }
+  void run(char* const* data, int64_t rows) {
+    const int64_t n = walk_.sizes[0];
+    char* at[kMax];
+    int64_t steps[kMax];
+    for (int k = 0; k < walk_.count; ++k) {
+      const int64_t inner = walk_.strides[0][k], outer = walk_.strides[1][k], size = item_size(walk_.compute[k]);
+      const bool follows = outer == inner * n, as_it_is = walk_.dtype[k] == walk_.compute[k];
+      at[k] = buffers_[k];
+      steps[k] = size;
+      if (as_it_is && follows && inner == size) at[k] = data[k];
+      else if (k < walk_.outputs) continue;
+      else if (inner == 0 && outer == 0) fetch(k, data[k], 0, 1), steps[k] = 0;
+      else if (follows) fetch(k, data[k], inner, rows * n);
+      else if (inner == 0) spread(k, data[k], outer, rows);
+      else if (outer == 0) repeat(k, data[k], inner, rows);
+      else
+        for (int64_t r = 0; r < rows; ++r) fetch(k, data[k] + r * outer, inner, n, r * n);
+    }
+    loop_(at, steps, rows * n, params_);
+    for (int k = 0; k < walk_.outputs; ++k) {
+      if (at[k] == data[k]) continue;
+      const int64_t inner = walk_.strides[0][k], outer = walk_.strides[1][k], size = item_size(walk_.compute[k]);
+      const bool follows = outer == inner * n;
+      const int64_t strides[2] = {inner, size};
+      for (int64_t r = 0; r < (follows ? 1 : rows); ++r) {
+        char* const pair[2] = {data[k] + r * outer, buffers_[k] + r * n * size};
+        convert_elements(walk_.dtype[k], walk_.compute[k], pair, strides, follows ? rows * n : n);
+      }
+    }
+  }
+
+ private:
+  /// `n` elements of operand k into its buffer, from element `to` on.
+  void fetch(int k, char* from, int64_t stride, int64_t n, int64_t to = 0) {
+    const int64_t size = item_size(walk_.compute[k]), strides[2] = {size, stride};
+    char* const pair[2] = {buffers_[k] + to * size, from};
+    convert_elements(walk_.compute[k], walk_.dtype[k], pair, strides, n);
+  }
+  /// One element for each row.
+  void spread(int k, char* from, int64_t stride, int64_t rows) {
+    const int64_t size = item_size(walk_.compute[k]), n = walk_.sizes[0], strides[2] = {size, 0};
+    alignas(64) char numbers[kChunk * 16];
+    char* const pair[2] = {numbers, from};
+    const int64_t fetched[2] = {size, stride};
+    convert_elements(walk_.compute[k], walk_.dtype[k], pair, fetched, rows);
+    for (int64_t r = 0; r < rows; ++r) {
+      char* const row[2] = {buffers_[k] + r * n * size, numbers + r * size};
+      convert_elements(walk_.compute[k], walk_.compute[k], row, strides, n);
+    }
+  }
+  /// The same row each time.
+  void repeat(int k, char* from, int64_t stride, int64_t rows) {
+    const int64_t bytes = walk_.sizes[0] * int64_t(item_size(walk_.compute[k]));
+    if (from == repeated_[k] && rows <= times_[k]) return;
+    fetch(k, from, stride, walk_.sizes[0]);
+    for (int64_t r = 1; r < rows; ++r) std::memcpy(buffers_[k] + r * bytes, buffers_[k], size_t(bytes));
+    repeated_[k] = from;
+    times_[k] = rows;
+  }
+
+  const Walk& walk_;
+  Loop loop_;
+  const LoopParams* params_;
+  const char* repeated_[kMax] = {};
+  int64_t times_[kMax] = {};
+  // At different places of a page, so that what is read does not wait for what was written at the same ones.
+  alignas(64) char buffers_[kMax][kChunk * 16 + 320];
+};
+
 /// Elements [begin, end) of the walk's own order.
 void run_range(const Walk& walk, Loop loop, const LoopParams* params, int64_t begin, int64_t end) {
   int64_t index[kMaxDims];
@@ -215,7 +295,25 @@ void run_range(const Walk& walk, Loop loop, const LoopParams* params, int64_t be
     rest /= walk.sizes[d];
     for (int k = 0; k < walk.count; ++k) data[k] += index[d] * walk.strides[d][k];
   }
+  // Behind so many whole runs.
+  const auto advance = [&](int64_t runs) {
+    for (int d = 1; d < walk.ndim; ++d, runs = 1) {
+      for (int k = 0; k < walk.count; ++k) data[k] += runs * walk.strides[d][k];
+      if ((index[d] += runs) < walk.sizes[d]) break;
+      index[d] = 0;
+      for (int k = 0; k < walk.count; ++k) data[k] -= walk.sizes[d] * walk.strides[d][k];
+    }
+  };
+  Rows rows(walk, loop, params);
   for (;;) {
+    if (walk.converts && index[0] == 0 && walk.sizes[0] <= kChunk / 2) {
+      if (const int64_t count = rows.count(index[1], end - begin); count > 1) {
+        rows.run(data, count);
+        if ((begin += count * walk.sizes[0]) >= end) return;
+        advance(count);
+        continue;
+      }
+    }
     const int64_t n = std::min(walk.sizes[0] - index[0], end - begin);
     if (walk.converts) run_converted(walk, loop, params, data, n);
     else loop(data, walk.strides[0], n, params);
@@ -224,12 +322,7 @@ void run_range(const Walk& walk, Loop loop, const LoopParams* params, int64_t be
       for (int k = 0; k < walk.count; ++k) data[k] -= index[0] * walk.strides[0][k];
       index[0] = 0;
     }
-    for (int d = 1; d < walk.ndim; ++d) {
-      for (int k = 0; k < walk.count; ++k) data[k] += walk.strides[d][k];
-      if (++index[d] < walk.sizes[d]) break;
-      index[d] = 0;
-      for (int k = 0; k < walk.count; ++k) data[k] -= walk.sizes[d] * walk.strides[d][k];
-    }
+    advance(1);
   }
 }
 
@@ -281,9 +374,32 @@ void run_loop(Loop loop, const LoopParams* params, std::initializer_list<LoopOpe
   });
 }
 
+namespace {
+
+constexpr int64_t kFewApart = 16;
+
+/// Elements that lie apart are brought together first: what converts vectors of them takes much less time.
+[[gnu::noinline]] void convert_apart(Loop loop, int64_t size, char* const* pair, const int64_t* strides, int64_t n) {
+  constexpr int64_t most = 256;
+  alignas(64) char gathered[most * sizeof(Complex128)];
+  const int64_t steps[2] = {strides[0], size};
+  for (int64_t done = 0; done < n; done += most) {
+    const int64_t m = std::min(most, n - done);
+    loops::gather(gathered, pair[1] + done * strides[1], strides[1], size, m);
+    char* const at[2] = {pair[0] + done * strides[0], gathered};
+    loop(at, steps, m, nullptr);
+  }
+}
+
+}  // namespace
+
 void convert_elements(DType to, DType from, char* const* pair, const int64_t* strides, int64_t n) {
-  if (const Loop loop = cast_table()[int(to)][int(from)]) [[likely]]
-    return loop(pair, strides, n, nullptr);
+  if (const Loop loop = cast_table()[int(to)][int(from)]) [[likely]] {
+    const int64_t size = item_size(from);
+    if (strides[1] == size || strides[1] == 0 || to == from || n < kFewApart) [[likely]]
+      return loop(pair, strides, n, nullptr);
+    return convert_apart(loop, size, pair, strides, n);
+  }
   convert_twice(to, from, pair, strides, n);
 }
 

@@ -16,6 +16,8 @@ struct Blocks {
   int operands;
   bool by_blocks;  // takes no more than kBlock elements at a time
 };
+/// Brings n elements of `size` bytes, which lie `stride` bytes apart, side by side.
+void gather(char* to, const char* from, int64_t stride, int64_t size, int64_t n);
 /// Runs it over n elements as a Loop does.
 void run_blocks(const Blocks& how, char* const* data, const int64_t* strides, int64_t n, const LoopParams* params);
 
