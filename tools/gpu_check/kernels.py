@@ -9,6 +9,7 @@ cross the borders of threads, packs, blocks and parts. --large adds sizes for wh
 from __future__ import annotations
 
 import argparse
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -93,6 +94,63 @@ def order(dtype: Any, sizes: list[int]) -> None:
         beside(lambda a, i: [a[i], a.index_select(0, i)], dtype, x, index)
         beside(lambda a, i: torch.zeros_like(a).index_add(0, i, a), dtype, x * 0.125, index)
         beside(with_gradients(lambda a, i: F.embedding(i, a)), dtype, x, index)
+
+
+def named(dtype: Any, sizes: list[int]) -> None:
+    """What index tensors name, read, written, added up and reduced; triangles and searches."""
+    for n in sizes:
+        x, index = torch.randn(n, 6), torch.randint(-n, n, (2 * n,))
+        ones, other = torch.ones(2 * n, 6) * 0.125, torch.randint(0, 6, (2 * n,))
+        places = index % n
+        beside(with_gradients(lambda a, i: a[i]), dtype, x * 0.125, index)
+        beside(with_gradients(lambda a, i, j: a[i, j]), dtype, x * 0.125, index, other)
+        beside(lambda a: [a[a > 0], a[:, a[0] > 9]], dtype, x)
+        beside(lambda a, i, v: a.index_put((i,), v, accumulate=True), dtype, x, index, ones)
+        beside(lambda a, i, v: a.index_put((i,), v), dtype, x, torch.randperm(n), x + 1)
+        beside(lambda a, i, v: a.index_add(0, i, v, alpha=2), dtype, x, places, ones)
+        beside(lambda a, i, v: a.index_add(0, i, v), dtype, x, places * 0, ones / (2 * n))
+        beside(lambda a, i, v: a.index_copy(0, i, v), dtype, x, torch.randperm(n), x + 1)
+        beside(lambda a, i: a.index_fill(0, i, 3.0), dtype, x, index)
+        wide = places.unsqueeze(1).expand(-1, 6)
+        for how in ("sum", "mean", "amax", "amin"):
+            beside(lambda a, i, v, h=how: a.scatter_reduce(0, i, v, h), dtype, x, wide, ones)
+        beside(lambda a: [a.tril(), a.triu(-1), a.t().tril(2)], dtype, x)
+        edges = torch.randn(n).sort().values
+        beside(lambda e, v: torch.searchsorted(e, v).double(), torch.float32, edges, x)
+
+
+def moments(dtype: Any, sizes: list[int]) -> None:
+    """Variances and norms, of rows, columns and everything, with gradients."""
+    for n in sizes:
+        x = torch.randn(3, n) * 0.25 + 0.5
+        if n > 1:
+            beside(with_gradients(lambda a: a.var(1)), dtype, x)
+            beside(lambda a: [a.var(), a.std(0), a.t().contiguous().var(0), *torch.var_mean(a, 1)], dtype, x)
+        few = x / n
+        for order in (0, 1, 2, 3, float("inf"), -float("inf")):
+            norm = functools.partial(torch.linalg.vector_norm, ord=order, dim=1)
+            beside(norm, dtype, few)
+        beside(with_gradients(lambda a: a.norm(dim=0)), dtype, few)
+
+
+def losses(dtype: Any, sizes: list[int]) -> None:
+    """Of pairs of numbers, and of logarithms of probabilities."""
+    for n in sizes:
+        x, t = torch.randn(3, n), torch.rand(3, n)
+        for how in ("none", "mean"):
+            for work in (
+                F.mse_loss,
+                F.l1_loss,
+                F.smooth_l1_loss,
+                F.huber_loss,
+                F.binary_cross_entropy_with_logits,
+            ):
+                beside(with_gradients(lambda a, b, w=work, h=how: w(a, b, reduction=h)), dtype, x, t)
+        classes = torch.randint(0, n, (3,))
+        beside(with_gradients(lambda a, c: F.nll_loss(a, c)), dtype, x, classes)
+        if dtype in (torch.float32, torch.float64):
+            probability = torch.rand(3, n) * 0.9 + 0.05
+            beside(with_gradients(lambda a, b: F.binary_cross_entropy(a, b)), dtype, probability, t)
 
 
 def rows(dtype: Any, sizes: list[int]) -> None:
@@ -208,6 +266,12 @@ def chance() -> None:
     assert float(x.min()) >= 0 and float(x.max()) < 1 and abs(float(x.mean()) - 0.5) < 0.05
     kept = F.dropout(torch.ones(1001, device="cuda"), 0.25)
     assert bool(((kept == 0) | ((kept - 1 / 0.75).abs() < 1e-6)).all()) and abs(float(kept.mean()) - 1) < 0.1
+    weights = torch.tensor([0.0, 1, 2, 0, 5], device="cuda").repeat(2000, 1)
+    for count, replacement in ((1, False), (3, True), (3, False)):
+        drawn = torch.multinomial(weights, count, replacement)
+        assert bool((weights.gather(1, drawn) > 0).all())
+        share = float((drawn == 4).float().mean())
+        assert abs(share - (1 / 3 if count == 3 and not replacement else 5 / 8)) < 0.05, share
     places = torch.randperm(257, device="cuda").cpu()
     assert places.sort().values.tolist() == list(range(257))
 
@@ -221,7 +285,7 @@ def main() -> None:
     sizes = [1, 33, 300] + ([4099, 70001] if options.large else [])
     dtypes = [torch.float32, torch.bfloat16] + ([torch.float64, torch.float16] if options.large else [])
     for dtype in dtypes:
-        for work in (elementwise, reductions, order, rows):
+        for work in (elementwise, reductions, moments, order, named, rows, losses):
             work(dtype, sizes)
         images(dtype)
         matrices(dtype)

@@ -60,6 +60,22 @@ def attention(torch: Any, rows: int) -> dict[str, tuple[int, Work]]:
     return work
 
 
+def indexing(torch: Any, square: Any, rows: int) -> dict[str, tuple[int, Work]]:
+    """Rows of a matrix by an index tensor that meets each of them about once, or one of ten of them again and again."""
+    index = torch.arange(rows, device="cuda") * 7919 % rows
+    n, to, values = square.numel(), square.clone(), square.clone()
+    one = values[:, :1].contiguous()
+    few = torch.zeros(10, 1, device="cuda")
+    return {
+        "index": (8 * n, lambda: square[index]),
+        "index_put_": (8 * n, lambda: to.index_put_((index,), values)),
+        "index_put_, accumulate": (12 * n, lambda: to.index_put_((index,), values, accumulate=True)),
+        "index_add": (20 * n, lambda: square.index_add(0, index, values)),
+        "index_add to ten": (4 * rows, lambda: few.index_add(0, index % 10, one)),
+        "mask": (5 * n, lambda: square[square > 0.5]),
+    }
+
+
 def operators(torch: Any, sizes: Sizes) -> dict[str, tuple[int, Work]]:
     """What is measured, with one library's tensors: bytes that have to move, and the call."""
     torch.manual_seed(0)
@@ -72,6 +88,7 @@ def operators(torch: Any, sizes: Sizes) -> dict[str, tuple[int, Work]]:
     images = torch.rand(*sizes.images, device="cuda")
     weight = torch.rand(sizes.images[1], sizes.images[1], 3, 3, device="cuda")
     places = torch.arange(n, device="cuda") % 1000003 % n
+    edges = torch.arange(1024, device="cuda") / 1024
     logits, classes = square.clone(), torch.arange(rows, device="cuda") % rows
     functional = torch.nn.functional
     return {
@@ -87,6 +104,14 @@ def operators(torch: Any, sizes: Sizes) -> dict[str, tuple[int, Work]]:
         "layer_norm of rows": (8 * n, lambda: functional.layer_norm(square, (rows,))),
         "cross_entropy of rows": (4 * n, lambda: functional.cross_entropy(logits, classes)),
         "index_select": (16 * n, lambda: x.index_select(0, places)),
+        **indexing(torch, square, rows),
+        "var of rows": (4 * n, lambda: square.var(1)),
+        "norm of all": (4 * n, lambda: x.norm()),
+        "tril": (8 * n, lambda: square.tril()),
+        "mse_loss": (8 * n, lambda: functional.mse_loss(x, y)),
+        "bce_with_logits": (8 * n, lambda: functional.binary_cross_entropy_with_logits(x, y)),
+        "searchsorted": (12 * n, lambda: torch.searchsorted(edges, x)),
+        "multinomial": (4 * n, lambda: torch.multinomial(square, 1)),
         "matmul, float32": (0, lambda: a @ b),
         "matmul, bfloat16": (0, lambda: ah @ bh),
         "conv2d, 3 x 3": (0, lambda: functional.conv2d(images, weight, padding=1)),

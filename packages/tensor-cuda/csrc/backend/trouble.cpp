@@ -1,4 +1,5 @@
-// What went wrong on devices: index errors and divisions by zero are found by kernels, and told at the next wait.
+// What went wrong on devices: index errors, divisions by zero and weights that are none are found by kernels, and told
+// at the next wait.
 #include "backend/trouble.h"
 
 #include <array>
@@ -17,12 +18,22 @@ constexpr size_t kMost = 128;
 std::array<std::atomic<Trouble*>, kMost> troubles;
 std::mutex lock;
 
+/// See Weights::check.
+std::string weights_text(const Trouble& trouble) {
+  const std::string found = std::to_string(trouble.found);
+  if (trouble.limit < 0)
+    return "argument 'self' must hold finite, non-negative weights: those of row " + found + " are not";
+  if (trouble.limit == 0) return "argument 'self' has a row whose weights sum up to 0: row " + found;
+  return "cannot draw " + std::to_string(trouble.limit) + " samples without replacement from " + found +
+         " non-zero weights";
+}
 std::string text_of(const Trouble& trouble) {
   const std::string name = operation_name(trouble.kernel);
   switch (trouble.status) {
     case TAEDA_E_INDEX:
       return name + ": index " + std::to_string(trouble.found) + " is out of range for size " +
              std::to_string(trouble.limit);
+    case TAEDA_E_RUNTIME: return name + ": " + weights_text(trouble);
     case TAEDA_E_ZERO_DIVISION: return name + ": integer division by zero";
     default:
       return name + ": found " + std::to_string(trouble.found) + ", expected less than " +

@@ -97,8 +97,60 @@ struct ScatterRuns {
   }
 };
 
+enum class Reduce : int32_t { Sum, Product, Mean, Largest, Smallest };
 TAEDA_HD inline double divided(double x, double n) { return x / n; }
 TAEDA_HD inline Complex128 divided(Complex128 x, double n) { return {x.re / n, x.im / n}; }
+template <class C>
+TAEDA_HD inline C divided_by(C x, int64_t n) {
+  if constexpr (is_float<C> || is_complex<C>) {
+    return divided(x, double(n));
+  } else if constexpr (is_same<C, bool>) {
+    return x;
+  } else {
+    const C down = C(x / C(n));
+    return C(down - (C(down * C(n)) > x));  // rounded down
+  }
+}
+/// What comes to a place that an index names, from all that are named there, and with `with_self` what stands there. A
+/// thread for each element of the index, of which the first of a place does it; long lines are in the order of their
+/// targets.
+template <class C>
+struct ScatterReduce {
+  Scatter s;
+  Reduce reduce;
+  int32_t with_self;
+  TAEDA_HD C joined(C a, C b) const {
+    if (reduce == Reduce::Product) return C(a * b);
+    if constexpr (!is_complex<C>) {
+      if (reduce == Reduce::Largest) return a != a || a > b ? a : b;
+      if (reduce == Reduce::Smallest) return a != a || a < b ? a : b;
+    }
+    return C(a + b);
+  }
+  TAEDA_HD void operator()(int64_t i) const {
+    const int64_t line = quotient(i, s.length), k = i - line * s.length;
+    const int64_t* const order = s.order ? at<const int64_t>(s.order) + line * s.length : nullptr;
+    const int64_t first = order ? order[k] : k, target = s.target(line, first);
+    if (order) {
+      if (k > 0 && s.target(line, order[k - 1]) == target) return;
+    } else {
+      for (int64_t j = 0; j < k; ++j)
+        if (s.target(line, j) == target) return;
+    }
+    if (!within(s.report, target, s.limit)) return;
+    const int64_t place = s.out_place(line, target);
+    C value = load<C>(s.source, s.source_place(line, first));
+    int64_t count = 1;
+    for (int64_t j = k + 1; j < s.length; ++j) {
+      const int64_t next = order ? order[j] : j;
+      const bool same = s.target(line, next) == target;
+      if (same) value = joined(value, load<C>(s.source, s.source_place(line, next))), ++count;
+      else if (order) break;
+    }
+    if (with_self) value = joined(load<C>(s.out, place), value), ++count;
+    store<C>(s.out, place, reduce == Reduce::Mean ? divided_by(value, count) : value);
+  }
+};
 /// Sums of rows of a gradient (n, inner) by an index with its order, a thread for each run and column.
 template <class C>
 struct EmbeddingBackward {
@@ -119,6 +171,19 @@ struct EmbeddingBackward {
       sum = C(sum + load<C>(grad, places[k + count] * inner + column));
     if (by_count) sum = divided(sum, double(count));
     store<C>(out, target * inner + column, sum);
+  }
+};
+
+/// Row-major matrices of elements of others, as far as these stand in a triangle, and zeros.
+struct Triangle {
+  Walk from;
+  int64_t rows, columns, diagonal;
+  Array in, out;
+  int32_t item, upper;
+  TAEDA_HD void operator()(int64_t i) const {
+    const int64_t line = quotient(i, columns), off = i - line * columns - (line - quotient(line, rows) * rows);
+    if (upper ? off >= diagonal : off <= diagonal) copy_item(item, out.data, i, in.data, from.offset(i));
+    else clear_item(item, out.data, i);
   }
 };
 

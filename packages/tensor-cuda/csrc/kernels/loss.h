@@ -75,26 +75,59 @@ struct CrossEntropy {
     store<C>(weights, row, w);
   }
 };
-/// Sum of weights, and sum or mean of losses; one block. Without `out` the losses stay as they are.
+/// Sum of weights, and sum or mean of losses, a block for each part. Without `out` the losses stay as they are.
 template <class C>
 struct JoinLosses {
   static constexpr int kThreads = 256, kHalvings = 8;
   using Shared = Found<C, 2>;
   struct Own {};
   Array losses, weights, out, total;
-  int64_t count;
+  int64_t count, part;
   int32_t mean, reserved;
   TAEDA_HD int phases() const { return kHalvings + 2; }
-  TAEDA_HD void run(int phase, int64_t, int thread, Shared& shared, Own&) const {
+  TAEDA_HD void run(int phase, int64_t item, int thread, Shared& shared, Own&) const {
     if (phase > 0 && phase <= kHalvings) return shared.halve(phase - 1, thread, false);
     if (phase == 0) {
+      const int64_t end = (item + 1) * part < count ? (item + 1) * part : count;
       C loss(0), weight(0);
-      for (int64_t i = thread; i < count; i += kThreads) loss += load<C>(losses, i), weight += load<C>(weights, i);
+      for (int64_t i = item * part + thread; i < end; i += kThreads)
+        loss += load<C>(losses, i), weight += load<C>(weights, i);
       shared.parts[0][thread] = loss, shared.parts[1][thread] = weight;
     } else if (thread == 0) {
-      store<C>(total, 0, shared.parts[1][0]);
-      if (out.data) store<C>(out, 0, mean ? shared.parts[0][0] / shared.parts[1][0] : shared.parts[0][0]);
+      store<C>(total, item, shared.parts[1][0]);
+      if (out.data) store<C>(out, item, mean ? shared.parts[0][0] / shared.parts[1][0] : shared.parts[0][0]);
     }
+  }
+};
+/// Losses of logarithms of probabilities: a thread for each place.
+template <class C>
+struct NllLosses {
+  Scores s;
+  Array losses, weights;
+  Report report;
+  TAEDA_HD void operator()(int64_t row) const {
+    const int64_t c = s.meant(row, report);
+    const C w = c < 0 ? C(0) : s.weight_of<C>(c);
+    store<C>(losses, row, c < 0 ? C(0) : -w * load<C>(s.in, s.place(row, c)));
+    store<C>(weights, row, w);
+  }
+};
+/// Their gradient: a thread for each score, of which those that are not meant have none.
+template <class C>
+struct NllGradient {
+  Scores s;
+  Array grad, total, out;
+  Report report;
+  int32_t reduction, reserved;
+  TAEDA_HD void operator()(int64_t i) const {
+    const int64_t line = quotient(i, s.inner), outer = quotient(line, s.classes), c = line - outer * s.classes;
+    const int64_t row = outer * s.inner + (i - line * s.inner), meant = s.meant(row, report);
+    C up(0);
+    if (c == meant) {
+      up = -s.weight_of<C>(c) * load<C>(grad, reduction ? 0 : row);
+      if (reduction == 1) up = up / load<C>(total, 0);
+    }
+    store<C>(out, i, up);
   }
 };
 /// `grad` is one number, or one for each place; of the mean it is shared by `total`.

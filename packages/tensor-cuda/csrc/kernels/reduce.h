@@ -86,18 +86,28 @@ struct Fold {
   int64_t parts, part;    // in so many parts of so many elements
   Array in, out, places;  // row-major results; what is not wanted has no address
   Address partial;        // states of the parts
-  double divisor;         // of sums
+  double divisor;         // of sums; a number that the operation knows
   template <class State>
   TAEDA_HD void finish(int64_t output, State s) const {
-    using C = decltype(s.value);
-    if (out.data) {
-      if constexpr (is_float<C>) s.value = divisor != 1 ? s.value / divisor : s.value;
-      if constexpr (is_complex<C>)
-        if (divisor != 1) s.value = C(s.value.re / divisor, s.value.im / divisor);
-      store<C>(out, output, s.value);
+    if constexpr (requires { s.result(divisor); }) {
+      store<double>(out, output, s.result(divisor));
+    } else {
+      using C = decltype(s.value);
+      if (out.data) {
+        if constexpr (is_float<C>) s.value = divisor != 1 ? s.value / divisor : s.value;
+        if constexpr (is_complex<C>)
+          if (divisor != 1) s.value = C(s.value.re / divisor, s.value.im / divisor);
+        store<C>(out, output, s.value);
+      }
+      if constexpr (requires { s.place; })
+        if (places.data) store<int64_t>(places, output, s.place);
     }
-    if constexpr (requires { s.place; })
-      if (places.data) store<int64_t>(places, output, s.place);
+  }
+  /// What an element comes to.
+  template <class Op, class C>
+  TAEDA_HD auto taken(C value, int64_t i) const {
+    if constexpr (requires { Op::take(value, i, divisor); }) return Op::take(value, i, divisor);
+    else return Op::take(value, i);
   }
 };
 /// A thread for each output.
@@ -109,7 +119,7 @@ struct FoldEach {
     const int64_t begin = fold.kept.offset(output);
     auto state = Op::start();
     for (int64_t i = 0; i < fold.length; ++i)
-      state = Op::join(state, Op::take(load<C>(fold.in, begin + fold.across.offset(i)), i));
+      state = Op::join(state, fold.template taken<Op>(load<C>(fold.in, begin + fold.across.offset(i)), i));
     fold.finish(output, state);
   }
 };
@@ -137,11 +147,13 @@ TAEDA_HD inline auto folded(const Fold& fold, int64_t origin, int64_t first, int
         TAEDA_UNROLL
         for (int k = 0; k < kAtOnce; ++k) x[k] = from[(i + k * step) * stride];
         TAEDA_UNROLL
-        for (int k = 0; k < kAtOnce; ++k) state = Op::join(state, Op::take(number_as<C>(x[k]), i + k * step));
+        for (int k = 0; k < kAtOnce; ++k)
+          state = Op::join(state, fold.template taken<Op>(number_as<C>(x[k]), i + k * step));
       }
     });
   }
-  for (; i < end; i += step) state = Op::join(state, Op::take(load<C>(fold.in, origin + fold.across.offset(i)), i));
+  for (; i < end; i += step)
+    state = Op::join(state, fold.template taken<Op>(load<C>(fold.in, origin + fold.across.offset(i)), i));
   return state;
 }
 /// The same of elements beside each other, for one of `threads` that take packs in turn; where packs lie aligned.
@@ -164,7 +176,7 @@ TAEDA_HD inline auto folded_packs(const Fold& fold, int64_t origin, int64_t begi
       const auto take = [&](const Several& x, int64_t u) {
         TAEDA_UNROLL
         for (int v = 0; v < kPack; ++v)
-          state = Op::join(state, Op::take(number_as<C>(x.values[v]), begin + u * kPack + v));
+          state = Op::join(state, fold.template taken<Op>(number_as<C>(x.values[v]), begin + u * kPack + v));
       };
       int64_t u = thread;
       for (; u + (kAtOnce - 1) * threads < packs; u += kAtOnce * threads) {
@@ -176,7 +188,7 @@ TAEDA_HD inline auto folded_packs(const Fold& fold, int64_t origin, int64_t begi
       }
       for (; u < packs; u += threads) take(from[u], u);
       for (int64_t i = begin + packs * kPack + thread; i < end; i += threads)
-        state = Op::join(state, Op::take(number_as<C>(at<const T>(first)[i - begin]), i));
+        state = Op::join(state, fold.template taken<Op>(number_as<C>(at<const T>(first)[i - begin]), i));
       done = true;
     });
   return done ? state : folded<Op>(fold, origin, begin + thread, end, threads);

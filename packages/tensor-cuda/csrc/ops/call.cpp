@@ -131,6 +131,10 @@ Tensor Call::view(const Tensor& of, std::span<const int64_t> sizes, std::span<co
   passed(api->tensor_view(of.handle(), int32_t(sizes.size()), sizes.data(), strides.data(), offset, &made));
   return Tensor(made, true);
 }
+Tensor Call::at_least_row(const Tensor& of) const {
+  if (of.ndim() > 0) return Tensor(of.handle());
+  return view(of, std::array<int64_t, 1>{1}, std::array<int64_t, 1>{1});
+}
 Tensor Call::last(const Tensor& of, int dim) const {
   std::vector<int64_t> sizes(of.sizes().begin(), of.sizes().end()), strides(of.strides().begin(), of.strides().end());
   if (of.ndim() == 0) return view(of, std::array<int64_t, 1>{1}, std::array<int64_t, 1>{1});
@@ -147,6 +151,13 @@ Tensor Call::rows(const Tensor& of, int dtype) const {
   Tensor made = empty(of.sizes(), dtype);
   copy(made, of);
   return made;
+}
+Tensor Call::here(const Tensor& of) const {
+  if (!of.on_host()) return Tensor(of.handle());
+  taeda_value arguments[2]{};
+  arguments[0].kind = TAEDA_VALUE_TENSOR, arguments[0].as.tensor = of.handle();
+  arguments[1].kind = TAEDA_VALUE_DEVICE, arguments[1].as.device = call_.device;
+  return other("to_device", arguments);
 }
 void Call::copy(const Tensor& to, const Tensor& from) const { copy_elements(*this, to, from); }
 void Call::read(void* to, const Tensor& from) const {

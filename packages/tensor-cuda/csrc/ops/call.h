@@ -75,6 +75,8 @@ class Tensor {
   /// Whether the elements lie with the host: of a number, or of what stands for one.
   bool on_host() const { return facts_.device.backend != backend_number; }
   const void* host_data() const { return facts_.data; }
+  /// Whether both show parts of the same memory.
+  bool shares_with(const Tensor& other) const { return facts_.storage && facts_.storage == other.facts_.storage; }
   Address address() const { return Address(reinterpret_cast<uintptr_t>(facts_.data)); }
   Array array() const { return {address(), facts_.dtype, 0}; }
 
@@ -125,10 +127,14 @@ class Call {
   /// A view of it, with other sizes and strides.
   Tensor view(const Tensor& of, std::span<const int64_t> sizes, std::span<const int64_t> strides,
               int64_t offset = 0) const;
+  /// As a tensor of one dimension where it has none.
+  Tensor at_least_row(const Tensor& of) const;
   /// With the dimension moved to the end.
   Tensor last(const Tensor& of, int dim) const;
   /// Row-major elements of a dtype (-1: its own): the tensor itself if it is so, else a copy.
   Tensor rows(const Tensor& of, int dtype = -1) const;
+  /// On the call's device: the tensor itself if it is there, else a copy.
+  Tensor here(const Tensor& of) const;
   /// Copies elements, converting and broadcasting.
   void copy(const Tensor& to, const Tensor& from) const;
   Report report() const { return {trouble_, number_, 0}; }

@@ -3,78 +3,17 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 
-#include "kernels/order.h"
 #include "kernels/rank.h"
+#include "kernels/search.h"
 #include "ops/elementwise.h"
+#include "ops/named.h"
+#include "ops/order.h"
 #include "ops/walk.h"
 
 namespace taeda::cuda {
 namespace {
 
-/// As a tensor of one dimension where it has none.
-Tensor at_least_row(const Call& call, const Tensor& t) {
-  if (t.ndim() > 0) return Tensor(t.handle());
-  return call.view(t, std::array<int64_t, 1>{1}, std::array<int64_t, 1>{1});
-}
-
-/// How many bits tell the keys of a dtype apart.
-int bits_of(const Keys& keys) {
-  if (keys.limit > 0) return std::bit_width(uint64_t(keys.limit));
-  if (keys.array.dtype == TAEDA_BOOL) return 1;
-  int bits = 0;
-  with_type(keys.array.dtype, [&]<class T>() { bits = 8 * int(sizeof(T)); });
-  return bits;
-}
-/// What is turned of keys of so many bits for the largest to come first.
-uint64_t turned_of(int bits) { return bits == 64 ? ~uint64_t(0) : (uint64_t(1) << bits) - 1; }
-/// Writes the places along lines of `length` in the order of their keys. See Note [Dealing out].
-template <class K>
-void order_lines(const Call& call, const Keys& keys, int bits, int64_t count, int64_t length, Address order) {
-  constexpr int64_t kShort = 32, kTile = OrderTile<K>::kElements;
-  const int64_t lines = count / length, tiles = (length + kTile - 1) / kTile;
-  if (length <= kShort) return call.launch(OrderShort<K>{keys, length, order}, count);
-  if (tiles == 1) return call.launch(OrderLines<K>{keys, length, order, bits, 0}, lines);
-  const Tensor counts = call.empty({lines * kDigitValues * tiles}, TAEDA_UINT32),
-               totals = call.empty({lines * kDigitValues}, TAEDA_UINT32);
-  Deal deal{};
-  deal.source = keys;
-  deal.counts = counts.address(), deal.totals = totals.address();
-  deal.length = length, deal.tiles = tiles;
-  const bool several = bits > kDigitBits;
-  const auto memory = [&](int dtype) { return several ? call.empty({count}, dtype) : Tensor(); };
-  constexpr int kind = sizeof(K) == 4 ? TAEDA_UINT32 : TAEDA_UINT64;
-  const Tensor kept[2][2] = {{memory(kind), memory(TAEDA_UINT32)}, {memory(kind), memory(TAEDA_UINT32)}};
-  for (int turn = 0; turn * kDigitBits < bits; ++turn) {
-    const auto &from = kept[turn % 2], &to = kept[1 - turn % 2];
-    deal.shift = turn * kDigitBits;
-    deal.keys = turn ? from[0].address() : 0, deal.places = turn ? from[1].address() : 0;
-    deal.order = deal.shift + kDigitBits >= bits ? order : 0;
-    deal.to_keys = deal.order ? 0 : to[0].address(), deal.to_places = deal.order ? 0 : to[1].address();
-    call.launch(OrderCounts<K>{deal}, lines * tiles);
-    call.launch(StartsOfParts<Occurrences>{deal.counts, deal.totals, tiles}, lines * kDigitValues);
-    call.launch(OrderDeal<K>{deal}, lines * tiles);
-  }
-}
-/// The same, of row-major keys; those that are places below a limit take fewer steps.
-void put_in_order(const Call& call, const Array& given, int64_t count, int64_t length, bool descending, Address order,
-                  int64_t limit = 0) {
-  if (length >= int64_t(1) << 32)
-    fail(TAEDA_E_NOT_IMPLEMENTED, std::string(call.name()) +
-                                      ": device 'cuda' puts at most 2^32 elements of a dimension in order, found " +
-                                      std::to_string(length));
-  Keys keys{given, limit, 0};
-  const int bits = bits_of(keys);
-  if (descending) keys.turned = turned_of(bits);
-  if (bits <= 32) order_lines<uint32_t>(call, keys, bits, count, length, order);
-  else order_lines<uint64_t>(call, keys, bits, count, length, order);
-}
-Tensor order_of(const Call& call, const Tensor& keys, int64_t length, int64_t limit) {
-  Tensor places = call.empty({keys.numel()}, TAEDA_INT64);
-  put_in_order(call, keys.array(), keys.numel(), length, false, places.address(), limit);
-  return places;
-}
 void sort(const Call& call) {
   const Tensor values = call.output(0), indices = call.output(1), self = call.tensor(0);
   const int dim = wrapped(call.integer(1), self.ndim());
@@ -143,6 +82,29 @@ void topk(const Call& call) {
   first.order = order.address();
   call.launch(first, lines * count);
   sorted.done(), found.done();
+}
+
+template <class C>
+void search(const Call& call, const Tensor& edges, const Tensor& values, const Tensor& out) {
+  const int64_t per_row = edges.ndim() == 1 ? 0 : values.size(-1);
+  call.launch(Search<C>{edges.array(), values.array(), out.array(), edges.size(-1), per_row, call.flag(2), 0},
+              out.numel());
+}
+/// Both are compared in the dtype in which they meet.
+void searchsorted(const Call& call) {
+  const Tensor sequence = call.tensor(0), given = call.tensor(1);
+  Tensor out = call.empty(given.sizes(), TAEDA_INT64);
+  if (out.numel() > 0) {
+    // A tensor without dimensions counts as one with some, unless it is a number.
+    const Tensor own = given.number() ? Tensor(given.handle()) : call.rows(given),
+                 row = own.number() ? Tensor(own.handle()) : call.at_least_row(own);
+    const int dtype = common_dtype({&sequence, &row});
+    const Tensor edges = call.rows(sequence, dtype), values = call.rows(own, dtype);
+    if (dtype == TAEDA_UINT64) search<uint64_t>(call, edges, values, out);
+    else if (is_whole_type(dtype)) search<int64_t>(call, edges, values, out);
+    else search<double>(call, edges, values, out);
+  }
+  call.result(0, std::move(out));
 }
 
 void gather(const Call& call) {
@@ -227,55 +189,94 @@ void embedding_backward(const Call& call) {
 /// Up to so many places along a line one thread goes through them.
 constexpr int64_t kAlone = 64;
 
-template <class Do>
-void scatter_by(const Call& call, const Tensor& out, int dim, const Tensor& index, const Tensor& source) {
-  const uint64_t along = uint64_t(1) << dim;
-  const Tensor places = call.rows(index, TAEDA_INT64);
+/// Lines of the index along a dimension, with their order where they are long.
+struct Lines {
+  Tensor places, order;
   Scatter s{};
-  s.lines_index = walk_of(places, ~along);
-  s.lines_source = walk_of(source, ~along, &places);
-  s.lines_out = walk_of(out, ~along, &places);
-  s.length = places.size(dim);
-  s.step_index = places.stride(dim);
-  s.step_source = source.stride(dim);
-  s.step_out = out.stride(dim);
-  s.limit = out.size(dim);
-  s.index = places.array();
-  s.source = source.array();
-  s.out = out.array();
-  s.item = out.item_size();
-  s.report = call.report();
-  const int64_t lines = places.numel() / s.length;
-  if (s.length <= kAlone) return call.launch(ScatterLines<Do>{s}, lines);
-  const Tensor keys = call.rows(call.last(places, dim));
-  const Tensor order = order_of(call, keys, s.length, s.limit);
-  s.order = order.address();
-  call.launch(ScatterRuns<Do>{s}, places.numel());
+  int64_t count = 0;
+  Lines(const Call& call, const Tensor& out, int dim, const Tensor& index, const Tensor& source)
+      : places(call.rows(index, TAEDA_INT64)) {
+    const uint64_t along = uint64_t(1) << dim;
+    s.lines_index = walk_of(places, ~along);
+    s.lines_source = walk_of(source, ~along, &places);
+    s.lines_out = walk_of(out, ~along, &places);
+    s.length = places.size(dim);
+    s.step_index = places.stride(dim);
+    s.step_source = source.stride(dim);
+    s.step_out = out.stride(dim);
+    s.limit = out.size(dim);
+    s.index = places.array();
+    s.source = source.array();
+    s.out = out.array();
+    s.item = out.item_size();
+    s.report = call.report();
+    count = places.numel() / s.length;
+    if (s.length <= kAlone) return;
+    const Tensor keys = call.rows(call.last(places, dim));
+    order = order_of(call, keys, s.length, s.limit);
+    s.order = order.address();
+  }
+};
+template <class Do>
+void scatter_by(const Call& call, const Lines& lines) {
+  if (lines.order) call.launch(ScatterRuns<Do>{lines.s}, lines.places.numel());
+  else call.launch(ScatterLines<Do>{lines.s}, lines.count);
 }
+/// The operands of a scattering, in dimensions and of the output's dtype; `out` is `self` to begin with.
+struct Scattered {
+  Tensor to, index, source;
+  int dim = 0;
+  Scattered(const Call& call, const Tensor& out)
+      : to(call.at_least_row(out)), index(call.at_least_row(call.tensor(2))) {
+    const Tensor src = call.tensor(3);
+    dim = wrapped(call.integer(1), to.ndim());
+    if (src.on_host() || src.dtype() != out.dtype()) {
+      source = call.empty(src.ndim() ? src.sizes() : index.sizes(), out.dtype());
+      copy_elements(call, source, src);
+    } else {
+      source = call.at_least_row(src);
+    }
+  }
+};
 template <bool Adds>
 void scatter(const Call& call) {
   const Tensor out = call.output(0), self = call.tensor(0);
   copy_elements(call, out, self);
-  const Tensor given = call.tensor(2);
-  if (given.numel() == 0) return;
-  const Tensor to = at_least_row(call, out), index = at_least_row(call, given);
-  const Tensor src = call.tensor(3);
-  // Of another dtype, or a number, it is brought to the output's.
-  Tensor source;
-  if (src.on_host() || src.dtype() != out.dtype()) {
-    source = call.empty(src.ndim() ? src.sizes() : index.sizes(), out.dtype());
-    copy_elements(call, source, src);
-  } else {
-    source = at_least_row(call, src);
-  }
-  const int dim = wrapped(call.integer(1), to.ndim());
-  if (!Adds) return scatter_by<Assign>(call, to, dim, index, source);
+  if (call.tensor(2).numel() == 0) return;
+  const Scattered given(call, out);
+  if (put_rows(call, given.to, given.dim, given.index, given.source, Adds)) return;
+  const Lines lines(call, given.to, given.dim, given.index, given.source);
+  if (!Adds) return scatter_by<Assign>(call, lines);
   switch (class_for(out.dtype())) {
-    case Class::Bool: return scatter_by<Accumulate<bool>>(call, to, dim, index, source);
-    case Class::Float: return scatter_by<Accumulate<float>>(call, to, dim, index, source);
-    case Class::Double: return scatter_by<Accumulate<double>>(call, to, dim, index, source);
-    case Class::Complex: return scatter_by<Accumulate<Complex128>>(call, to, dim, index, source);
-    default: return scatter_by<Accumulate<int64_t>>(call, to, dim, index, source);
+    case Class::Bool: return scatter_by<Accumulate<bool>>(call, lines);
+    case Class::Float: return scatter_by<Accumulate<float>>(call, lines);
+    case Class::Double: return scatter_by<Accumulate<double>>(call, lines);
+    case Class::Complex: return scatter_by<Accumulate<Complex128>>(call, lines);
+    default: return scatter_by<Accumulate<int64_t>>(call, lines);
+  }
+}
+Reduce reduce_of(std::string_view name) {
+  if (name == "prod") return Reduce::Product;
+  if (name == "mean") return Reduce::Mean;
+  if (name == "amax") return Reduce::Largest;
+  return name == "amin" ? Reduce::Smallest : Reduce::Sum;
+}
+void scatter_reduce(const Call& call) {
+  const Tensor out = call.output(0), self = call.tensor(0);
+  copy_elements(call, out, self);
+  if (call.tensor(2).numel() == 0) return;
+  const Scattered given(call, out);
+  const Lines lines(call, given.to, given.dim, given.index, given.source);
+  const Reduce reduce = reduce_of(call.text(4));
+  const int32_t with_self = call.flag(5);
+  const int64_t items = lines.places.numel();
+  switch (class_for(out.dtype())) {
+    case Class::Bool: return call.launch(ScatterReduce<bool>{lines.s, reduce, with_self}, items);
+    case Class::UInt: return call.launch(ScatterReduce<uint64_t>{lines.s, reduce, with_self}, items);
+    case Class::Float:
+    case Class::Double: return call.launch(ScatterReduce<double>{lines.s, reduce, with_self}, items);
+    case Class::Complex: return call.launch(ScatterReduce<Complex128>{lines.s, reduce, with_self}, items);
+    default: return call.launch(ScatterReduce<int64_t>{lines.s, reduce, with_self}, items);
   }
 }
 
@@ -306,6 +307,23 @@ void nonzero(const Call& call) {
   call.result(0, std::move(found));
 }
 
+template <bool Upper>
+void triangle(const Call& call) {
+  const Tensor out = call.output(0), self = call.tensor(0);
+  if (out.numel() == 0) return;
+  const Target to(call, out);
+  const Triangle t{walk_of(self, ~uint64_t(0)),
+                   self.size(-2),
+                   self.size(-1),
+                   call.integer(1),
+                   self.array(),
+                   to.array(),
+                   self.item_size(),
+                   Upper};
+  call.launch(t, out.numel());
+  to.done();
+}
+
 void cat(const Call& call) {
   const Tensor out = call.output(0);
   const int dim = wrapped(call.integer(1), out.ndim());
@@ -333,8 +351,12 @@ const std::vector<Operation>& index_operations() {
       {"rank_indices", rank_indices},
       {"scatter", scatter<false>},
       {"scatter_add", scatter<true>},
+      {"scatter_reduce", scatter_reduce},
+      {"searchsorted", searchsorted},
       {"sort", sort},
       {"topk", topk},
+      {"tril", triangle<false>},
+      {"triu", triangle<true>},
   };
   return operations;
 }

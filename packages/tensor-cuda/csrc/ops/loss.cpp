@@ -16,6 +16,20 @@ Scores scores_of(const Tensor& input, const Read& in, const Read& target, const 
   for (int d = dim + 1; d < input.ndim(); ++d) s.inner *= input.size(d);
   return s;
 }
+/// Of many places in two steps.
+void join_losses(const Call& call, int dtype, const Array& losses, const Array& weights, const Array& out,
+                 const Array& total, int64_t count, bool mean) {
+  constexpr int64_t kPart = 1 << 14;
+  const int64_t parts = (count + kPart - 1) / kPart;
+  if (parts <= 1)
+    return launch_in<JoinLosses>(call, dtype, 1, losses, weights, out, total, count, kPart, int32_t(mean), 0);
+  const int whole = weights.dtype;
+  const Tensor sums = call.empty({2, parts}, whole);
+  const Array of_losses = sums.array(), of_weights{sums.address() + uint64_t(parts * sums.item_size()), whole, 0};
+  launch_in<JoinLosses>(call, dtype, parts, losses, weights, out.data ? of_losses : Array{}, of_weights, count, kPart,
+                        0, 0);
+  launch_in<JoinLosses>(call, dtype, 1, of_losses, of_weights, out, total, parts, parts, int32_t(mean), 0);
+}
 void cross_entropy_forward(const Call& call) {
   const Tensor out = call.output(0), lse = call.output(1), total = call.output(2);
   const Tensor input = call.tensor(0), target = call.tensor(1);
@@ -29,8 +43,7 @@ void cross_entropy_forward(const Call& call) {
   const Array weights{kept.address() + uint64_t(count * kept.item_size()), whole, 0};
   const Array losses = reduction ? kept.array() : to.array();
   launch_in<CrossEntropy>(call, dtype, count, s, losses, weights, call.report());
-  launch_in<JoinLosses>(call, dtype, 1, losses, weights, reduction ? to.array() : Array{}, to_total.array(), count,
-                        int32_t(reduction == 1), 0);
+  join_losses(call, dtype, losses, weights, reduction ? to.array() : Array{}, to_total.array(), count, reduction == 1);
   for (const Target* t : {&to, &to_lse, &to_total}) t->done();
 }
 void cross_entropy_backward(const Call& call) {
@@ -42,6 +55,33 @@ void cross_entropy_backward(const Call& call) {
   s.ignored = call.integer(5), s.smoothing = call.real(6);
   launch_in<CrossEntropyGradient>(call, out.dtype(), places(target), s, grad.array(), total.array(), to.array(),
                                   call.report(), int32_t(call.integer(4)), 0);
+  to.done();
+}
+
+void nll_loss_forward(const Call& call) {
+  const Tensor out = call.output(0), total = call.output(1), input = call.tensor(0), target = call.tensor(1);
+  const int64_t count = places(target), reduction = call.integer(3);
+  const Read in(call, input), classes(call, target), weight(call, call.tensor(2));
+  const Target to(call, out), to_total(call, total);
+  Scores s = scores_of(input, in, classes, weight, {});
+  s.ignored = call.integer(4);
+  const int dtype = out.dtype(), whole = dtype == TAEDA_FLOAT64 ? TAEDA_FLOAT64 : TAEDA_FLOAT32;
+  const Tensor kept = call.empty({2, count}, whole);
+  const Array weights{kept.address() + uint64_t(count * kept.item_size()), whole, 0};
+  const Array losses = reduction ? kept.array() : to.array();
+  launch_in<NllLosses>(call, dtype, count, s, losses, weights, call.report());
+  join_losses(call, dtype, losses, weights, reduction ? to.array() : Array{}, to_total.array(), count, reduction == 1);
+  to.done(), to_total.done();
+}
+void nll_loss_backward(const Call& call) {
+  const Tensor out = call.output(0), input = call.tensor(1), target = call.tensor(2);
+  const Read grad(call, call.tensor(0)), classes(call, target), weight(call, call.tensor(3)),
+      total(call, call.tensor(6)), none(call, Tensor());
+  const Target to(call, out);
+  Scores s = scores_of(input, none, classes, weight, {});
+  s.ignored = call.integer(5);
+  launch_in<NllGradient>(call, out.dtype(), out.numel(), s, grad.array(), total.array(), to.array(), call.report(),
+                         int32_t(call.integer(4)), 0);
   to.done();
 }
 
@@ -93,6 +133,8 @@ const std::vector<Operation>& loss_operations() {
       {"gru_gates_backward", gru_gates_backward},
       {"lstm_gates", lstm_gates},
       {"lstm_gates_backward", lstm_gates_backward},
+      {"nll_loss_backward", nll_loss_backward},
+      {"nll_loss_forward", nll_loss_forward},
   };
   return operations;
 }

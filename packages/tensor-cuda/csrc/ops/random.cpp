@@ -1,7 +1,10 @@
 // Random numbers, and ranges.
 #include "kernels/random.h"
 
+#include <array>
 #include <cmath>
+
+#include "kernels/search.h"
 
 #include "ops/elementwise.h"
 
@@ -18,23 +21,29 @@ int digits_of(int dtype) {
   }
 }
 /// Of a recorded call: each run of the graph takes numbers of its own.
-void reserve(const Call& call, Graph& graph, const Tensor& out, int generator, Philox& philox) {
+void reserve(const Call& call, Graph& graph, uint64_t count, int generator, Philox& philox) {
   if (call.generator(generator))
     fail(TAEDA_E_RUNTIME,
          std::string(call.name()) +
              ": cuda: numbers of a generator that is named in the call cannot be recorded for a graph; "
              "those of the device's own generator can");
   std::string text;
-  const Status status = graph.numbers(uint64_t(out.numel()), philox.state, philox.offset, text);
+  const Status status = graph.numbers(count, philox.state, philox.offset, text);
   if (status != Status::Ok) call.done(status, text.empty() ? "graph" : text);
+}
+/// Numbers of so many elements.
+Philox numbers_for(const Call& call, int64_t count, int generator) {
+  Philox philox{};
+  if (Graph* const graph = own_machine()->graphs().of(call.device().index, call.stream()))
+    reserve(call, *graph, uint64_t(count), generator, philox);
+  else
+    passed(api->generator_reserve(call.generator(generator), call.device(), uint64_t(count), &philox.seed,
+                                  &philox.offset));
+  return philox;
 }
 Draw draw(const Call& call, const Tensor& out, int generator) {
   Draw d{};
-  if (Graph* const graph = own_machine()->graphs().of(call.device().index, call.stream()))
-    reserve(call, *graph, out, generator, d.philox);
-  else
-    passed(api->generator_reserve(call.generator(generator), call.device(), uint64_t(out.numel()), &d.philox.seed,
-                                  &d.philox.offset));
+  d.philox = numbers_for(call, out.numel(), generator);
   d.digits = digits_of(out.dtype());
   return d;
 }
@@ -143,6 +152,51 @@ void native_dropout(const Call& call) {
   fill_elements(call, none, {}, out.dtype());
   run_line(call, line("add_alpha"), out.dtype(), out, {&none, &out}, scale);
 }
+/// With replacement, more than one: by the sums up to each weight.
+void draw_with_replacement(const Call& call, const Weights& of, const Tensor& rows, const Tensor& out) {
+  taeda_value arguments[3]{};
+  arguments[0].kind = TAEDA_VALUE_TENSOR, arguments[0].as.tensor = rows.handle();
+  arguments[1].kind = TAEDA_VALUE_INT, arguments[1].as.integer = -1;
+  arguments[2].kind = TAEDA_VALUE_DTYPE, arguments[2].as.integer = TAEDA_FLOAT64;
+  call.launch(CheckWeights{of}, rows.numel() / of.length);
+  const Tensor sums = call.other("cumsum", arguments);
+  call.launch(DrawPlaces{of, numbers_for(call, out.numel(), 3), sums.array(), out.array()}, out.numel());
+}
+/// The first of those whose clocks ring.
+Tensor first_of_race(const Call& call, Race race, const Tensor& rows) {
+  const Tensor clocks = call.empty(rows.sizes(), TAEDA_FLOAT64);
+  race.clocks = clocks.array();
+  call.launch(race, rows.numel() / race.of.length);
+  taeda_op op = nullptr;
+  passed(api->op_find("topk", &op));
+  std::array<taeda_value, 5> arguments{};
+  std::array<taeda_value, 2> results{};
+  arguments[0].kind = TAEDA_VALUE_TENSOR, arguments[0].as.tensor = clocks.handle();
+  arguments[1].kind = TAEDA_VALUE_INT, arguments[1].as.integer = race.of.count;
+  arguments[2].kind = TAEDA_VALUE_INT, arguments[2].as.integer = -1;
+  for (const size_t k : {size_t(3), size_t(4)}) arguments[k].kind = TAEDA_VALUE_BOOL, arguments[k].as.integer = 1;
+  passed(api->op_call(op, arguments.data(), uint32_t(arguments.size()), results.data(), uint32_t(results.size())));
+  api->tensor_release(results[0].as.tensor);
+  return Tensor(results[1].as.tensor, true);
+}
+void multinomial(const Call& call) {
+  const Tensor rows = call.rows(call.tensor(0));
+  const int64_t count = call.integer(1), length = rows.size(-1);
+  std::vector<int64_t> sizes(rows.sizes().begin(), rows.sizes().end());
+  sizes.back() = count;
+  Tensor out = call.empty(sizes, TAEDA_INT64);
+  const Weights of{rows.array(), length, count, call.report()};
+  if (out.numel() == 0) {
+    // Nothing is drawn.
+  } else if (call.flag(2) && count > 1) {
+    draw_with_replacement(call, of, rows, out);
+  } else {
+    const Race race{of, numbers_for(call, rows.numel(), 3), {}, out.array()};
+    if (count == 1) call.launch(race, rows.numel() / length);
+    else out = first_of_race(call, {race.of, race.philox, {}, {}}, rows);
+  }
+  call.result(0, std::move(out));
+}
 void arange_fill(const Call& call) {
   const Tensor self = first(call);
   if (self.numel() == 0) return;
@@ -155,9 +209,9 @@ void arange_fill(const Call& call) {
 
 const std::vector<Operation>& random_operations() {
   static const std::vector<Operation> operations{
-      {"arange_fill_", arange_fill},      {"bernoulli_", bernoulli}, {"exponential_", exponential},
-      {"native_dropout", native_dropout}, {"normal_", normal},       {"poisson", poisson},
-      {"random_", random_integers},       {"uniform_", uniform},
+      {"arange_fill_", arange_fill}, {"bernoulli_", bernoulli},          {"exponential_", exponential},
+      {"multinomial", multinomial},  {"native_dropout", native_dropout}, {"normal_", normal},
+      {"poisson", poisson},          {"random_", random_integers},       {"uniform_", uniform},
   };
   return operations;
 }

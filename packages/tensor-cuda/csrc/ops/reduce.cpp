@@ -1,5 +1,9 @@
 // Reductions and running values: over which dimensions, and by how many threads.
 #include "kernels/reduce.h"
+
+#include <cmath>
+
+#include "kernels/moments.h"
 #include "ops/elementwise.h"
 #include "ops/walk.h"
 
@@ -116,6 +120,46 @@ void extremum_with_place(const Call& call) {
   extreme<Largest>(call, dimensions(call, 1, call.tensor(0).ndim()), &values, &places);
 }
 
+// --- variances and norms ---
+
+void var(const Call& call) {
+  const Tensor out = call.output(0), self = call.tensor(0);
+  const uint64_t mask = dimensions(call, 1, self.ndim());
+  const double correction = call.given(4) ? call.real(4) : call.flag(2) ? 1 : 0;
+  if (!is_complex_type(self.dtype())) return fold<Moments>(call, self, mask, &out, nullptr, correction);
+  // Those of the real and of the imaginary parts, together.
+  taeda_value argument{};
+  argument.kind = TAEDA_VALUE_TENSOR, argument.as.tensor = self.handle();
+  const Tensor parts = call.other("view_as_real", std::span(&argument, 1));
+  std::vector<int64_t> sizes(out.sizes().begin(), out.sizes().end());
+  sizes.push_back(2);
+  const Tensor both = call.empty(sizes, TAEDA_FLOAT64);
+  const uint64_t last = uint64_t(1) << self.ndim(), all = last - 1;
+  fold<Moments>(call, parts, self.ndim() ? mask & all : uint64_t(0), &both, nullptr, correction);
+  fold<Sum<double>>(call, both, uint64_t(1) << out.ndim(), &out, nullptr);
+}
+void norm_of(const Call& call, const Tensor& out, const Tensor& self, uint64_t mask, double order) {
+  if (order == 2) return fold<NormSum<OfSquares>>(call, self, mask, &out, nullptr, order);
+  if (order == 1) return fold<NormSum<OfSizes>>(call, self, mask, &out, nullptr, order);
+  if (order == 0) return fold<NormSum<OfTruths>>(call, self, mask, &out, nullptr, order);
+  if (!std::isinf(order)) return fold<NormSum<OfPowers>>(call, self, mask, &out, nullptr, order);
+  if (order > 0) return fold<NormExtreme<true>>(call, self, mask, &out, nullptr, order);
+  fold<NormExtreme<false>>(call, self, mask, &out, nullptr, order);
+}
+void vector_norm(const Call& call) {
+  const Tensor out = call.output(0), self = call.tensor(0);
+  const uint64_t mask = dimensions(call, 2, self.ndim());
+  const int dtype = call.given(4) ? int(call.integer(4)) : self.dtype();
+  // What is rounded to fewer bits is so before it is added up.
+  Tensor in = is_float_type(dtype) && dtype < self.dtype() ? call.rows(self, dtype) : Tensor(self.handle());
+  if (is_complex_type(self.dtype())) {
+    Tensor sizes = call.empty(self.sizes(), out.dtype());
+    run_line(call, line("abs"), self.dtype(), sizes, {&self});
+    in = std::move(sizes);
+  }
+  norm_of(call, out, in, mask, call.real(1));
+}
+
 // --- running values ---
 
 /// By as many threads as lines and their length allow.
@@ -220,6 +264,8 @@ const std::vector<Operation>& reduce_operations() {
       {"min.dim", extremum_with_place<false>},
       {"prod", arithmetic<Product>},
       {"sum", arithmetic<Sum>},
+      {"var", var},
+      {"vector_norm", vector_norm},
   };
   return operations;
 }
