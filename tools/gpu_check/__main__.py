@@ -38,6 +38,7 @@ MOST_SECONDS = {
     "memcheck": 1800,
     "racecheck": 1800,
     "sharing": 300,
+    "activities": 600,
     "measurements": 1800,
     "kernels, launching thread": 600,
     "measurements, launching thread": 1800,
@@ -196,6 +197,7 @@ def main(arguments: list[str] | None = None) -> int:
         "memcheck": ([*sanitizer("memcheck"), *kernels], {**real, **whole}),
         "racecheck": ([*sanitizer("racecheck"), *kernels], {**real, **whole}),
         "sharing": ([python, "tools/gpu_check/sharing.py"], real),
+        "activities": ([python, "tools/gpu_check/activities.py"], real),
         "kernels, launching thread": (kernels, {**real, **whole, **LAUNCHING}),
         "measurements": ([*measure, str(figures)], real),
         "measurements, launching thread": (
@@ -255,6 +257,7 @@ def rehearse(out: Path) -> int:
         step("conformance", conformance, **simulated),
         step("kernels", [sys.executable, "tools/gpu_check/kernels.py"], **simulated),
         step("sharing", [sys.executable, "tools/gpu_check/sharing.py"], **simulated),
+        step("activities", [sys.executable, "tools/gpu_check/activities.py", "--small"], **simulated),
         step("measurements", measure, **simulated),
         step("measurements, launching thread", later, **simulated, **LAUNCHING),
     ]

@@ -216,6 +216,61 @@ static_assert(int(Taken::AsTheyAre) == CUBLAS_OP_N && int(Taken::Turned) == CUBL
 static_assert(int(Taken::Adjoint) == CUBLAS_OP_C && CUSOLVER_STATUS_SUCCESS == 0);
 """
 )
+CUPTI = (
+    "#include <cupti_activity.h>\n#include <cupti_result.h>\n#include <cstddef>\n"
+    + AGREE
+    + r"""
+#include "driver/activities.h"
+#include "driver/cupti_functions.h"
+using namespace taeda::cuda;
+#define CHECK(RESULT, NAME, PARAMETERS) \
+  static_assert(agree<decltype(&::NAME), RESULT (*) PARAMETERS>, #NAME);
+TAEDA_CUPTI_FUNCTIONS(CHECK)
+static_assert(agree<CUpti_BuffersCallbackRequestFunc, CuptiRequested>);
+static_assert(agree<CUpti_BuffersCallbackCompleteFunc, CuptiCompleted>);
+#define PLACE(OURS, MINE, THEIRS, ITS) \
+  static_assert(offsetof(OURS, MINE) == offsetof(THEIRS, ITS), #THEIRS #ITS); \
+  static_assert(sizeof(OURS::MINE) == sizeof(THEIRS::ITS), #THEIRS #ITS);
+#define TIMES(OURS, THEIRS)              \
+  PLACE(OURS, start, THEIRS, start)      \
+  PLACE(OURS, end, THEIRS, end)          \
+  PLACE(OURS, device, THEIRS, deviceId)  \
+  PLACE(OURS, stream, THEIRS, streamId)  \
+  PLACE(OURS, correlation, THEIRS, correlationId)
+#define KERNEL(THEIRS) TIMES(CuptiKernel, THEIRS) PLACE(CuptiKernel, name, THEIRS, name)
+#define COPY(OURS, THEIRS)            \
+  TIMES(OURS, THEIRS)                 \
+  PLACE(OURS, bytes, THEIRS, bytes)   \
+  PLACE(OURS, from, THEIRS, srcKind)  \
+  PLACE(OURS, to, THEIRS, dstKind)
+#define FILL(THEIRS) TIMES(CuptiFill, THEIRS) PLACE(CuptiFill, bytes, THEIRS, bytes)
+// Of all versions that this header knows.
+KERNEL(CUpti_ActivityKernel4) KERNEL(CUpti_ActivityKernel5) KERNEL(CUpti_ActivityKernel6)
+KERNEL(CUpti_ActivityKernel7) KERNEL(CUpti_ActivityKernel8) KERNEL(CUpti_ActivityKernel9)
+COPY(CuptiCopy, CUpti_ActivityMemcpy) COPY(CuptiCopy, CUpti_ActivityMemcpy3) COPY(CuptiCopy, CUpti_ActivityMemcpy4)
+COPY(CuptiCopy, CUpti_ActivityMemcpy5)
+COPY(CuptiPeerCopy, CUpti_ActivityMemcpyPtoP) COPY(CuptiPeerCopy, CUpti_ActivityMemcpyPtoP2)
+COPY(CuptiPeerCopy, CUpti_ActivityMemcpyPtoP3) COPY(CuptiPeerCopy, CUpti_ActivityMemcpyPtoP4)
+FILL(CUpti_ActivityMemset) FILL(CUpti_ActivityMemset2) FILL(CUpti_ActivityMemset3) FILL(CUpti_ActivityMemset4)
+#if CUPTI_API_VERSION >= 130000
+KERNEL(CUpti_ActivityKernel10) COPY(CuptiCopy, CUpti_ActivityMemcpy6)
+#endif
+PLACE(CuptiOrigin, external_kind, CUpti_ActivityExternalCorrelation, externalKind)
+PLACE(CuptiOrigin, external, CUpti_ActivityExternalCorrelation, externalId)
+PLACE(CuptiOrigin, correlation, CUpti_ActivityExternalCorrelation, correlationId)
+static_assert(kCuptiCopy == CUPTI_ACTIVITY_KIND_MEMCPY && kCuptiFill == CUPTI_ACTIVITY_KIND_MEMSET);
+static_assert(kCuptiKernel == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+static_assert(kCuptiPeerCopy == CUPTI_ACTIVITY_KIND_MEMCPY2);
+static_assert(kCuptiOrigin == CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION);
+static_assert(kCuptiOwnNumbers == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0);
+static_assert(kCuptiFlushAll == CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+static_assert(kCuptiInsufficientPrivileges == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES);
+static_assert(kCuptiOtherSubscriber == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
+static_assert(int(Side::Pageable) == CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE);
+static_assert(int(Side::Pinned) == CUPTI_ACTIVITY_MEMORY_KIND_PINNED);
+static_assert(int(Side::Device) == CUPTI_ACTIVITY_MEMORY_KIND_DEVICE);
+"""
+)
 STATUSES = r"""
 #include "driver/driver.h"
 using taeda::cuda::Status;
@@ -264,8 +319,9 @@ def test_what_is_declared_is_what_the_toolkit_declares(tmp_path: Path) -> None:
         ("cudnn.h", CUDNN, "NVIDIA's wheel of cuDNN or CPATH brings"),
         ("cufftXt.h", CUFFT, "NVIDIA's wheel of cuFFT or CPATH brings"),
         ("cusolverDn.h", CUSOLVER, "NVIDIA's wheels of cuSOLVER and cuBLAS or CPATH bring"),
+        ("cupti_activity.h", CUPTI, "a toolkit with CUPTI, NVIDIA's wheel of it or CPATH brings"),
     ],
-    ids=["cublas", "cublaslt", "cudnn", "cufft", "cusolver"],
+    ids=["cublas", "cublaslt", "cudnn", "cufft", "cusolver", "cupti"],
 )
 def test_what_is_declared_of_a_library_is_what_its_header_declares(
     tmp_path: Path, header: str, text: str, brought: str

@@ -19,6 +19,7 @@ from taeda_profiler.results import Results
 from taeda_profiler.schedules import ProfilerAction, ProfilerActivity, always
 from taeda_profiler.trace import Trace
 from taeda_registry import files
+from taeda_registry.slots import tensor
 
 __all__ = ["kineto_available", "profile", "supported_activities", "tensorboard_trace_handler"]
 
@@ -29,8 +30,15 @@ def kineto_available() -> bool:
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """Whose work can be recorded: the host's, and as `ProfilerActivity.PrivateUse1` that of devices which tell it."""
-    return {ProfilerActivity.CPU, ProfilerActivity.PrivateUse1}
+    """Whose work can be recorded: the host's, and as `ProfilerActivity.PrivateUse1` that of devices which tell it.
+
+    Where there is a CUDA device its work has its own name, `ProfilerActivity.CUDA`.
+    """
+    device = getattr(tensor, "get_device_module", None)
+    there = device is not None and device("cuda").is_available()
+    return {ProfilerActivity.CPU, ProfilerActivity.PrivateUse1} | (
+        {ProfilerActivity.CUDA} if there else set()
+    )
 
 
 class Recorded:

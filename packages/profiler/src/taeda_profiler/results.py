@@ -168,7 +168,7 @@ class Results:
         for name, count, time in zip(names.tolist(), counts, (times * _US).tolist(), strict=True):
             average = FunctionEventAvg()
             average.key, average.count, average.input_shapes = self.trace.names[name][0], count, ""
-            average.device_type, average.use_device = DeviceType.PrivateUse1, self._use_device
+            average.device_type, average.use_device = _device_type(self._use_device), self._use_device
             average.device_time_total = average.self_device_time_total = time
             found.append(average)
         return found
@@ -309,7 +309,7 @@ class Results:
                     begin,
                     begin + duration,
                     use_device=self._use_device,
-                    device_type=DeviceType.PrivateUse1,
+                    device_type=_device_type(self.trace.backends[lane.backend]),
                     device_index=lane.index,
                     device_resource_id=lane.stream,
                 )
@@ -325,6 +325,11 @@ _SCOPES = {OPERATOR: 0, BACKWARD + 1: 1, USER + 1: 7}
 
 def _start(event: FunctionEvent) -> float:
     return event.time_range.start
+
+
+def _device_type(name: str | None) -> DeviceType:
+    """PyTorch's kind of a device; those that it does not know are one."""
+    return {"cuda": DeviceType.CUDA, "xpu": DeviceType.XPU}.get(name or "", DeviceType.PrivateUse1)
 
 
 def _device_name(trace: Trace) -> str | None:

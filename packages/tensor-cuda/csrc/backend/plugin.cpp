@@ -6,6 +6,7 @@
 #include <exception>
 #include <string>
 
+#include "backend/activities.h"
 #include "backend/guard.h"
 #include "backend/machine.h"
 #include "backend/trouble.h"
@@ -393,6 +394,7 @@ int32_t register_backend() {
   backend.properties = properties;
   backend.empty_cache = empty_cache;
   backend.image_layout = image_layout;
+  offer_activities(backend);
   return api->backend_register(&backend, &backend_number);
 }
 int32_t start(const taeda_api* given) {

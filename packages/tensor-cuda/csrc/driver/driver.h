@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "driver/activities.h"
 #include "driver/convolution.h"
 #include "driver/factoring.h"
 #include "driver/product.h"
@@ -173,6 +175,12 @@ class Driver {
   /// Puts them into the stream; `workspace` is memory of the plan's size, its own until they are done.
   virtual Status factor(int device, const FactoringPlan& plan, const Factoring& factoring, Address workspace,
                         StreamHandle stream) = 0;
+  /// From now on what devices do with work that is handed over is noted, `most` activities at most. Calls that hand it
+  /// over ask `work_origin` on the thread that made them.
+  virtual void start_activities(uint64_t most) = 0;
+  /// Ends that; with `may_wait` after the work is done, whose errors stay for those who will wait for it. Gives what was
+  /// noted, with names that live as long as the driver; empty, or why nothing is known.
+  virtual std::string stop_activities(bool may_wait, std::vector<Activity>& noted, uint64_t& dropped) = 0;
   /// What of NVIDIA's libraries was found where, as a JSON object by their names.
   virtual std::string libraries() = 0;
 };

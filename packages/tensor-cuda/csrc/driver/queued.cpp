@@ -127,16 +127,17 @@ void QueuedDriver::at_exit() {
 template <class Write>
 bool QueuedDriver::put_down(const char* what, const char* name, size_t nbytes, Status (*run)(Driver&, void*),
                             const Write& write) {
+  const uint64_t origin = notes_.load(std::memory_order_relaxed) ? work_origin() : 0;
   const std::lock_guard held(lock_);
   if (straight_ || captures_ > 0) return false;
   const uint64_t size = (sizeof(Entry) + nbytes + kAlignment - 1) / kAlignment * kAlignment;
   uint64_t at = written_.load(std::memory_order_relaxed);
   const uint64_t left = kRing - at % kRing, skipped = size > left ? left : 0;
   if (at + skipped + size > kRing) wait_until(at + skipped + size - kRing);
-  if (skipped) new (&ring_->bytes[at % kRing]) Entry{uint32_t(skipped), nullptr, nullptr, nullptr};
+  if (skipped) new (&ring_->bytes[at % kRing]) Entry{uint32_t(skipped), nullptr, nullptr, nullptr, 0};
   at += skipped;
   char* const place = &ring_->bytes[at % kRing];
-  new (place) Entry{uint32_t(size), what, name, run};
+  new (place) Entry{uint32_t(size), what, name, run, origin};
   write(place + sizeof(Entry), at + size);
   written_.store(at + size, std::memory_order_seq_cst);
   if (sleeps_.load(std::memory_order_seq_cst)) {
@@ -170,6 +171,7 @@ void QueuedDriver::hand_over() {
     }
     char* const place = &ring_->bytes[at % kRing];
     const Entry& entry = *reinterpret_cast<Entry*>(place);
+    const HandedOn from(entry.origin);
     const Status status = entry.run ? entry.run(*below_, place + sizeof(Entry)) : Status::Ok;
     if (status != Status::Ok) {
       const std::lock_guard held(late_lock_);

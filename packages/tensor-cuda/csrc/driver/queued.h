@@ -136,6 +136,16 @@ class QueuedDriver final : public Driver {
   }
   Status factor(int device, const FactoringPlan& plan, const Factoring& factoring, Address workspace,
                 StreamHandle stream) override;
+  void start_activities(uint64_t most) override {
+    issue();
+    below_->start_activities(most);
+    notes_ = true;
+  }
+  std::string stop_activities(bool may_wait, std::vector<Activity>& noted, uint64_t& dropped) override {
+    notes_ = false;
+    issue();
+    return below_->stop_activities(may_wait, noted, dropped);
+  }
   std::string libraries() override { return below_->libraries(); }
 
  private:
@@ -144,6 +154,7 @@ class QueuedDriver final : public Driver {
     uint32_t size;                             // with this
     const char *what, *name;                   // for the text of a failure: "launch of ", "taeda_add_f"
     Status (*run)(Driver& below, void* work);  // null: the rest of the ring is left out
+    uint64_t origin;                           // of the call, for profilers
   };
   static constexpr uint64_t kRing = 1 << 20, kAlignment = 64;
 
@@ -180,6 +191,7 @@ class QueuedDriver final : public Driver {
   const std::unique_ptr<Ring> ring_;
   std::mutex lock_;  // of those who write
   bool straight_ = false;
+  std::atomic<bool> notes_ = false;
   int captures_ = 0;
   std::unordered_map<EventHandle, uint64_t> recorded_;  // the end of an event's last record in the ring
   std::mutex late_lock_;

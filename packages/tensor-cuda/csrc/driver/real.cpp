@@ -16,6 +16,7 @@
 #include "driver/cublaslt.h"
 #include "driver/cudnn.h"
 #include "driver/cufft.h"
+#include "driver/cupti.h"
 #include "driver/cusolver.h"
 #include "driver/functions.h"
 #include "driver/images.h"
@@ -181,15 +182,15 @@ class RealDriver final : public Driver {
   }
 
   Status copy_in(int device, Address to, const void* from, size_t nbytes, StreamHandle stream) override {
-    return on(device, [&] { return f_.cuMemcpyHtoDAsync_v2(to, from, nbytes, stream); });
+    return handed(device, [&] { return f_.cuMemcpyHtoDAsync_v2(to, from, nbytes, stream); });
   }
   Status copy_out(int device, void* to, Address from, size_t nbytes, StreamHandle stream) override {
-    return on(device, [&] { return f_.cuMemcpyDtoHAsync_v2(to, from, nbytes, stream); });
+    return handed(device, [&] { return f_.cuMemcpyDtoHAsync_v2(to, from, nbytes, stream); });
   }
   Status copy_peer(int to_device, Address to, int from_device, Address from, size_t nbytes,
                    StreamHandle stream) override {
     if (const Status status = use(from_device); status != Status::Ok) return status;  // its context is there
-    return on(to_device, [&] {
+    return handed(to_device, [&] {
       return f_.cuMemcpyPeerAsync(to, contexts_[size_t(to_device)], from, contexts_[size_t(from_device)], nbytes,
                                   stream);
     });
@@ -203,6 +204,7 @@ class RealDriver final : public Driver {
     const int64_t wanted = (items + kernel.per_block - 1) / kernel.per_block;
     const auto blocks = unsigned(std::min(wanted, loaded.processors * kBlocksPerProcessor));
     void* parameters[] = {const_cast<void*>(body), &items};
+    const FromCall from(cupti_);
     return Status(f_.cuLaunchKernel(function, blocks, 1, 1, unsigned(kernel.threads), 1, 1, kernel.shared, stream,
                                     parameters, nullptr));
   }
@@ -229,7 +231,7 @@ class RealDriver final : public Driver {
     return on(device, [&] { return f_.cuGraphInstantiateWithFlags(&executable, graph, 0); });
   }
   Status launch_graph(int device, ExecutableHandle executable, StreamHandle stream) override {
-    return on(device, [&] { return f_.cuGraphLaunch(executable, stream); });
+    return handed(device, [&] { return f_.cuGraphLaunch(executable, stream); });
   }
   void destroy_graph(int device, GraphHandle graph) override {
     on(device, [&] { return f_.cuGraphDestroy(graph); });
@@ -248,6 +250,7 @@ class RealDriver final : public Driver {
   Status multiply(int device, const BlasProduct& product, StreamHandle stream) override {
     const Status status = use(device);
     if (status != Status::Ok) return status;
+    const FromCall from(cupti_);
     return product.epilogue ? cublaslt_.multiply(device, product, stream) : cublas_.multiply(device, product, stream);
   }
   bool prefers_channels_last(int) override { return cudnn_.there(); }
@@ -256,24 +259,35 @@ class RealDriver final : public Driver {
   }
   Status convolve(int device, const ConvolutionPlan& plan, const Convolution& convolution, Address workspace,
                   StreamHandle stream) override {
-    const Status status = use(device);
-    return status == Status::Ok ? cudnn_.convolve(device, plan, convolution, workspace, stream) : status;
+    return handed(device, [&] { return cudnn_.convolve(device, plan, convolution, workspace, stream); });
   }
   const TransformPlan* plan_transform(int device, const Transform& transform) override {
     return use(device) == Status::Ok ? cufft_.plan(device, transform) : nullptr;
   }
   Status transform(int device, const TransformPlan& plan, const Transform& transform, Address workspace,
                    StreamHandle stream) override {
-    const Status status = use(device);
-    return status == Status::Ok ? cufft_.transform(plan, transform, workspace, stream) : status;
+    return handed(device, [&] { return cufft_.transform(plan, transform, workspace, stream); });
   }
   const FactoringPlan* plan_factoring(int device, const Factoring& factoring, StreamHandle stream) override {
     return use(device) == Status::Ok ? cusolver_.plan(device, factoring, stream) : nullptr;
   }
   Status factor(int device, const FactoringPlan& plan, const Factoring& factoring, Address workspace,
                 StreamHandle stream) override {
-    const Status status = use(device);
-    return status == Status::Ok ? cusolver_.factor(device, plan, factoring, workspace, stream) : status;
+    return handed(device, [&] { return cusolver_.factor(device, plan, factoring, workspace, stream); });
+  }
+  void start_activities(uint64_t most) override {
+    if (!forked) cupti_.start(most);  // a child of a fork has no device to tell of
+  }
+  std::string stop_activities(bool may_wait, std::vector<Activity>& noted, uint64_t& dropped) override {
+    if (forked) return "";
+    std::vector<void*> contexts;
+    {
+      const std::lock_guard held(lock_);
+      contexts = contexts_;
+    }
+    for (size_t i = 0; i < contexts.size() && may_wait && cupti_.notes(); ++i)
+      if (contexts[i]) on(int(i), [&] { return f_.cuCtxSynchronize(); });  // errors of work stay with the driver
+    return cupti_.stop(contexts, noted, dropped);
   }
   std::string libraries() override {
     const auto entry = [](const char* name, bool found, const std::string& text) {
@@ -287,7 +301,8 @@ class RealDriver final : public Driver {
            entry("cublaslt", cublaslt_.there(), cublaslt_.description()) + "}, " +
            entry("cudnn", cudnn_.there(), cudnn_.description()) + version + "}, " +
            entry("cufft", cufft_.there(), cufft_.description()) + cufft + "}, " +
-           entry("cusolver", cusolver_.there(), cusolver_.description()) + cusolver + "}}";
+           entry("cusolver", cusolver_.there(), cusolver_.description()) + cusolver + "}, " +
+           entry("cupti", cupti_.there(), cupti_.description()) + "}}";
   }
 
  private:
@@ -355,6 +370,13 @@ class RealDriver final : public Driver {
     const Status status = use(device);
     return status == Status::Ok ? Status(call()) : status;
   }
+  /// Of what is put into a stream: activities come of it.
+  template <class Call>
+  Status handed(int device, const Call& call) {
+    if (const Status status = use(device); status != Status::Ok) return status;
+    const FromCall from(cupti_);
+    return Status(call());
+  }
 
   const Functions f_;
   mutable Cublas cublas_;
@@ -362,6 +384,7 @@ class RealDriver final : public Driver {
   mutable Cudnn cudnn_;
   Cufft cufft_;
   Cusolver cusolver_;
+  Cupti cupti_;
   std::mutex lock_;
   std::vector<void*> contexts_;
   std::vector<Loaded> loaded_;

@@ -14,6 +14,7 @@
 #include "driver/simulated_product.h"
 #include "driver/simulated_transform.h"
 #include "kernels/launch.h"
+#include "taeda/abi.h"
 
 namespace taeda::cuda {
 namespace {
@@ -227,23 +228,55 @@ SimulatedDriver::Stream& SimulatedDriver::stream_of(int device, StreamHandle han
   return handle ? *static_cast<Stream*>(handle) : devices_[size_t(device)]->default_stream;
 }
 Status SimulatedDriver::queue(int device, StreamHandle handle, int64_t nanoseconds, std::function<void()> effect,
-                              int64_t* end) {
+                              int64_t* end, const Handed& handed) {
   Device& at = *devices_[size_t(device)];
   if (at.failed != Status::Ok) return at.failed;
   Stream& stream = stream_of(device, handle);
-  if (stream.capture) return record(stream, nanoseconds, std::move(effect), end);
+  if (stream.capture) return record(stream, nanoseconds, std::move(effect), end, handed);
   stream.end = std::max(stream.end, now_) + nanoseconds;
   if (effect) pending_.insert({stream.end, queued_++, std::move(effect)});
   if (end) *end = stream.end;
+  note(device, handle, nanoseconds, stream.end, handed);
   run_until(now_);  // what takes no time is done
   return at.failed;
 }
 Status SimulatedDriver::work(int device, StreamHandle stream, int64_t nanoseconds, int64_t& end,
-                             std::function<void()> effect) {
+                             std::function<void()> effect, const Handed& handed) {
   const std::lock_guard held(lock_);
   Device& at = *devices_[size_t(device)];
   if (fails(kKernel)) effect = [&at] { at.failed = Status::IllegalAddress; };
-  return queue(device, stream, nanoseconds, std::move(effect), &end);
+  return queue(device, stream, nanoseconds, std::move(effect), &end, handed);
+}
+
+// --- activities ---
+
+Handed SimulatedDriver::handed(const char* name, int kind, int64_t bytes) const {
+  return {name, kind, bytes, activities_.on() ? work_origin() : 0};
+}
+void SimulatedDriver::note(int device, StreamHandle stream, int64_t nanoseconds, int64_t end, const Handed& handed) {
+  if (!handed.name || !activities_.on()) return;
+  behind_host_ = std::max(behind_host_, host_time() - now_);
+  activities_.note({.name = handed.name,
+                    .kind = handed.kind,
+                    .device = device,
+                    .stream = uint64_t(reinterpret_cast<uintptr_t>(stream)),
+                    .begin = behind_host_ + end - nanoseconds,
+                    .end = behind_host_ + end,
+                    .origin = handed.origin,
+                    .bytes = handed.bytes});
+}
+void SimulatedDriver::start_activities(uint64_t most) {
+  const std::lock_guard held(lock_);
+  behind_host_ = 0;
+  activities_.start(most);
+}
+std::string SimulatedDriver::stop_activities(bool may_wait, std::vector<Activity>& noted, uint64_t& dropped) {
+  const std::lock_guard held(lock_);
+  int64_t last = now_;
+  for (const auto& device : devices_) last = std::max(last, device->end());
+  if (may_wait) run_until(last);
+  noted = activities_.stop(dropped);
+  return "";
 }
 
 // --- streams and events ---
@@ -330,30 +363,42 @@ char* SimulatedDriver::bytes_at(int device, Address address) {
   return at.bytes + (address - at.base);
 }
 namespace {
+// From memory that is not pinned, and from such that is.
+const std::string kCopiesIn[] = {copy_name(Side::Pageable, Side::Device), copy_name(Side::Pinned, Side::Device)};
+const std::string kCopiesOut[] = {copy_name(Side::Device, Side::Pageable), copy_name(Side::Device, Side::Pinned)};
+const std::string kPeerCopy = copy_name(Side::Device, Side::Device, true);
+
 int64_t copy_time(size_t nbytes) { return kCopyStart + int64_t(nbytes) / kBytesPerNanosecond; }
 }  // namespace
 
 Status SimulatedDriver::copy_in(int device, Address to, const void* from, size_t nbytes, StreamHandle stream) {
+  Handed told = handed("", TAEDA_ACTIVITY_COPY, int64_t(nbytes));
   const std::lock_guard held(lock_);
   if (fails(kCopy)) return Status::InvalidValue;
-  if (!is_pinned(from) && breaks(stream_of(device, stream).capture)) return Status::CaptureUnsupported;
+  const bool pinned = is_pinned(from);
+  if (!pinned && breaks(stream_of(device, stream).capture)) return Status::CaptureUnsupported;
   char* const place = bytes_at(device, to);
-  return queue(device, stream, copy_time(nbytes), [=] { std::memcpy(place, from, nbytes); }, nullptr);
+  told.name = kCopiesIn[pinned].c_str();
+  return queue(device, stream, copy_time(nbytes), [=] { std::memcpy(place, from, nbytes); }, nullptr, told);
 }
 Status SimulatedDriver::copy_out(int device, void* to, Address from, size_t nbytes, StreamHandle stream) {
+  Handed told = handed("", TAEDA_ACTIVITY_COPY, int64_t(nbytes));
   const std::lock_guard held(lock_);
   if (fails(kCopy)) return Status::InvalidValue;
-  if (!is_pinned(to) && breaks(stream_of(device, stream).capture)) return Status::CaptureUnsupported;
+  const bool pinned = is_pinned(to);
+  if (!pinned && breaks(stream_of(device, stream).capture)) return Status::CaptureUnsupported;
   const char* const place = bytes_at(device, from);
-  return queue(device, stream, copy_time(nbytes), [=] { std::memcpy(to, place, nbytes); }, nullptr);
+  told.name = kCopiesOut[pinned].c_str();
+  return queue(device, stream, copy_time(nbytes), [=] { std::memcpy(to, place, nbytes); }, nullptr, told);
 }
 Status SimulatedDriver::copy_peer(int to_device, Address to, int from_device, Address from, size_t nbytes,
                                   StreamHandle stream) {
+  const Handed told = handed(kPeerCopy.c_str(), TAEDA_ACTIVITY_COPY, int64_t(nbytes));
   const std::lock_guard held(lock_);
   if (fails(kCopy)) return Status::InvalidValue;
   char* const target = bytes_at(to_device, to);
   const char* const source = bytes_at(from_device, from);
-  return queue(to_device, stream, copy_time(nbytes), [=] { std::memmove(target, source, nbytes); }, nullptr);
+  return queue(to_device, stream, copy_time(nbytes), [=] { std::memmove(target, source, nbytes); }, nullptr, told);
 }
 
 // --- kernels ---
@@ -368,7 +413,7 @@ Status SimulatedDriver::launch(int device, const Kernel& kernel, const void* bod
     simulated_shift = 0;
   };
   int64_t end = 0;
-  return work(device, stream, kLaunch + items / kItemsPerNanosecond, end, run);
+  return work(device, stream, kLaunch + items / kItemsPerNanosecond, end, run, handed(kernel.name));
 }
 
 // --- libraries ---
@@ -397,8 +442,9 @@ Status SimulatedDriver::multiply(int device, const BlasProduct& product, StreamH
   if (!is_valid(product)) return Status::InvalidValue;
   const uint64_t shift = uint64_t(reinterpret_cast<uintptr_t>(at.bytes)) - at.base;
   int64_t end = 0;
-  return work(device, stream, kLaunch + product.batch * product.m * product.n / kItemsPerNanosecond, end,
-              [product, shift] { multiply_on_host(product, shift); });
+  return work(
+      device, stream, kLaunch + product.batch * product.m * product.n / kItemsPerNanosecond, end,
+      [product, shift] { multiply_on_host(product, shift); }, handed("product"));
 }
 bool SimulatedDriver::prefers_channels_last(int) { return has_libraries(); }
 const ConvolutionPlan* SimulatedDriver::plan(int, const Convolution& convolution, StreamHandle, bool) {
@@ -422,11 +468,13 @@ Status SimulatedDriver::convolve(int device, const ConvolutionPlan& plan, const 
   const uint64_t shift = uint64_t(reinterpret_cast<uintptr_t>(at.bytes)) - at.base;
   int64_t end = 0, results = 1;
   for (int d = 0; d < convolution.spatial + 2; ++d) results *= convolution.y.sizes[size_t(d)];
-  return work(device, stream, kLaunch + results / kItemsPerNanosecond, end,
-              [convolution, shift, beside = workspace ? bytes_at(device, workspace) : nullptr, &plan] {
-                if (beside) std::memset(beside, -1, plan.workspace);  // what was there is lost
-                convolve_on_host(convolution, shift);
-              });
+  return work(
+      device, stream, kLaunch + results / kItemsPerNanosecond, end,
+      [convolution, shift, beside = workspace ? bytes_at(device, workspace) : nullptr, &plan] {
+        if (beside) std::memset(beside, -1, plan.workspace);  // what was there is lost
+        convolve_on_host(convolution, shift);
+      },
+      handed("convolution"));
 }
 const TransformPlan* SimulatedDriver::plan_transform(int, const Transform& transform) {
   static const auto plans = [] {
@@ -446,11 +494,13 @@ Status SimulatedDriver::transform(int device, const TransformPlan& plan, const T
   if (!is_valid(transform) || (plan.workspace != 0) != (workspace != 0)) return Status::InvalidValue;
   const uint64_t shift = uint64_t(reinterpret_cast<uintptr_t>(at.bytes)) - at.base;
   int64_t end = 0;
-  return work(device, stream, kLaunch, end,
-              [transform, shift, beside = workspace ? bytes_at(device, workspace) : nullptr, &plan] {
-                if (beside) std::memset(beside, -1, plan.workspace);
-                transform_on_host(transform, shift);
-              });
+  return work(
+      device, stream, kLaunch, end,
+      [transform, shift, beside = workspace ? bytes_at(device, workspace) : nullptr, &plan] {
+        if (beside) std::memset(beside, -1, plan.workspace);
+        transform_on_host(transform, shift);
+      },
+      handed("transform"));
 }
 const FactoringPlan* SimulatedDriver::plan_factoring(int, const Factoring& factoring, StreamHandle) {
   static const auto plans = [] {
@@ -471,17 +521,19 @@ Status SimulatedDriver::factor(int device, const FactoringPlan& plan, const Fact
   if (!is_valid(factoring) || (plan.workspace != 0) != (workspace != 0)) return Status::InvalidValue;
   const uint64_t shift = uint64_t(reinterpret_cast<uintptr_t>(at.bytes)) - at.base;
   int64_t end = 0;
-  return work(device, stream, kLaunch * factoring.batch, end,
-              [factoring, shift, beside = workspace ? bytes_at(device, workspace) : nullptr, &plan] {
-                if (beside) std::memset(beside, -1, plan.workspace);
-                factor_on_host(factoring, shift);
-              });
+  return work(
+      device, stream, kLaunch * factoring.batch, end,
+      [factoring, shift, beside = workspace ? bytes_at(device, workspace) : nullptr, &plan] {
+        if (beside) std::memset(beside, -1, plan.workspace);
+        factor_on_host(factoring, shift);
+      },
+      handed("factors"));
 }
 std::string SimulatedDriver::libraries() {
   const std::string entry =
       std::string("{\"found\": ") + (has_libraries() ? "true" : "false") + ", \"text\": \"simulated\"}";
   return "{\"cublas\": " + entry + ", \"cublaslt\": " + entry + ", \"cudnn\": " + entry + ", \"cufft\": " + entry +
-         ", \"cusolver\": " + entry + "}";
+         ", \"cusolver\": " + entry + ", \"cupti\": " + entry + "}";
 }
 
 }  // namespace taeda::cuda

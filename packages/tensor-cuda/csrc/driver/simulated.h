@@ -71,6 +71,8 @@ class SimulatedDriver final : public Driver {
   const FactoringPlan* plan_factoring(int device, const Factoring& factoring, StreamHandle stream) override;
   Status factor(int device, const FactoringPlan& plan, const Factoring& factoring, Address workspace,
                 StreamHandle stream) override;
+  void start_activities(uint64_t most) override;
+  std::string stop_activities(bool may_wait, std::vector<Activity>& noted, uint64_t& dropped) override;
   std::string libraries() override;
 
   // What tests do beside it.
@@ -79,7 +81,8 @@ class SimulatedDriver final : public Driver {
   int64_t now() const;
   void advance(int64_t nanoseconds);
   /// Queues work of a length and gives the time of its end; null: it has no effect.
-  Status work(int device, StreamHandle stream, int64_t nanoseconds, int64_t& end, std::function<void()> effect = {});
+  Status work(int device, StreamHandle stream, int64_t nanoseconds, int64_t& end, std::function<void()> effect = {},
+              const Handed& handed = {});
   /// The nth call of a kind from now on fails: "allocate", "pinned", "copy", "event", "synchronize", "product",
   /// "convolution", "graph" (its launch), "transform", "factor", or the next "kernel" when it runs, after which the
   /// device is unusable. 0 takes it back. False: no such kind.
@@ -113,11 +116,16 @@ class SimulatedDriver final : public Driver {
   bool fails_graph();
   bool fails_allocation();
   Stream& stream_of(int device, StreamHandle handle);
-  Status queue(int device, StreamHandle handle, int64_t nanoseconds, std::function<void()> effect, int64_t* end);
+  Status queue(int device, StreamHandle handle, int64_t nanoseconds, std::function<void()> effect, int64_t* end,
+               const Handed& handed = {});
+  /// Asks where the work comes from, so no lock may be held.
+  Handed handed(const char* name, int kind = 0, int64_t bytes = 0) const;
+  /// With the lock held: work ends at a time.
+  void note(int device, StreamHandle stream, int64_t nanoseconds, int64_t end, const Handed& handed);
   void run_until(int64_t time);
   bool is_pinned(const void* data) const;
   // Recordings; the lock is held.
-  Status record(Stream& stream, int64_t nanoseconds, std::function<void()> effect, int64_t* end);
+  Status record(Stream& stream, int64_t nanoseconds, std::function<void()> effect, int64_t* end, const Handed& handed);
   Status mark(Event& event, const Stream& stream);
   Status join(int device, Stream& waiting, const Event& event);
   /// What is called may not be called in a recording, which is broken by it.
@@ -136,6 +144,9 @@ class SimulatedDriver final : public Driver {
   std::vector<int64_t> countdown_;
   std::vector<std::shared_ptr<Capture>> captures_;
   uint64_t captured_ = 0;
+  Activities activities_;
+  int64_t behind_host_ =
+      0;  // how far virtual time is behind the host's, so that no work is told of before it was asked
 };
 
 }  // namespace taeda::cuda

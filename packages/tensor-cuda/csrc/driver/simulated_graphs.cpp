@@ -76,13 +76,14 @@ bool SimulatedDriver::forbidden() {
       found = breaks(capture);
   return found;
 }
-Status SimulatedDriver::record(Stream& stream, int64_t nanoseconds, std::function<void()> effect, int64_t* end) {
+Status SimulatedDriver::record(Stream& stream, int64_t nanoseconds, std::function<void()> effect, int64_t* end,
+                               const Handed& handed) {
   Capture& capture = *stream.capture;
   if (capture.broken) return Status::CaptureInvalidated;
   stream.recorded_end += nanoseconds;
   ++stream.recorded;
   capture.recorded.length = std::max(capture.recorded.length, stream.recorded_end);
-  if (effect) capture.recorded.work.push_back({stream.recorded_end, std::move(effect)});
+  if (effect) capture.recorded.work.push_back({stream.recorded_end, std::move(effect), nanoseconds, handed});
   if (end) *end = stream.recorded_end;
   return Status::Ok;
 }
@@ -119,6 +120,7 @@ Status SimulatedDriver::instantiate(int device, GraphHandle graph, ExecutableHan
   return devices_[size_t(device)]->failed;
 }
 Status SimulatedDriver::launch_graph(int device, ExecutableHandle executable, StreamHandle handle) {
+  const Handed run = handed("");
   const std::lock_guard held(lock_);
   Device& at = *devices_[size_t(device)];
   if (at.failed != Status::Ok) return at.failed;
@@ -127,11 +129,16 @@ Status SimulatedDriver::launch_graph(int device, ExecutableHandle executable, St
   Stream& stream = stream_of(device, handle);
   if (stream.capture) {
     for (const auto& work : recorded.work)
-      stream.capture->recorded.work.push_back({stream.recorded_end + work.end, work.effect});
-    return record(stream, recorded.length, {}, nullptr);
+      stream.capture->recorded.work.push_back({stream.recorded_end + work.end, work.effect, work.length, work.handed});
+    return record(stream, recorded.length, {}, nullptr, {});
   }
   const int64_t begin = std::max(stream.end, now_);
-  for (const auto& work : recorded.work) pending_.insert({begin + work.end, queued_++, work.effect});
+  for (const auto& work : recorded.work) {
+    pending_.insert({begin + work.end, queued_++, work.effect});
+    Handed told = work.handed;
+    told.origin = run.origin;
+    note(device, handle, work.length, begin + work.end, told);
+  }
   stream.end = begin + recorded.length;
   run_until(now_);
   return at.failed;

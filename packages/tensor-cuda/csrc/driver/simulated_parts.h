@@ -16,6 +16,8 @@ struct SimulatedDriver::Recorded {
   struct Work {
     int64_t end;
     std::function<void()> effect;
+    int64_t length;
+    Handed handed;
   };
   std::vector<Work> work;
   int64_t length = 0;
