@@ -12,6 +12,7 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
 import pytest
 
 import taeda
@@ -293,6 +294,9 @@ def test_older_makers_of_sparse_tensors():
     assert not isinstance(made.to_dense().to_sparse_csr(), kind) and not isinstance(3, kind)
     assert kind(2, 3).shape == kind(taeda.Size([2, 3])).shape == (2, 3) and kind().shape == (0,)
     assert kind(2, 3).dtype is kind.dtype is taeda.float32
+    counted = kind(np.int64(2), np.int32(3), device="cpu")  # as sums over NumPy's arrays give sizes
+    assert counted.shape == (2, 3) and counted._nnz() == 0 and type(counted.shape[0]) is int
+    assert kind(taeda.tensor([[1]]), taeda.ones(1).double()).dtype is taeda.float64
     assert kind(indices=taeda.tensor([[1]]), values=taeda.ones(1)).to_dense().tolist() == [0, 1]
     with pytest.raises(TypeError, match=r"sparse.FloatTensor: expected a size, or indices.*found Tensor"):
         kind(taeda.ones(1))

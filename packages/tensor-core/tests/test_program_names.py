@@ -139,6 +139,25 @@ def test_storages_show_the_memory():
     assert tc.ones(2).set_().numel() == 0
 
 
+def test_sizes_may_be_numbers_of_numpy():
+    three, two = np.int64(3), np.int32(2)
+    assert tc.arange(12.0).resize_(three).tolist() == [0, 1, 2]
+    assert tc.arange(12.0).resize_(three, two).shape == tc.arange(12.0).resize_([three, two]).shape == (3, 2)
+    with pytest.warns(UserWarning, match="non-inplace"):
+        assert tc.arange(3.0).resize(three).shape == (3,)
+    dense = tc.arange(6.0).reshape(2, 3)
+    table = dense.to_sparse()
+    assert (
+        table.sum(np.int64(0)).to_dense().tolist()
+        == table.mean(np.int64(0)).mul(2).to_dense().tolist()
+        == [3, 5, 7]
+    )
+    assert tc.sparse.sum(table, np.int64(1)).to_dense().tolist() == [3, 12]
+    assert tc.equal(table.permute(np.int64(1), np.int64(0)).to_dense(), dense.T)
+    assert table.new_zeros(three, two).shape == (3, 2)
+    assert tc._empty_affine_quantized(three, dtype=tc.quint8).shape == (3,)
+
+
 def test_collating_functions_fill_new_shared_storages():
     item = tc.arange(6.0).reshape(2, 3)
     for storage in (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from taeda_tensor_core import _C, _copies, _functions, _info, _overridable, _printing, _unique, removed_names
 from taeda_tensor_core._C import Tensor
+from taeda_tensor_core._sizes import of_several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
         tensor([[0, 1],
                 [2, 3]])
     """
-    self._resize_to(size[0] if len(size) == 1 and not isinstance(size[0], int) else size)
+    self._resize_to(of_several(size))
     if memory_format in (None, "contiguous_format"):
         return self
     if memory_format == "preserve_format":
@@ -178,7 +179,7 @@ def resize(self: Tensor, *sizes: Any) -> Tensor:
     import warnings
 
     warnings.warn("non-inplace resize is deprecated", UserWarning, stacklevel=2)
-    wanted = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    wanted = of_several(sizes)
     if math.prod(wanted) != self.numel():
         raise RuntimeError(
             f"resize: argument 'sizes' is {wanted}, {math.prod(wanted)} elements, expected the {self.numel()} elements "

@@ -10,6 +10,7 @@ from typing import Any
 from taeda_tensor_core import _C, ops
 from taeda_tensor_core._C import Tensor
 from taeda_tensor_core._overridable import overridable
+from taeda_tensor_core._sizes import as_tuple
 
 # --- convolutions and norms ---
 
@@ -51,7 +52,7 @@ def frobenius_norm(
     input: Tensor, dim: Any = (), keepdim: bool = False, *, out: Tensor | None = None
 ) -> Tensor:
     """The root of the sum of squares over `dim`, over all dimensions by default."""
-    dims = [dim] if isinstance(dim, int) else list(dim) or list(range(input.dim()))
+    dims = as_tuple(dim) or tuple(range(input.dim()))
     return _C.linalg.vector_norm(input, 2, dims, keepdim, out=out)
 
 
@@ -298,7 +299,7 @@ def hash_tensor(
         raise RuntimeError(f"hash_tensor: argument 'mode' is {mode}, expected 0")
     if input.is_complex():
         raise TypeError(f"hash_tensor: argument 'input' has dtype {input.dtype}, expected real numbers")
-    dims = [dim] if isinstance(dim, int) else list(dim or range(input.dim()))
+    dims = as_tuple(() if dim is None else dim) or tuple(range(input.dim()))
     most = max(input.dim(), 1)
     outside = [d for d in dims if not -most <= d < most]
     if outside:

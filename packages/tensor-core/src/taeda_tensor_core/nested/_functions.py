@@ -10,6 +10,7 @@ from typing import Any
 
 from taeda_tensor_core import _C, _info, ops
 from taeda_tensor_core._C import Tensor
+from taeda_tensor_core._sizes import as_tuple, is_number
 from taeda_tensor_core.nested._tensor import NestedTensor, _table, borders_of, by_parts, nested
 
 
@@ -489,13 +490,13 @@ def _reduction(name: str) -> None:
     def reduced(self: NestedTensor, dim: Any = None, *args: Any, **kwargs: Any) -> Any:
         if dim is None:
             return function(_C.cat([p.reshape(-1) for p in self._roots]), *args, **kwargs)
-        given = (dim,) if isinstance(dim, int) else tuple(dim)
+        given = as_tuple(dim)
         whole = tuple(d + self._rank if d < 0 else d for d in given)
         if 0 in whole and 1 in whole and self._way is _info.jagged:  # all lines of all parts
             over = tuple(d - 1 for d in whole if d)
             return function(_C.cat(list(self._parts)), over, *args, **kwargs)
         dims = tuple(_of_part(name, self, d) for d in given)
-        at = dims[0] if isinstance(dim, int) else dims
+        at = dims[0] if is_number(dim) else dims
         if self._whole is not None and 0 not in dims:
             return self.like(function(self._whole, at, *args, **kwargs))
         keepdim = args[0] if args else kwargs.get("keepdim", False)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from taeda_tensor_core._C import Tensor
+from taeda_tensor_core._sizes import of_several
 from taeda_tensor_core.nested._tensor import NestedTensor, nested
 
 
@@ -94,7 +95,7 @@ def _squeeze(self: NestedTensor, dim: int | None = None) -> NestedTensor:
 
 @nested("permute")
 def _permute(self: NestedTensor, *dims: Any) -> NestedTensor:
-    given = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
+    given = of_several(dims)
     if not given or given[0] != 0:
         raise RuntimeError("permute: the first dimension of a nested tensor stays where it is")
     inner = [_inside("permute", self, d) for d in given[1:]]
@@ -110,7 +111,7 @@ def _permute(self: NestedTensor, *dims: Any) -> NestedTensor:
 @nested("expand")
 def _expand(self: NestedTensor, *shape: Any) -> NestedTensor:
     """Dimensions of one size repeated; that of the parts, and those in which they differ, stay: -1."""
-    given = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
+    given = of_several(shape)
     if len(given) != self._rank or given[0] not in (self._count, -1):
         raise RuntimeError(
             f"expand: argument 'size' is {tuple(given)}, expected {self._count} parts and {self._rank - 1} sizes"
@@ -122,7 +123,7 @@ def _expand(self: NestedTensor, *shape: Any) -> NestedTensor:
 @nested("reshape", "view", "_unsafe_view")
 def _reshape(self: NestedTensor, *shape: Any) -> NestedTensor:
     """Sizes that differ are given by what `shape` of a jagged tensor has in their place, or by -1."""
-    given = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
+    given = of_several(shape)
     count = self._count
     if not given or given[0] not in (count, -1):
         raise RuntimeError(

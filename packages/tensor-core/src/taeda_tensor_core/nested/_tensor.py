@@ -9,6 +9,7 @@ from typing import Any
 from taeda_tensor_core import _C, _info
 from taeda_tensor_core._C import Tensor
 from taeda_tensor_core._inner_gradients import Inner, is_of_engine, through_inner
+from taeda_tensor_core._sizes import as_tuple
 from taeda_tensor_core.overrides import misplaced, path_of
 
 #: What each function or method computes with nested arguments, by its name.
@@ -309,7 +310,7 @@ class _Spread(Exception):
 
 def _as_sizes(args: Any, kwargs: Any) -> tuple[int, ...]:
     sizes = kwargs.get("normalized_shape", args[1] if len(args) > 1 else ())
-    return (sizes,) if isinstance(sizes, int) else tuple(sizes)
+    return as_tuple(sizes)
 
 
 def _parts_of(value: Any, count: int, rank: int, name: str) -> list[Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from taeda_tensor_core import _C, ops
 from taeda_tensor_core._C import Tensor
+from taeda_tensor_core._sizes import of_several
 from taeda_tensor_core.quantized._schemes import codes_of, kernel_scale, quantized_dtype
 from taeda_tensor_core.quantized._tensor import QuantizedTensor, along, numbers, quantized
 
@@ -162,11 +163,9 @@ def _empty_affine_quantized(
     *size: Any, scale: float = 1.0, zero_point: int = 0, dtype: Any = None, device: Any = None, **_: Any
 ) -> QuantizedTensor:
     """A quantized tensor whose codes are zeros."""
-    shape = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
+    shape = of_several(size)
     kind, _least, _largest = codes_of("_empty_affine_quantized", dtype)
-    return QuantizedTensor.around(
-        _C.zeros(tuple(shape), dtype=kind, device=device), float(scale), int(zero_point)
-    )
+    return QuantizedTensor.around(_C.zeros(shape, dtype=kind, device=device), float(scale), int(zero_point))
 
 
 def _empty_per_channel_affine_quantized(
@@ -179,10 +178,10 @@ def _empty_per_channel_affine_quantized(
     **_: Any,
 ) -> QuantizedTensor:
     """A quantized tensor whose codes are zeros, with a scale for each slice."""
-    shape = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
+    shape = of_several(size)
     kind, _least, _largest = codes_of("_empty_per_channel_affine_quantized", dtype)
     return _make_per_channel_quantized_tensor(
-        _C.zeros(tuple(shape), dtype=kind, device=device), scales, zero_points, axis
+        _C.zeros(shape, dtype=kind, device=device), scales, zero_points, axis
     )
 
 

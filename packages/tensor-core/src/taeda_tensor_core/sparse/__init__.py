@@ -18,6 +18,7 @@ from typing import Any
 
 from taeda_tensor_core import _older_names
 from taeda_tensor_core._C import Tensor  # noqa: F401 (annotations of programs name it here)
+from taeda_tensor_core._sizes import as_tuple, is_number
 from taeda_tensor_core.sparse import _alike, _elementwise, _lowrank, _masked, _resize, _unary  # noqa: F401 (put their functions into the table)
 from taeda_tensor_core.sparse._making import (
     sparse_bsc_tensor,
@@ -125,21 +126,21 @@ class _Maker(type):
             and instance.device.type == "cpu"
         )
 
-    def __call__(cls, indices: Any = None, values: Any = None, size: Any = None, *more: Any) -> Any:
+    def __call__(
+        cls, indices: Any = None, values: Any = None, size: Any = None, *more: Any, device: Any = None
+    ) -> Any:
         import taeda_tensor_core as core
 
-        given = [item for item in (indices, values, size, *more) if item is not None]
+        given = tuple(item for item in (indices, values, size, *more) if item is not None)
         sizes = given[0] if len(given) == 1 and isinstance(given[0], tuple) else given
-        if all(isinstance(item, int) for item in sizes):  # a size, or nothing
-            sizes = tuple(sizes) or (0,)
-            nothing = core.empty((len(sizes), 0), dtype=core.int64), core.empty(0, dtype=cls.dtype)
-            return core.sparse_coo_tensor(*nothing, sizes)
+        if all(is_number(item) for item in sizes):  # a size, or nothing
+            return core.sparse_coo_tensor(size=as_tuple(sizes) or (0,), dtype=cls.dtype, device=device)
         if more or indices is None or values is None:
             raise TypeError(
                 f"sparse.{cls.__name__}: expected a size, or indices, values and a size, found "
                 f"{', '.join(type(item).__name__ for item in given)}"
             )
-        return core.sparse_coo_tensor(indices, values, size, dtype=cls.dtype)
+        return core.sparse_coo_tensor(indices, values, size, device=device)  # of the dtype of the values
 
     def __repr__(cls) -> str:
         return f"<class 'torch.sparse.{cls.__name__}'>"

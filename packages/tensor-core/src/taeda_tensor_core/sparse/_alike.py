@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import taeda_tensor_core as core
+from taeda_tensor_core._sizes import of_several
 from taeda_tensor_core.sparse._blocks import BLOCKS, block_size
 from taeda_tensor_core.sparse._facts import _dense_dim
 from taeda_tensor_core.sparse._making import narrowed, nothing, sparse_coo_tensor, without_elements
@@ -15,7 +16,7 @@ from taeda_tensor_core.sparse._tensor import SparseTensor, _table, _with, sparse
 def _sizes(name: str, given: tuple[Any, ...], size: Any) -> tuple[int, ...]:
     """A size that is given as one sequence or as numbers."""
     sizes = given if size is None else (size,)
-    sizes = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    sizes = of_several(sizes)
     if not all(isinstance(n, int) for n in sizes):
         raise TypeError(f"{name}: argument 'size' is {sizes}, expected ints")
     return sizes

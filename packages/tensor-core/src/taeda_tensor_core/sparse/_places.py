@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import taeda_tensor_core as core
+from taeda_tensor_core._sizes import as_tuple, of_several
 from taeda_tensor_core.sparse._blocks import BLOCKS
 from taeda_tensor_core.sparse._facts import _batch_dims, _dense_dim, _dim
 from taeda_tensor_core.sparse._making import as_given, broadcast, coalesced, coo, to_dense
@@ -49,7 +50,7 @@ def _turned(self: Any) -> Any:
 
 @sparse("permute")
 def _permute(self: Any, *order: Any, dims: Any = None) -> Any:
-    given = dims if dims is not None else order[0] if order and not isinstance(order[0], int) else order
+    given = of_several(order) if dims is None else as_tuple(dims)
     order = [_dim("permute", d, self.dim()) for d in given]
     if sorted(order) != list(range(self.dim())):
         raise RuntimeError(

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import taeda_tensor_core as core
+from taeda_tensor_core._sizes import as_tuple
 from taeda_tensor_core.sparse._blocks import BLOCKS
 from taeda_tensor_core.sparse._facts import _batch_dims, _dim
 from taeda_tensor_core.sparse._making import (
@@ -32,7 +33,7 @@ def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
     if not isinstance(input, SparseTensor):
         raise TypeError(f"sparse.sum: argument 'input' is a {type(input).__name__}, expected a sparse tensor")
     # What is left sparse keeps its dtype here; `torch.sum` counts integers in int64.
-    some = dim is not None and len({dim} if isinstance(dim, int) else set(dim)) < input.dim()
+    some = dim is not None and len(set(as_tuple(dim))) < input.dim()
     return _sum(at_places_alone(input), dim, dtype=input.dtype if dtype is None and some else dtype)
 
 
@@ -47,10 +48,11 @@ def _sum(input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) 
         values = values.to(core.int64)
     if dim is None:
         return values.sum().to(values.dtype)
-    if not isinstance(dim, int) and len({d % max(x.dim(), 1) for d in dim}) != len(tuple(dim)):
-        raise RuntimeError(f"sum: argument 'dim' is {tuple(dim)}, a dimension appears multiple times in it")
+    given = as_tuple(dim)
+    if len({d % max(x.dim(), 1) for d in given}) != len(given):
+        raise RuntimeError(f"sum: argument 'dim' is {given}, a dimension appears multiple times in it")
     count = x._places[0].shape[0]
-    dims = {_dim("sum", d, x.dim()) for d in ((dim,) if isinstance(dim, int) else tuple(dim))}
+    dims = {_dim("sum", d, x.dim()) for d in given}
     dense = tuple(d - count + 1 for d in dims if d >= count)
     values = values.sum(dense) if dense else values
     kept = [d for d in range(count) if d not in dims]
@@ -69,7 +71,7 @@ def _sum(input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) 
 
 @sparse("mean")
 def _mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    dims = range(input.dim()) if dim is None else (dim,) if isinstance(dim, int) else dim
+    dims = range(input.dim()) if dim is None else as_tuple(dim)
     return _sum(input, dim, keepdim, dtype) / math.prod(input.shape[d] for d in dims)
 
 
