@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import pickle
 import subprocess
 import sys
@@ -53,6 +54,22 @@ def test_functions_of_the_functional_module_are_listed():
     exec("from taeda.functional import *", found)
     assert found.keys() >= {"einsum", "stft", "unique", "meshgrid"}
     assert all(found[name] is getattr(taeda, name) for name in functional.__all__)
+
+
+def test_modules_know_the_whole_library_as_files_that_import_it():
+    assert taeda.sparse.torch.eye(2).index_select(0, taeda.tensor([1])).tolist() == [[0, 1]]
+    inner = importlib.import_module("taeda.nn.modules.conv")
+    for module in (
+        taeda.nn.functional,
+        taeda.autograd.function,
+        taeda.distributions.normal,
+        taeda.utils,
+        inner,
+    ):
+        assert module.torch is taeda
+    for module in (taeda.nn, taeda.optim, taeda.utils.data):  # PyTorch's do not either
+        with pytest.raises(AttributeError, match="torch"):
+            _ = module.torch
 
 
 def test_what_is_missing_is_missing_under_the_other_name():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,9 +105,89 @@ _CHILDREN = {
     "utils.data.datapipes.map": "callable combinatorics combining grouping utils",
     "utils.data.datapipes.utils": "common decoder",
 }  # fmt: skip
+#: By path below taeda: the modules in which programs find the whole library, as in `torch.sparse.torch.eye`, since
+#: PyTorch's files import it under that name.
+_WITH_LIBRARY = {
+    "":
+    "accelerator autograd backends compiler cpu cuda distributed export fft functional futures hub jit "
+    "library mps mtia multiprocessing nested overrides quasirandom random return_types serialization "
+    "sparse special storage utils xpu",
+    "accelerator": "graphs memory",
+    "amp": "autocast_mode grad_scaler",
+    "ao": "quantization",
+    "ao.nn.intrinsic.modules": "fused",
+    "ao.nn.intrinsic.qat.modules": "conv_fused linear_fused linear_relu",
+    "ao.nn.intrinsic.quantized.dynamic.modules": "linear_relu",
+    "ao.nn.intrinsic.quantized.modules": "bn_relu conv_add conv_relu linear_relu",
+    "ao.nn.qat.dynamic.modules": "linear",
+    "ao.nn.qat.modules": "conv embedding_ops linear",
+    "ao.nn.quantizable.modules": "activation rnn",
+    "ao.nn.quantized": "functional modules",
+    "ao.nn.quantized.dynamic.modules": "conv linear rnn",
+    "ao.nn.quantized.modules":
+    "activation batchnorm conv dropout embedding_ops functional_modules linear normalization rnn utils",
+    "ao.nn.quantized.reference.modules": "conv linear rnn utils",
+    "ao.nn.sparse.quantized": "linear",
+    "ao.nn.sparse.quantized.dynamic": "linear",
+    "ao.quantization":
+    "fake_quantize observer qconfig qconfig_mapping quantization_mappings quantize quantize_jit stubs "
+    "utils",
+    "autograd":
+    "anomaly_mode forward_ad function functional grad_mode gradcheck graph profiler profiler_legacy "
+    "profiler_util variable",
+    "backends": "cpu cuda cudnn cusparselt kleidiai mha miopen mkl mkldnn mps nnpack openmp quantized",
+    "cpu.amp": "autocast_mode grad_scaler",
+    "cuda": "gds graphs green_contexts jiterator memory nccl random streams tunable",
+    "cuda.amp": "autocast_mode common grad_scaler",
+    "distributed": "c10d_logger distributed_c10d rpc utils",
+    "distributed.rpc": "api backend_registry internal options server_process_global_profiler",
+    "distributions":
+    "bernoulli beta binomial categorical cauchy constraints continuous_bernoulli dirichlet distribution "
+    "exp_family exponential fishersnedecor gamma generalized_pareto geometric gumbel half_cauchy "
+    "half_normal independent inverse_gamma kl kumaraswamy laplace lkj_cholesky "
+    "lowrank_multivariate_normal mixture_same_family multinomial multivariate_normal negative_binomial "
+    "normal one_hot_categorical poisson relaxed_bernoulli relaxed_categorical studentT "
+    "transformed_distribution transforms uniform utils von_mises weibull wishart",
+    "export": "custom_ops decomp_utils dynamic_shapes exported_program unflatten",
+    "fx": "graph graph_module interpreter node operator_schemas proxy subgraph_rewriter",
+    "fx.experimental": "const_fold proxy_tensor sym_node",
+    "fx.passes":
+    "graph_drawer graph_manipulation net_min_base operator_support param_fetch regional_inductor "
+    "reinplace runtime_assert shape_prop split_module split_utils splitter_base tools_common",
+    "fx.passes.utils": "matcher_utils",
+    "jit": "annotations frontend",
+    "masked.maskedtensor": "binary core passthrough reductions unary",
+    "mps": "event profiler",
+    "mtia": "memory",
+    "multiprocessing": "reductions",
+    "nn": "attention functional grad init parameter",
+    "nn.modules":
+    "activation adaptive batchnorm container conv lazy linear linear_cross_entropy_options module "
+    "normalization rnn sparse transformer",
+    "nn.parallel": "comm data_parallel distributed parallel_apply replicate scatter_gather",
+    "nn.utils":
+    "clip_grad convert_parameters fusion init memory_format parametrizations parametrize rnn "
+    "spectral_norm stateless",
+    "optim":
+    "adadelta adagrad adam adamax asgd lbfgs nadam optimizer radam rmsprop rprop sgd sparse_adam "
+    "swa_utils",
+    "package": "package_exporter package_importer",
+    "profiler": "profiler",
+    "signal.windows": "windows",
+    "sparse": "semi_structured",
+    "utils": "backend_registration checkpoint collect_env deterministic dlpack hooks throughput_benchmark",
+    "utils.data": "dataloader distributed graph_settings sampler",
+    "utils.data.datapipes.iter": "callable combinatorics",
+    "utils.data.datapipes.map": "combinatorics",
+    "utils.data.datapipes.utils": "decoder",
+    "xpu": "graphs memory random streams",
+}  # fmt: skip
+_KNOWING = frozenset(
+    f"{parent}.{name}".lstrip(".") for parent, names in _WITH_LIBRARY.items() for name in names.split()
+)
 #: Those paths and all that they lie below.
 _ON_THE_WAY: set[str] = set()
-for _path in _CHILDREN:
+for _path in (*_CHILDREN, *_KNOWING):
     while _path and _path not in _ON_THE_WAY:
         _ON_THE_WAY.add(_path)
         _path = _path.rpartition(".")[0]
@@ -123,6 +205,8 @@ def reach(module: ModuleType, path: str) -> None:
     names = frozenset(_CHILDREN.get(path, "").split())
 
     def find(name: str) -> Any:
+        if name == "torch" and path in _KNOWING:
+            return sys.modules["taeda"]
         if name in names:
             from importlib import import_module
 
