@@ -53,6 +53,21 @@ def test_without_names_the_order_counts(make):
         np.testing.assert_array_equal(make[2](mine["exp_avg"]), make[2](theirs["exp_avg"]))
 
 
+def test_groups_that_were_kept_before_say_what_they_said(make):
+    params, optimizer = build("SGD", make)
+    kept, groups = optimizer.param_groups[0], optimizer.param_groups
+    saved = copy.deepcopy(optimizer.state_dict())
+    saved["param_groups"][0]["lr"] = 7.0
+    optimizer.load_state_dict(saved)
+    assert kept["lr"] == groups[0]["lr"] == 0.1 and optimizer.param_groups[0]["lr"] == 7.0
+    assert all(
+        mine is theirs
+        for mine, theirs in zip(optimizer.param_groups[0]["params"], kept["params"], strict=True)
+    )
+    run(params, optimizer, make, 0, 1)
+    assert float(params["scale"]) == pytest.approx(0.5 - 7 * (0.1 - 2))
+
+
 def test_every_mismatch_is_listed_and_nothing_changes(make):
     params, optimizer = build("Adam", make)
     run(params, optimizer, make, 0, 2)

@@ -64,8 +64,8 @@ def restore(optimizer: Optimizer, state_dict: Mapping[str, Any], strict: bool) -
         counting.as_tensors(state.values())
     state.update(_of_the_program(state_dict["state"]))
     optimizer.state = state
-    for group, new in zip(ours, options, strict=True):
-        group.update(new)
+    # Dicts of their own: who kept one of the groups before keeps what it said then.
+    optimizer.param_groups = merged
 
 
 def _of_the_program(saved: Mapping[Any, Any]) -> dict[Any, Any]:
