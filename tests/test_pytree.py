@@ -103,3 +103,19 @@ def test_the_text_of_a_structure():
         "TreeSpec(list, None, [*,\n  TreeSpec(dict, ['a', 'b'], [*,\n    TreeSpec(tuple, None, [*,\n      *])]),\n"
         "  TreeSpec(list, None, [])])"
     )
+
+
+def test_leaves_of_a_prefix_are_repeated_for_the_parts_in_their_places():
+    from taeda.utils._cxx_pytree import broadcast_prefix
+
+    assert broadcast_prefix(1, [1, 2, 3]) == [1, 1, 1]
+    assert broadcast_prefix([1, (2,)], [{"a": 5, "b": (None, 6)}, (7,)]) == [1, 1, 1, 2]
+    assert broadcast_prefix(None, [1, 2]) == [None, None]
+    assert broadcast_prefix([(1, 2), 3], [(1, 2), (3, 4)], is_leaf=lambda x: isinstance(x, tuple)) == [
+        (1, 2),
+        3,
+    ]
+    with pytest.raises(ValueError, match="mismatch"):
+        broadcast_prefix([1, 2, 3], [1, 2])
+    with pytest.raises(ValueError):
+        broadcast_prefix({"a": 1}, [1, 2])

@@ -628,6 +628,25 @@ def tree_map_with_path(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf
     )
 
 
+def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
+    """The leaves of a tree, each as often as the part of `full_tree` in its place has leaves.
+
+    Raises:
+        ValueError: `full_tree` cannot be made of the other by putting trees in the places of leaves.
+
+    Example:
+        >>> broadcast_prefix([1, 2, 3], [1, 2, (3, 4)])
+        [1, 2, 3, 3]
+    """
+    leaves, spec = tree_flatten(prefix_tree, is_leaf)
+    parts = spec.flatten_up_to(full_tree)
+    return [
+        leaf
+        for leaf, part in zip(leaves, parts, strict=True)
+        for _ in range(tree_structure(part, is_leaf).num_leaves)
+    ]
+
+
 def _broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: IsLeaf = None) -> list[Any] | None:
     """Leaves of `tree`, those of the form's subtrees repeated; None where the forms do not fit."""
     if _is_leaf(tree, is_leaf):
