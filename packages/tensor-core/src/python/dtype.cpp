@@ -149,8 +149,11 @@ const char* size_name() { return called_torch ? "torch.Size" : "Size"; }
 PyObject* set_public_name(PyObject*, PyObject* name) {
   const char* text = PyUnicode_AsUTF8(name);
   if (!text) return nullptr;
-  called_torch = std::string_view(text) == "torch";
-  Py_RETURN_NONE;
+  return guarded([&] {
+    called_torch = std::string_view(text) == "torch";
+    tell_homes_of_results();
+    return Py_NewRef(Py_None);
+  });
 }
 
 }  // namespace taeda::py

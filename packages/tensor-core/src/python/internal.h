@@ -128,6 +128,8 @@ const char* public_name();
 /// "Size", or with the other name "torch.Size".
 const char* size_name();
 PyObject* set_public_name(PyObject* module, PyObject* name);
+/// Lets the classes of results with named parts say the public name.
+void tell_homes_of_results();
 
 }  // namespace taeda::py
 
