@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 import weakref
+from abc import ABCMeta
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from functools import partial
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from taeda_nn._bind import Tensor, autograd, tensor
 
@@ -18,12 +18,18 @@ if TYPE_CHECKING:
 _next_id = 0
 
 
-class RemovableHandle:
+class RemovableHandle(metaclass=ABCMeta):  # noqa: B024  other packages register their handles
     """Removes the hook it was returned for, by ``remove()`` or at the end of a ``with`` block.
 
     Args:
         hooks_dict: The hooks among which this one stands under ``id``.
         extra_dict: A dict, or a list of dicts, with more under this key that goes with the hook.
+
+    Example:
+        >>> hooks = collections.OrderedDict()
+        >>> handle = RemovableHandle(hooks)
+        >>> hooks[handle.id] = print
+        >>> handle.remove()
     """
 
     _more: tuple[weakref.ref, ...] = ()
@@ -54,12 +60,11 @@ class RemovableHandle:
         return (self._hooks(), self.id, more) if more else (self._hooks(), self.id)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        global _next_id
         hooks, self.id, *more = state
         self._hooks = weakref.ref(OrderedDict() if hooks is None else hooks)
         if more:
             self._more = tuple(weakref.ref(OrderedDict() if one is None else one) for one in more[0])
-        _next_id = max(_next_id, self.id + 1)
+        _number_from(self.id + 1)
 
     def __enter__(self) -> RemovableHandle:
         return self
@@ -69,19 +74,87 @@ class RemovableHandle:
 
 
 class HookSet:
-    """The hooks of one module (or of all modules), by kind, in calling order."""
+    """The hooks of one module (or of all modules), by kind, in calling order and as PyTorch keeps them.
 
-    kinds = ("forward_pre", "forward", "backward_pre", "backward")
+    Beside those of a kind stand the numbers of the ones that are called in another way.
+    """
+
+    #: PyTorch's names of the attributes, by name here.
+    attributes: ClassVar[dict[str, str]] = {
+        "forward_pre": "_forward_pre_hooks",
+        "forward_pre_with_kwargs": "_forward_pre_hooks_with_kwargs",
+        "forward": "_forward_hooks",
+        "forward_with_kwargs": "_forward_hooks_with_kwargs",
+        "forward_always_called": "_forward_hooks_always_called",
+        "backward_pre": "_backward_pre_hooks",
+        "backward": "_backward_hooks",
+    }
 
     def __init__(self) -> None:
-        self.forward_pre: OrderedDict[int, tuple[Callable[..., Any], bool]] = OrderedDict()
-        self.forward: OrderedDict[int, tuple[Callable[..., Any], bool, bool]] = OrderedDict()
-        self.backward_pre: OrderedDict[int, tuple[Callable[..., Any]]] = OrderedDict()
-        # With each whether it is called with the gradients of the module's inputs, or of its last operation's.
-        self.backward: OrderedDict[int, tuple[Callable[..., Any], bool]] = OrderedDict()
+        self.forward_pre: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self.forward_pre_with_kwargs: OrderedDict[int, bool] = OrderedDict()
+        self.forward: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self.forward_with_kwargs: OrderedDict[int, bool] = OrderedDict()
+        self.forward_always_called: OrderedDict[int, bool] = OrderedDict()
+        self.backward_pre: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self.backward: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        # Whether those are called with the gradients of the module's inputs, or of its last operation's.
+        self.full_backward = True
 
     def __bool__(self) -> bool:
         return bool(self.forward or self.forward_pre or self.backward or self.backward_pre)
+
+    def add_forward_pre(
+        self, hook: Callable[..., Any], prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        return add_hook(self.forward_pre, hook, prepend, {"forward_pre_with_kwargs": with_kwargs}, self)
+
+    def add_forward(
+        self,
+        hook: Callable[..., Any],
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_called: bool = False,
+    ) -> RemovableHandle:
+        marks = {"forward_with_kwargs": with_kwargs, "forward_always_called": always_called}
+        return add_hook(self.forward, hook, prepend, marks, self)
+
+    def add_backward(self, hook: Callable[..., Any], full: bool, prepend: bool = False) -> RemovableHandle:
+        """Adds a hook around backward; those that there are must be of the same kind."""
+        self.full_backward = full
+        return add_hook(self.backward, hook, prepend)
+
+    def is_full_backward(self) -> bool | None:
+        """Which kind of hooks around backward there are, if any."""
+        return self.full_backward if self.backward else None
+
+    def pickled(self) -> dict[str, Any]:
+        """The hooks under PyTorch's names; nothing where there are none."""
+        if not self:
+            return {}
+        found = {name: getattr(self, kind) for kind, name in self.attributes.items()}
+        return {**found, "_is_full_backward_hook": self.is_full_backward()}
+
+    @classmethod
+    def from_pickled(cls, state: Mapping[str, Any]) -> HookSet | None:
+        """The hooks that stand in a module's state under PyTorch's names; None where there are none."""
+        hooks = cls()
+        for kind, name in cls.attributes.items():
+            setattr(hooks, kind, taken_hooks(state.get(name) or ()))
+        hooks.full_backward = state.get("_is_full_backward_hook") is not False
+        return hooks if hooks else None
+
+
+def taken_hooks(given: Any) -> OrderedDict[int, Any]:
+    """Hooks of a pickled module, which later ones do not take the numbers of: the very dict, which handles know."""
+    hooks = given if isinstance(given, OrderedDict) else OrderedDict(given)
+    _number_from(1 + max(hooks, default=-1))
+    return hooks
+
+
+def _number_from(number: int) -> None:
+    global _next_id
+    _next_id = max(_next_id, number)
 
 
 class HookView(MutableMapping):
@@ -89,7 +162,7 @@ class HookView(MutableMapping):
 
     Args:
         module: A module, or what stands for all of them.
-        kind: One of `HookSet.kinds`.
+        kind: One of `HookSet.attributes`.
     """
 
     def __init__(self, module: Any, kind: str) -> None:
@@ -99,12 +172,11 @@ class HookView(MutableMapping):
         own = self._module._hook_set
         return OrderedDict() if own is None else getattr(own, self._kind)
 
-    def __getitem__(self, number: int) -> Callable[..., Any]:
-        return self._entries()[number][0]
+    def __getitem__(self, number: int) -> Any:
+        return self._entries()[number]
 
-    def __setitem__(self, number: int, hook: Callable[..., Any]) -> None:
-        rest = {"forward_pre": (False,), "forward": (False, False), "backward_pre": (), "backward": (True,)}
-        getattr(self._module._own_hooks(), self._kind)[number] = (hook, *rest[self._kind])
+    def __setitem__(self, number: int, hook: Any) -> None:
+        getattr(self._module._own_hooks(), self._kind)[number] = hook
 
     def __delitem__(self, number: int) -> None:
         del self._entries()[number]
@@ -134,24 +206,43 @@ def hook_property(kind: str) -> property:
     return property(get, replace)
 
 
-def marks_property(kind: str, place: int) -> property:
-    """The attribute in which PyTorch's modules keep the numbers of hooks that were registered in another way.
+#: PyTorch's names of the attributes with hooks around saving and loading, by kind.
+STATE_HOOKS = {
+    "state_pre": "_state_dict_pre_hooks",
+    "state_post": "_state_dict_hooks",
+    "load_pre": "_load_state_dict_pre_hooks",
+    "load_post": "_load_state_dict_post_hooks",
+}
 
-    Assigning numbers lets the hooks that have them be those, and no others.
-    """
 
-    def get(module: Module) -> OrderedDict[int, bool]:
-        own = module._hook_set
-        entries = {} if own is None else getattr(own, kind)
-        return OrderedDict((number, True) for number, entry in entries.items() if entry[place])
+class _WrappedHook:
+    """A hook before loading, which is called with the module that it stands in, or without it."""
 
-    def replace(module: Module, marked: Any) -> None:
-        numbers, own = set(marked), module._hook_set
-        entries = {} if own is None else getattr(own, kind)
-        for number, entry in entries.items():
-            entries[number] = (*entry[:place], number in numbers, *entry[place + 1 :])
+    def __init__(self, hook: Callable[..., Any], module: Module | None = None) -> None:
+        self.hook, self.with_module = hook, module is not None
+        if module is not None:
+            self.module = weakref.ref(module)
 
-    return property(get, replace)
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not self.with_module:
+            return self.hook(*args, **kwargs)
+        module = self.module()
+        if module is None:
+            raise RuntimeError(f"load_state_dict: the module of the pre-hook {self.hook!r} is gone")
+        return self.hook(module, *args, **kwargs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {"hook": self.hook, "with_module": self.with_module}
+        return {**state, "module": self.module()} if self.with_module else state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.hook, self.with_module = state["hook"], state["with_module"]
+        if self.with_module:
+            if state["module"] is None:
+                raise RuntimeError(
+                    f"unpickling the load_state_dict pre-hook {self.hook!r}: its module was gone"
+                )
+            self.module = weakref.ref(state["module"])
 
 
 def state_hook_property(kind: str) -> property:
@@ -170,35 +261,28 @@ def state_hook_property(kind: str) -> property:
     return property(get, replace)
 
 
-def add_hook(hooks: OrderedDict[int, Any], entry: Any, prepend: bool = False) -> RemovableHandle:
-    """Stores ``entry`` in ``hooks`` and returns the handle that removes it."""
-    handle = RemovableHandle(hooks)
-    hooks[handle.id] = entry
+def add_hook(
+    hooks: OrderedDict[int, Any],
+    hook: Any,
+    prepend: bool = False,
+    marks: Mapping[str, bool] | None = None,
+    beside: HookSet | None = None,
+) -> RemovableHandle:
+    """Stores ``hook`` in ``hooks``, its number in those ``marks`` of the set that are true; gives its handle."""
+    marked = [getattr(beside, name) for name, marks_it in (marks or {}).items() if marks_it]
+    handle = RemovableHandle(hooks, extra_dict=marked or None)
+    hooks[handle.id] = hook
+    for numbers in marked:
+        numbers[handle.id] = True
     if prepend:
         hooks.move_to_end(handle.id, last=False)
     return handle
 
 
-def take_foreign_hooks(module: Module, state: dict[str, Any]) -> None:
-    """Gives a module the hooks around forward that stand in the state of one of PyTorch's, under their numbers."""
-    global _next_id
-    before, after = state.get("_forward_pre_hooks") or {}, state.get("_forward_hooks") or {}
-    if not before and not after:
-        return
-    own = module._own_hooks()
-    named, always = state.get("_forward_hooks_with_kwargs", ()), state.get("_forward_hooks_always_called", ())
-    for number, hook in before.items():
-        own.forward_pre[number] = hook, number in state.get("_forward_pre_hooks_with_kwargs", ())
-    for number, hook in after.items():
-        own.forward[number] = hook, number in named, number in always
-    _next_id = max(_next_id, 1 + max([*before, *after]))
-
-
 def call_hooked(module: Module, own: HookSet, everywhere: HookSet, args: tuple, kwargs: dict) -> Any:
     """Calls ``module.forward`` with the hooks of the module and those registered for all modules."""
-    entries = list(chain(everywhere.backward.values(), own.backward.values()))
-    backward = [hook for hook, full in entries if full]
-    backward_pre = [entry[0] for entry in chain(everywhere.backward_pre.values(), own.backward_pre.values())]
+    backward, last = backward_hooks(everywhere, own)
+    backward_pre = [*everywhere.backward_pre.values(), *own.backward_pre.values()]
     around = _AroundBackward(module, backward, backward_pre) if backward or backward_pre else None
     called, result = [], None
     try:
@@ -206,21 +290,33 @@ def call_hooked(module: Module, own: HookSet, everywhere: HookSet, args: tuple, 
         if around is not None:
             args = around.wrap_inputs(args)
         result = module.forward(*args, **kwargs)
-        for entry in _forward_hooks(own, everywhere):
-            called.append(id(entry))
-            result = _run_post(module, entry, args, kwargs, result)
+        for hooks, number, hook in _in_order(everywhere, own, "forward"):
+            called.append((hooks, number))
+            result = _run_post(module, hook, number in hooks.forward_with_kwargs, args, kwargs, result)
     except Exception:
-        for entry in _forward_hooks(own, everywhere):
-            if entry[2] and id(entry) not in called:
-                result = _run_after_error(module, entry, args, kwargs, result)
+        for hooks, number, hook in _in_order(everywhere, own, "forward"):
+            if number in hooks.forward_always_called and (hooks, number) not in called:
+                result = _run_after_error(
+                    module, hook, number in hooks.forward_with_kwargs, args, kwargs, result
+                )
         raise
-    if len(backward) < len(entries):
-        _hook_last_operation(module, [hook for hook, full in entries if not full], args, result)
+    if last:
+        _hook_last_operation(module, last, args, result)
     return result if around is None else around.wrap_output(result)
 
 
-def _forward_hooks(own: HookSet, everywhere: HookSet) -> list[tuple[Callable[..., Any], bool, bool]]:
-    return list(chain(everywhere.forward.values(), own.forward.values()))
+def backward_hooks(*sets: HookSet) -> tuple[list[Callable[..., Any]], list[Callable[..., Any]]]:
+    """The hooks around backward: those with the gradients of modules' inputs, those of the last operation's."""
+    full = [hook for hooks in sets if hooks.full_backward for hook in hooks.backward.values()]
+    last = [hook for hooks in sets if not hooks.full_backward for hook in hooks.backward.values()]
+    return full, last
+
+
+def _in_order(everywhere: HookSet, own: HookSet, kind: str) -> list[tuple[HookSet, int, Callable[..., Any]]]:
+    """The hooks of a kind with their sets and numbers, in calling order."""
+    return [
+        (hooks, number, hook) for hooks in (everywhere, own) for number, hook in getattr(hooks, kind).items()
+    ]
 
 
 def _hook_last_operation(module: Module, hooks: list[Callable[..., Any]], args: tuple, result: Any) -> None:
@@ -249,8 +345,8 @@ def _hook_last_operation(module: Module, hooks: list[Callable[..., Any]], args: 
 
 
 def _run_pre(module: Module, own: HookSet, everywhere: HookSet, args: tuple, kwargs: dict) -> tuple:
-    for hook, with_kwargs in list(chain(everywhere.forward_pre.values(), own.forward_pre.values())):
-        if with_kwargs:
+    for hooks, number, hook in _in_order(everywhere, own, "forward_pre"):
+        if number in hooks.forward_pre_with_kwargs:
             changed = hook(module, args, kwargs)
             if changed is None:
                 continue
@@ -267,16 +363,19 @@ def _run_pre(module: Module, own: HookSet, everywhere: HookSet, args: tuple, kwa
     return args, kwargs
 
 
-def _run_post(module: Module, entry: tuple, args: tuple, kwargs: dict, result: Any) -> Any:
-    hook, with_kwargs, _always = entry
+def _run_post(
+    module: Module, hook: Callable[..., Any], with_kwargs: bool, args: tuple, kwargs: dict, result: Any
+) -> Any:
     changed = hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
     return result if changed is None else changed
 
 
-def _run_after_error(module: Module, entry: tuple, args: tuple, kwargs: dict, result: Any) -> Any:
+def _run_after_error(
+    module: Module, hook: Callable[..., Any], with_kwargs: bool, args: tuple, kwargs: dict, result: Any
+) -> Any:
     """A hook that is always called: what it raises must not stand in the place of the error that is on its way."""
     try:
-        return _run_post(module, entry, args, kwargs, result)
+        return _run_post(module, hook, with_kwargs, args, kwargs, result)
     except Exception as error:
         warnings.warn(
             f"forward hook of {type(module).__name__} with always_call=True raised {type(error).__name__} after an "

@@ -97,6 +97,7 @@ NAMED: dict[str, dict[str, str]] = {
     "taeda_data.collate": {"utils.data._utils.collate": "default_collate default_convert"},
     "taeda_data.reading": {"utils.data._utils.worker": "get_worker_info"},
     "taeda_data.sampler": {"utils.data.distributed": "DistributedSampler"},
+    "taeda_nn._hooks": {"nn.modules.module": "_WrappedHook", "utils.hooks": "RemovableHandle"},
     "taeda_nn.modules._state": {"nn.modules.module": "_IncompatibleKeys"},
     "taeda_nn.parallel.data_parallel": {
         "nn.parallel.parallel_apply": "parallel_apply", "nn.parallel.replicate": "replicate",

@@ -137,8 +137,9 @@ def _tell(value: Any, home: str) -> None:
     said = value.__module__
     methods = vars(value).values() if isinstance(value, type) else ()
     inside = f"{value.__qualname__}."
+    functions = (item.__func__ if isinstance(item, (staticmethod, classmethod)) else item for item in methods)
     own = (
-        item for item in methods if isinstance(item, FunctionType) and item.__qualname__.startswith(inside)
+        item for item in functions if isinstance(item, FunctionType) and item.__qualname__.startswith(inside)
     )
     for item in (value, *own):
         if item.__module__ == said:

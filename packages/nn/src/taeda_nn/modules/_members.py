@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from taeda_nn._bind import Tensor
-from taeda_nn._hooks import take_foreign_hooks
+from taeda_nn._hooks import STATE_HOOKS, HookSet, taken_hooks
 from taeda_nn.modules._state import Stateful, attributes, attributes_with, replace_attributes
 from taeda_nn.parameter import Buffer, Parameter, UninitializedBuffer
 from taeda_registry.forks import held_at_fork
@@ -537,12 +537,10 @@ def _must_be(module: Module, name: str, value: Any, allowed: type | None, kind: 
         )
 
 
-# Where PyTorch's modules keep hooks. The first two must be there for its modules to work.
-_FOREIGN_HOOKS = (
-    "_backward_hooks", "_forward_hooks", "_backward_pre_hooks", "_is_full_backward_hook", "_forward_hooks_with_kwargs",
-    "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_state_dict_hooks",
-    "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
-)  # fmt: skip
+#: Where PyTorch's modules keep hooks.
+_HOOKS = frozenset((*HookSet.attributes.values(), *STATE_HOOKS.values(), "_is_full_backward_hook"))
+# Where they are kept here, and what copies do without.
+_OWN_HOOKS = frozenset(("_hook_set", "_state_hooks", "_compiled_call_impl"))
 
 
 def pickled_state(module: Module) -> dict[str, Any]:
@@ -551,12 +549,11 @@ def pickled_state(module: Module) -> dict[str, Any]:
     if "_parameter_names" not in values:
         return dict(values)
     members = {name for book in _BOOKS.values() for name in values[book]}
-    members |= {*_BOOKS, *_BOOKS.values(), "_hook_set"}
+    members |= {*_BOOKS, *_BOOKS.values(), *_OWN_HOOKS}
     own = {k: v for k, v in values.items() if k not in members}
     books = {kind: {name: values[name] for name in values[book]} for kind, book in _BOOKS.items()}
     transient = {name for name, persistent in values["_buffer_names"].items() if not persistent}
-    hooks = _pickled_hooks(values["_hook_set"])
-    return {**own, **books, "_non_persistent_buffers_set": transient, **hooks}
+    return {**own, **books, "_non_persistent_buffers_set": transient, **_pickled_hooks(values)}
 
 
 def is_shown(state: object) -> bool:
@@ -570,19 +567,25 @@ def as_pickled(state: dict[str, Any]) -> dict[str, Any]:
     A member has its place among those of its kind alone: classes ask whether its name is in their state.
     """
     books = {kind: dict(state[kind]) for kind in _BOOKS}
-    shown = {*_BOOKS.values(), "_hook_set"}
+    shown = {*_BOOKS.values(), *_OWN_HOOKS}
     own = {
         name: value
         for name, value in state.items()
         if name not in shown and not any(book.get(name, _nobody) is value for book in books.values())
     }
     transient = {name for name, persistent in state["_buffer_names"].items() if not persistent}
-    return {**own, **books, "_non_persistent_buffers_set": transient, **_pickled_hooks(state["_hook_set"])}
+    return {**own, **books, "_non_persistent_buffers_set": transient, **_pickled_hooks(state)}
 
 
-def _pickled_hooks(hook_set: Any) -> dict[str, Any]:
-    hooks: dict[str, Any] = {name: OrderedDict() for name in _FOREIGN_HOOKS[:2]}
-    return hooks if hook_set is None else {**hooks, "_hook_set": hook_set}
+def _pickled_hooks(values: Mapping[str, Any]) -> dict[str, Any]:
+    # PyTorch's modules do not work without these two.
+    hooks: dict[str, Any] = {name: OrderedDict() for name in ("_backward_hooks", "_forward_hooks")}
+    if values["_hook_set"] is not None:
+        hooks.update(values["_hook_set"].pickled())
+    for kind, given in (values.get("_state_hooks") or {}).items():
+        if given:
+            hooks[STATE_HOOKS[kind]] = given
+    return hooks
 
 
 def take_pickled_state(module: Module, state: dict[str, Any]) -> None:
@@ -592,7 +595,7 @@ def take_pickled_state(module: Module, state: dict[str, Any]) -> None:
         values.update(state)  # of a module that was not initialised, or in the layout of earlier versions
         return
     transient = state.get("_non_persistent_buffers_set", ())
-    values["_hook_set"] = state.get("_hook_set")
+    values["_hook_set"] = HookSet.from_pickled(state)
     values["_parameter_names"] = dict.fromkeys(state["_parameters"])
     values["_buffer_names"] = {name: name not in transient for name in state["_buffers"]}
     values["_module_names"] = dict.fromkeys(state["_modules"])
@@ -600,8 +603,9 @@ def take_pickled_state(module: Module, state: dict[str, Any]) -> None:
         for name in state[kind]:
             ask_own_lookup(type(module), name)
         values.update(state[kind])
-    elsewhere = {*_BOOKS, *_FOREIGN_HOOKS, "_hook_set", "_non_persistent_buffers_set"}
+    if hooks := {kind: taken_hooks(state[name]) for kind, name in STATE_HOOKS.items() if state.get(name)}:
+        values["_state_hooks"] = hooks
+    elsewhere = {*_BOOKS, *_HOOKS, "_non_persistent_buffers_set"}
     for name, value in state.items():
         if name not in elsewhere and not isinstance(getattr(type(module), name, None), property):
             values[name] = value
-    take_foreign_hooks(module, state)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from taeda_nn._bind import Tensor, no_grad
-from taeda_nn._hooks import RemovableHandle, add_hook, state_hook_property
+from taeda_nn._hooks import RemovableHandle, _WrappedHook, add_hook, state_hook_property
 from taeda_nn.parameter import Buffer, Parameter, is_lazy
 
 if TYPE_CHECKING:
@@ -171,11 +171,8 @@ class Stateful:
     ) -> None:
         """Checks this module's own part and plans its copies; a subclass may edit ``state_dict`` before."""
         module: Module = self  # type: ignore[assignment]
-        for hook, with_module in module._hooks_of("load_pre"):
-            owner = (module,) if with_module else ()
-            hook(
-                *owner, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-            )
+        for hook in module._hooks_of("load_pre"):
+            hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         actions = error_msgs.actions if isinstance(error_msgs, LoadPlan) else []
         assign = local_metadata.get("assign_to_params_buffers", False)
         own = dict(_persistent(module))
@@ -237,7 +234,7 @@ class Stateful:
     def _register_load_state_dict_pre_hook(
         self, hook: Callable[..., Any], with_module: bool = False
     ) -> RemovableHandle:
-        return self._add_state_hook("load_pre", (hook, with_module))
+        return self._add_state_hook("load_pre", _WrappedHook(hook, self if with_module else None))
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls ``hook(module, incompatible_keys)`` after loading; it may edit the lists."""

@@ -33,7 +33,9 @@ class LazyModuleMixin:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         module: Any = self
-        self._initialize_hook = module.register_forward_pre_hook(_infer, with_kwargs=True)
+        # Bound methods, as pickles of PyTorch's modules have them.
+        self._load_hook = module._register_load_state_dict_pre_hook(self._lazy_load_hook)
+        self._initialize_hook = module.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
         """Gives parameters and buffers their shapes, from the arguments of forward; subclasses define it."""
@@ -44,39 +46,36 @@ class LazyModuleMixin:
         module: Any = self
         return any(is_lazy(value) for value in (*module._parameters.values(), *module._buffers.values()))
 
+    def _lazy_load_hook(self, *state: Any) -> None:
+        """Called before a state is loaded, for subclasses: loading itself gives lazy members their shapes."""
+
     def _infer_parameters(self, module: Any, args: Any, kwargs: Any = None) -> None:
         """Initialises the module before its first forward, and makes it an ordinary one."""
-        members = (*module._parameters.values(), *module._buffers.values())
-        before = [(value, type(value), value.data) for value in members if is_lazy(value)]
-        sizes = {name: value for name, value in module.__dict__.items() if isinstance(value, int)}
-        try:
-            module.initialize_parameters(*args, **(kwargs or {}))
-        except BaseException:
-            # As it was: a member with memory counts as initialised, whatever stands there.
-            for value, kind, data in before:
-                value.data = data
-                value.__class__ = kind
-            for name, size in sizes.items():
-                setattr(module, name, size)
-            raise
-        if module.has_uninitialized_params():
-            raise RuntimeError(f"module {module._get_name()} has not been fully initialized")
-        if module.cls_to_become is not None:
-            module.__class__ = module.cls_to_become
-        _forget_hook(module)
+        with _first:
+            if not hasattr(module, "_initialize_hook"):  # another thread was first
+                return
+            if isinstance(module, LazyModuleMixin):  # else Ctrl-C came when it had just become what it is
+                _initialize(module, args, kwargs or {})
+            for name in ("_initialize_hook", "_load_hook"):
+                getattr(module, name).remove()
+                delattr(module, name)
 
 
-def _forget_hook(module: Any) -> None:
-    module._initialize_hook.remove()
-    del module._initialize_hook
-
-
-def _infer(module: Any, args: tuple, kwargs: dict) -> None:
-    # A function, not a method: the copy of a module must initialise itself, not the one that it was copied from.
-    with _first:
-        if not hasattr(module, "_initialize_hook"):  # another thread was first
-            return
-        if isinstance(module, LazyModuleMixin):
-            module._infer_parameters(module, args, kwargs)
-        else:  # Ctrl-C came when it had just become what it is
-            _forget_hook(module)
+def _initialize(module: Any, args: Any, kwargs: Any) -> None:
+    members = (*module._parameters.values(), *module._buffers.values())
+    before = [(value, type(value), value.data) for value in members if is_lazy(value)]
+    sizes = {name: value for name, value in module.__dict__.items() if isinstance(value, int)}
+    try:
+        module.initialize_parameters(*args, **kwargs)
+    except BaseException:
+        # As it was: a member with memory counts as initialised, whatever stands there.
+        for value, kind, data in before:
+            value.data = data
+            value.__class__ = kind
+        for name, size in sizes.items():
+            setattr(module, name, size)
+        raise
+    if module.has_uninitialized_params():
+        raise RuntimeError(f"module {module._get_name()} has not been fully initialized")
+    if module.cls_to_become is not None:
+        module.__class__ = module.cls_to_become

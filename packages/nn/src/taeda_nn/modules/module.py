@@ -24,10 +24,11 @@ from taeda_nn._hooks import (
     HookSet,
     HookView,
     RemovableHandle,
+    _WrappedHook,
     add_hook,
+    backward_hooks,
     call_hooked,
     hook_property,
-    marks_property,
 )
 from taeda_nn.modules._convert import Converting
 from taeda_nn.modules._members import (
@@ -537,7 +538,7 @@ class Module(Converting, Stateful):
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
         """Calls ``hook(module, args)`` before forward; what it returns, unless None, replaces the arguments."""
-        return add_hook(self._own_hooks().forward_pre, (hook, with_kwargs), prepend)
+        return self._own_hooks().add_forward_pre(hook, prepend, with_kwargs)
 
     def register_forward_hook(
         self,
@@ -548,7 +549,7 @@ class Module(Converting, Stateful):
         always_call: bool = False,
     ) -> RemovableHandle:
         """Calls ``hook(module, args, output)`` after forward; what it returns, unless None, replaces the output."""
-        return add_hook(self._own_hooks().forward, (hook, with_kwargs, always_call), prepend)
+        return self._own_hooks().add_forward(hook, prepend, with_kwargs, always_call)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Calls ``hook(module, grad_input, grad_output)`` once the gradients of the inputs are known.
@@ -567,42 +568,39 @@ class Module(Converting, Stateful):
     def _add_backward_hook(
         self, name: str, hook: Callable[..., Any], full: bool, prepend: bool
     ) -> RemovableHandle:
-        hooks = self._own_hooks().backward
-        if any(kind is not full for _hook, kind in hooks.values()):
+        hooks = self._own_hooks()
+        if hooks.is_full_backward() is not full and hooks.backward:
             raise RuntimeError(
                 f"{name}: Cannot use both regular backward hooks and full backward hooks on a single Module"
             )
-        return add_hook(hooks, (hook, full), prepend)
+        return hooks.add_backward(hook, full, prepend)
 
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
         """Calls ``hook(module, grad_output)`` before the module's gradients are computed."""
-        return add_hook(self._own_hooks().backward_pre, (hook,), prepend)
+        return add_hook(self._own_hooks().backward_pre, hook, prepend)
 
     _forward_pre_hooks = hook_property("forward_pre")
     _forward_hooks = hook_property("forward")
     _backward_pre_hooks = hook_property("backward_pre")
     _backward_hooks = hook_property("backward")
-    _forward_pre_hooks_with_kwargs = marks_property("forward_pre", 1)
-    _forward_hooks_with_kwargs = marks_property("forward", 1)
-    _forward_hooks_always_called = marks_property("forward", 2)
+    _forward_pre_hooks_with_kwargs = hook_property("forward_pre_with_kwargs")
+    _forward_hooks_with_kwargs = hook_property("forward_with_kwargs")
+    _forward_hooks_always_called = hook_property("forward_always_called")
 
     @property
     def _is_full_backward_hook(self) -> bool | None:
-        hooks = None if self._hook_set is None else self._hook_set.backward
-        return next(iter(hooks.values()))[1] if hooks else None
+        return None if self._hook_set is None else self._hook_set.is_full_backward()
 
     def _get_backward_hooks(self) -> tuple[list[Callable[..., Any]], list[Callable[..., Any]]]:
         """The backward hooks that a call meets: the full ones and the deprecated ones."""
-        sets = [hooks.backward for hooks in (_everywhere, self._hook_set) if hooks is not None]
-        found = [entry for hooks in sets for entry in hooks.values()]
-        return [hook for hook, full in found if full], [hook for hook, full in found if not full]
+        return backward_hooks(*(hooks for hooks in (_everywhere, self._hook_set) if hooks is not None))
 
     def _get_backward_pre_hooks(self) -> list[Callable[..., Any]]:
         """The hooks before the backward pass that a call meets."""
         sets = [hooks.backward_pre for hooks in (_everywhere, self._hook_set) if hooks is not None]
-        return [hook for hooks in sets for (hook,) in hooks.values()]
+        return [hook for hooks in sets for hook in hooks.values()]
 
     def _replicate_for_data_parallel(self) -> Module:
         """A copy without parameters, for programs that share a batch out among replicas and set these themselves."""
@@ -643,8 +641,9 @@ def _indent(text: str) -> str:
     return text.replace("\n", "\n  ")
 
 
-#: Names under which programs written for PyTorch look for these.
+#: Names under which programs and pickles written for PyTorch look for these.
 _IncompatibleKeys = IncompatibleKeys
+_WrappedHook = _WrappedHook
 
 
 def _addindent(s_: str, numSpaces: int) -> str:
@@ -679,14 +678,14 @@ _global_backward_hooks = HookView(_Everywhere(), "backward")
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Like ``Module.register_forward_pre_hook``, for all modules."""
-    return add_hook(_hooks_everywhere().forward_pre, (hook, False))
+    return _hooks_everywhere().add_forward_pre(hook)
 
 
 def register_module_forward_hook(
     hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
     """Like ``Module.register_forward_hook``, for all modules."""
-    return add_hook(_hooks_everywhere().forward, (hook, with_kwargs, always_call))
+    return _hooks_everywhere().add_forward(hook, False, with_kwargs, always_call)
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -700,15 +699,15 @@ def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
 
 
 def _add_backward_everywhere(name: str, hook: Callable[..., Any], full: bool) -> RemovableHandle:
-    hooks = _hooks_everywhere().backward
-    if any(kind is not full for _hook, kind in hooks.values()):
+    hooks = _hooks_everywhere()
+    if hooks.is_full_backward() is not full and hooks.backward:
         raise RuntimeError(f"{name}: there are hooks for all modules of the other kind already")
-    return add_hook(hooks, (hook, full))
+    return hooks.add_backward(hook, full)
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Like ``Module.register_full_backward_pre_hook``, for all modules."""
-    return add_hook(_hooks_everywhere().backward_pre, (hook,))
+    return add_hook(_hooks_everywhere().backward_pre, hook)
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:

@@ -192,13 +192,12 @@ def remove_spectral_norm(module: M, name: str = "weight") -> M:
             break
     else:
         raise ValueError(f"remove_spectral_norm: {name!r} of {type(module).__name__} is not normalised")
-    for kind, holder in (
-        ("state_post", SpectralNormStateDictHook),
-        ("load_pre", SpectralNormLoadStateDictPreHook),
+    for hooks, kind in (
+        (module._state_dict_hooks, SpectralNormStateDictHook),
+        (module._load_state_dict_pre_hooks, SpectralNormLoadStateDictPreHook),
     ):
-        hooks = (module._state_hooks or {}).get(kind, {})
         for number, hook in tuple(hooks.items()):
-            found = hook[0] if isinstance(hook, tuple) else hook
-            if isinstance(found, holder) and found.fn.name == name:
+            found = getattr(hook, "hook", hook)
+            if isinstance(found, kind) and found.fn.name == name:
                 del hooks[number]
     return module

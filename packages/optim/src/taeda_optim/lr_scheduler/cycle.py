@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from taeda_optim.lr_scheduler.base import LRScheduler, attributes_of, per_group, set_rate, take_attributes
@@ -77,7 +78,7 @@ class CyclicLR(_Cycle):
         [0.75]
     """
 
-    _unsaved = _Cycle._unsaved | {"_scale_fn_custom"}
+    _unsaved = _Cycle._unsaved | {"_scale_fn_custom", "_scale_fn_ref"}
 
     def __init__(
         self,
@@ -103,8 +104,7 @@ class CyclicLR(_Cycle):
         self.total_size, self.step_ratio = up + down, up / (up + down)
         self.mode, self.gamma, self.cycle_momentum = mode, gamma, cycle_momentum
         self._scale_fn_custom, self.scale_mode = scale_fn, scale_mode
-        if scale_fn is None:
-            self.scale_mode = "iterations" if mode == "exp_range" else "cycle"
+        self._init_scale_fn()
         if cycle_momentum:
             self._begin_momentum(optimizer, base_momentum, max_momentum, last_epoch)
             self.base_momentums = per_group("CyclicLR", "base_momentum", base_momentum, optimizer)
@@ -125,13 +125,34 @@ class CyclicLR(_Cycle):
     def _scale(self, cycle: int, step: int) -> float:
         return self.scale_fn(cycle if self.scale_mode == "cycle" else step)
 
+    def _init_scale_fn(self) -> None:
+        """Finds the function of the mode, which pickles name."""
+        if self._scale_fn_custom is not None:
+            return
+        self.scale_mode = "iterations" if self.mode == "exp_range" else "cycle"
+        self._scale_fn_ref: Callable[[float], float]
+        if self.mode == "triangular":
+            self._scale_fn_ref = self._triangular_scale_fn
+        elif self.mode == "triangular2":
+            self._scale_fn_ref = self._triangular2_scale_fn
+        else:
+            self._scale_fn_ref = partial(self._exp_range_scale_fn, self.gamma)
+
+    @staticmethod
+    def _triangular_scale_fn(x: float) -> float:
+        return 1.0
+
+    @staticmethod
+    def _triangular2_scale_fn(x: float) -> float:
+        return 1 / 2 ** (x - 1)
+
+    @staticmethod
+    def _exp_range_scale_fn(gamma: float, x: float) -> float:
+        return gamma**x
+
     def scale_fn(self, x: float) -> float:
         """The height of cycle, or step, ``x`` by the mode or by the function given."""
-        if self._scale_fn_custom is not None:
-            return self._scale_fn_custom(x)
-        if self.mode == "triangular":
-            return 1.0
-        return 1 / 2 ** (x - 1) if self.mode == "triangular2" else self.gamma**x
+        return self._scale_fn_ref(x) if self._scale_fn_custom is None else self._scale_fn_custom(x)
 
     def rates(self, step: int) -> list[float]:
         share = self._share(max(step, 0))
@@ -147,6 +168,7 @@ class CyclicLR(_Cycle):
     def _take(self, state: dict[str, Any]) -> None:
         super()._take(state)
         take_attributes(self._scale_fn_custom, state.get("_scale_fn_custom"))
+        self._init_scale_fn()
 
 
 class OneCycleLR(_Cycle):

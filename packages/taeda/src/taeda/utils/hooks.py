@@ -13,24 +13,10 @@ if TYPE_CHECKING:
 __all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 
 T = TypeVar("T", bound="Callable[..., Any]")
-# What registering hooks of modules, of tensors and of optimizers returns.
-_HANDLES = (nn._hooks.RemovableHandle, autograd.RemovableHandle, optim.optimizer.RemovableHook)
-
-
-class _AnyHandle(type):
-    def __instancecheck__(cls, value: object) -> bool:
-        return isinstance(value, _HANDLES)
-
-
-class RemovableHandle(nn._hooks.RemovableHandle, metaclass=_AnyHandle):
-    """Removes a hook; what registering any hook returns is an instance of it.
-
-    Example:
-        >>> hooks = collections.OrderedDict()
-        >>> handle = RemovableHandle(hooks)
-        >>> hooks[handle.id] = print
-        >>> handle.remove()
-    """
+#: What registering a hook of a module returns; those of tensors and of optimizers are instances of it too.
+RemovableHandle = nn._hooks.RemovableHandle
+RemovableHandle.register(autograd.RemovableHandle)
+RemovableHandle.register(optim.optimizer.RemovableHook)
 
 
 def unserializable_hook(f: T) -> T:
