@@ -290,3 +290,26 @@ def test_functions_that_are_left_as_they_are():
     doubled = leaf_function(mutates_args={"x"})(lambda x: x.mul_(2))
     assert noted(taeda.ones(2, 3))[0].tolist() == [1, 1] and seen == [6] and noted.__name__ == "noted"
     assert doubled(taeda.ones(2)).tolist() == [2, 2] and callable(noted_fake)
+
+
+def test_a_module_compiles_its_own_calls_with_their_hooks() -> None:
+    backend = Backend()
+    model = nn.Sequential(nn.Linear(3, 2), nn.ReLU())
+    model.register_forward_hook(lambda module, args, output: output * 2)
+    x, names = taeda.ones(4, 3), list(model.state_dict())
+    expected = model(x)
+    model.compile(backend=backend)
+    assert taeda.equal(model(x), expected) and taeda.equal(model(input=x), expected)
+    assert targets(backend.graphs[0]) == ["linear", "relu", "mul"] and list(model.state_dict()) == names
+    count = len(backend.graphs)
+    assert (
+        taeda.equal(model._call_impl(x), expected) and model(x) is not None and len(backend.graphs) == count
+    )
+    other = copy.deepcopy(model)
+    assert other._compiled_call_impl is None and taeda.equal(other(x), expected)
+    assert len(backend.graphs) == count
+    with pytest.raises(taeda._dynamo.exc.InvalidBackend):
+        model.compile(backend="nothing")
+    plain = nn.Linear(3, 2)
+    plain.compile(mode="default")
+    assert plain(x).shape == (4, 2) and plain._compiled_call_impl is not None

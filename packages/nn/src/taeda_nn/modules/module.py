@@ -15,6 +15,7 @@ stands only where members are.
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -182,14 +183,17 @@ class Module(Converting, Stateful):
     def __call__(self, input: Any = _MISSING, /, *args: Any, **kwargs: Any) -> Any:
         # The first argument stands apart because packing and unpacking it would cost more than the rest of the call.
         if args or kwargs or input is _MISSING or self._hook_set is not None:
-            return self._call_in_full(args if input is _MISSING else (input, *args), kwargs)
+            given = args if input is _MISSING else (input, *args)
+            return self._call_in_full(given, kwargs, self._compiled_call_impl)
         try:
             return self.forward(input)
         except Exception as error:
             note_module(error, self)
             raise
 
-    def _call_in_full(self, args: tuple, kwargs: dict) -> Any:
+    def _call_in_full(self, args: tuple, kwargs: dict, compiled: Callable[..., Any] | None = None) -> Any:
+        if compiled is not None:
+            return compiled(*args, **kwargs)
         hooks = (
             self._hook_set or _NO_HOOKS
         )  # a set without hooks stays: another thread may be about to add one
@@ -204,14 +208,27 @@ class Module(Converting, Stateful):
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         return self._call_in_full(args, kwargs)
 
-    _wrapped_call_impl = _call_impl
+    def _wrapped_call_impl(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call_in_full(args, kwargs, self._compiled_call_impl)
 
     def _slow_forward(self, *input: Any, **kwargs: Any) -> Any:
         """`forward`: what programs call that replace `__call__`."""
         return self.forward(*input, **kwargs)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Accepted for programs that compile their modules; the module is called as before."""
+        """Compiles the calls of the module, in its place, by `taeda.compile` with these arguments.
+
+        Raises:
+            NotImplementedError: A backend is given and `taeda`, whose function it is, is not imported.
+        """
+        library = sys.modules.get("taeda")
+        if library is not None:
+            self._compiled_call_impl = library.compile(self._call_impl, *args, **kwargs)
+            self._own_hooks()  # plain calls look no further while there is none
+        elif "backend" in kwargs:
+            raise NotImplementedError(
+                f"{type(self).__name__}.compile: backend {kwargs['backend']!r} is run by taeda.compile; import taeda"
+            )
 
     # Copies and pickles
 
@@ -634,7 +651,8 @@ _plain_call: Any = Module.__call__
 
 
 def _call_with_hooks_everywhere(module: Module, input: Any = _MISSING, /, *args: Any, **kwargs: Any) -> Any:
-    return module._call_in_full(args if input is _MISSING else (input, *args), kwargs)
+    given = args if input is _MISSING else (input, *args)
+    return module._call_in_full(given, kwargs, module._compiled_call_impl)
 
 
 def _indent(text: str) -> str:
