@@ -539,3 +539,32 @@ def test_ways_to_quantize_go_both_ways(writes, reads):
     writes.save([writes.per_tensor_affine, writes.per_channel_symmetric], file)
     file.seek(0)
     assert reads.load(file) == [reads.per_tensor_affine, reads.per_channel_symmetric]
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_jagged_tensors_of_pytorchs_files(weights_only):
+    nested, lines = torch.nested, torch.arange(21.0).reshape(7, 3)
+    made = {
+        "parts": nested.nested_tensor([lines[:2], lines[:3]], layout=torch.jagged),
+        "borders": nested.nested_tensor_from_jagged(lines, torch.tensor([0, 2, 5, 7])),
+        "gaps": nested.nested_tensor_from_jagged(lines, torch.tensor([0, 3, 7]), torch.tensor([2, 3])),
+        "columns": nested.nested_tensor_from_jagged(lines, torch.tensor([0, 1, 3]), jagged_dim=2),
+        "leaf": nested.nested_tensor([lines[:2], lines[:3]], layout=torch.jagged, requires_grad=True),
+    }
+    made["marked"] = nested.nested_tensor([lines[:1]], layout=torch.jagged)
+    made["marked"].tag = "x"
+    read = load(written(made), weights_only=weights_only)
+    for name, theirs in made.items():
+        mine = read[name]
+        assert isinstance(mine, taeda.nested.NestedTensor) and mine.layout is taeda.jagged
+        assert [part.tolist() for part in mine.unbind()] == [part.tolist() for part in theirs.unbind()], name
+        assert mine.requires_grad == theirs.requires_grad
+    assert read["marked"].tag == "x"
+
+
+def test_jagged_tensors_whose_borders_do_not_fit_are_refused():
+    made = torch.nested.nested_tensor_from_jagged(torch.ones(4, 2), torch.tensor([0, 1, 4]))
+    for borders in ([0, 1, 5], [-1, 1, 4], [0, 3, 2]):
+        made._offsets.copy_(torch.tensor(borders))
+        with pytest.raises(CheckpointError, match="jagged"):
+            load(written(made))

@@ -5,7 +5,7 @@ The functions that read check their arguments, because a file may call them with
 
 from __future__ import annotations
 
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 import taeda_tensor_core as tc
@@ -112,6 +112,28 @@ def rebuild_nested(memory: Any, sizes: Any, strides: Any, offsets: Any) -> Any:
         check_view(offset, tuple(shape), tuple(stride), memory.numel(), memory.itemsize)
         inner.append(memory.as_strided(shape, stride, memory.storage_offset() + offset).clone())
     return NestedTensor.around(inner, tc.strided)
+
+
+def rebuild_njt(facts: Any) -> Any:
+    """A jagged tensor as PyTorch writes it: of the lines of all parts, their borders and, with gaps, their numbers."""
+    facts = facts if isinstance(facts, dict) else {}
+    values, offsets, lengths = (facts.get(name) for name in ("values", "offsets", "lengths"))
+    at = facts.get("_ragged_idx", 1)
+    counts = [part for part in (offsets, lengths) if part is not None]
+    if type(values) is not tc.Tensor or not all(
+        type(part) is tc.Tensor and part.dim() == 1 and not part.is_floating_point() for part in counts
+    ):
+        fail(f"the file makes a jagged tensor of {shown(values)}")
+    if not is_count(at) or not 1 <= at <= values.dim():
+        fail(f"the file makes a jagged tensor that differs in dimension {shown(at)}")
+    borders, numbers = offsets.tolist(), None if lengths is None else lengths.tolist()
+    steps = [end - begin for begin, end in pairwise(borders)]
+    numbers = steps if numbers is None else numbers
+    fits = borders and borders[0] >= 0 and borders[-1] <= values.shape[at - 1] and len(numbers) == len(steps)
+    if not fits or not all(0 <= number <= step for number, step in zip(numbers, steps, strict=True)):
+        fail(f"the file makes a jagged tensor of {values.shape[at - 1]} lines with borders {shown(borders)}")
+    made = tc.nested.nested_tensor_from_jagged(values, offsets, lengths, jagged_dim=at)
+    return made.requires_grad_() if facts.get("requires_grad") is True else made
 
 
 def rebuild_jagged(first: Any, second: Any, third: Any) -> Any:

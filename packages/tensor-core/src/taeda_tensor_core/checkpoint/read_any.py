@@ -41,6 +41,10 @@ class _Unpickler(pickle.Unpickler):
             return tc.Tensor
         if torch_names.CLASSES.get(full) == "parameter":
             return torch_names.parameter_class() or tc.Tensor
+        if torch_names.CLASSES.get(full) == "range":
+            return torch_names.DimRange
+        if torch_names.CLASSES.get(full) == "jagged":
+            return tc.nested.NestedTensor
         if module == "torch" or module.startswith("torch."):
             try:
                 return torch_names.native(module, name)

@@ -117,7 +117,9 @@ class Data:
         known = declared or (isinstance(kind, Name) and kind.full in kinds)
         if not known or not isinstance(make, Name):
             fail(f"the file refers to the tensor type {kind if isinstance(kind, Name) else shown(kind)}")
-        if not isinstance(args, tuple) or not make.full.startswith("torch._utils."):
+        if not isinstance(args, tuple) or not make.full.startswith(
+            ("torch._utils.", "torch.nested._internal.")
+        ):
             fail("a tensor of the file has parts that are not data")
         made = self.call(machine, make, args)
         if self._dry:
@@ -130,6 +132,8 @@ class Data:
         """See `machine.Names`."""
         if isinstance(what, Name) and what.full == "collections.OrderedDict" and not args:
             return OrderedDict()
+        if isinstance(what, Name) and torch_names.CLASSES.get(what.full) == "range":
+            return torch_names.DimRange()
         if not isinstance(what, type) or not _is_safe(what):
             fail(
                 f"the file makes an object of {what if isinstance(what, Name) else shown(what)}, which is no data"
@@ -142,6 +146,8 @@ class Data:
             # A state dict's version numbers.
             if type(target) is OrderedDict and isinstance(state, dict) and all(type(k) is str for k in state):
                 vars(target).update(state)
+            return
+        if type(target) is torch_names.DimRange:
             return
         if not _is_safe(type(target)):
             fail(
@@ -171,7 +177,10 @@ def _is_safe(what: Any) -> bool:
     return any(what is item for item in safe.values())
 
 
-_VALUES = (tc.Tensor, tc.dtype, tc.device, tc.Size, type(tc.per_tensor_affine), TypedStorage, UntypedStorage)
+_VALUES = (
+    tc.Tensor, tc.dtype, tc.device, tc.Size, type(tc.per_tensor_affine), TypedStorage, UntypedStorage,
+    torch_names.DimRange,
+)  # fmt: skip
 _TYPED = "torch._tensor._rebuild_from_type_v2"
 # What is read at a first look at a file too.
 _SMALL = (

@@ -23,7 +23,8 @@ STORAGES = {
 }  # fmt: skip
 CLASSES = {
     "torch.Tensor": "tensor", "torch._tensor.Tensor": "tensor", "torch.nn.parameter.Parameter": "parameter",
-    "torch.nn.Parameter": "parameter",
+    "torch.nn.Parameter": "parameter", "torch.nested._internal.nested_tensor.NestedTensor": "jagged",
+    "torch._dynamo.decorators._DimRange": "range",
 }  # fmt: skip
 
 
@@ -34,6 +35,13 @@ class CallersError(Exception):
 def storage_kind(module: str, name: str) -> str | None:
     """The dtype of a class of storages; None for another name."""
     return STORAGES.get(name) if module in ("torch", "torch.storage") else None
+
+
+class DimRange:
+    """What PyTorch's compiler notes of the sizes of jagged tensors; nothing reads it here."""
+
+    def __setstate__(self, state: Any) -> None:
+        """Takes no notice."""
 
 
 class Storages:
@@ -205,6 +213,8 @@ def parameter_class() -> Any:
     return found if isinstance(found, type) and issubclass(found, tc.Tensor) else None
 
 
+# Attributes of PyTorch's jagged tensors, which their functions are called with too.
+_PARTS_OF_JAGGED = ("_values", "_offsets", "_lengths", "_ragged_idx", "_metadata_cache")
 # Where things of these slots stand in PyTorch.
 SLOTS = {"torch.nn": "nn", "torch.optim": "optim", "torch.utils.data": "data"}
 # Modules of slots that are called here as there, whose names do not all stand in the slot's own namespace.
@@ -275,6 +285,8 @@ def native(module: str, name: str) -> Any:
 
 def with_attributes(tensor: Any, state: Any) -> Any:
     """The tensor with the attributes that a file gives it."""
+    if isinstance(state, dict) and getattr(tensor, "is_nested", False):
+        state = {name: value for name, value in state.items() if name not in _PARTS_OF_JAGGED}
     if isinstance(state, dict) and state and all(isinstance(name, str) for name in state):
         tensor.__dict__.update(state)
     elif state:
@@ -357,6 +369,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_sparse_tensor": _of_kinds("rebuild_sparse"),
     "torch._utils._rebuild_qtensor": rebuild_quantized,
     "torch._utils._rebuild_nested_tensor": _of_kinds("rebuild_nested"),
+    "torch.nested._internal.nested_tensor._rebuild_njt": _of_kinds("rebuild_njt"),
     "torch.serialization._get_layout": _of_kinds("layout"),
     "taeda_tensor_core._info._named_format": _of_kinds("memory_format"),
     "torch._utils._rebuild_parameter": rebuild_parameter,
