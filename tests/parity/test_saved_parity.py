@@ -44,6 +44,11 @@ KEPT = {
     "several elements share one place": ["as_strided", "unfold"],
 }  # fmt: skip
 EXPLAINED = {name for names in KEPT.values() for name in names}
+#: Records of which nothing is compared, with the reason.
+NOT_COMPARED = {
+    "as_strided.partial_views": "its strides reach beyond the copies that stand for its arguments",
+    "chalf": "complex32 is not there",
+}
 
 
 class Program:
@@ -132,6 +137,7 @@ def compared(record: Any) -> Iterator[tuple[str, str]]:
 def test_gradients_after_arguments_and_results_were_overwritten() -> None:
     counts: Counter[tuple[str, str]] = Counter()
     apart: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    not_compared: dict[str, str] = {}
     for record in op_records():
         name = label(record)
         if torch.float64 not in record.supported_backward_dtypes("cpu") or not record.supports_autograd:
@@ -144,15 +150,15 @@ def test_gradients_after_arguments_and_results_were_overwritten() -> None:
                 pairs = list(compared(record))
         except (Missing, NoCounterpart):
             continue
-        except (RuntimeError, TypeError, ValueError, NotImplementedError, AttributeError):
-            counts["not compared", ""] += 1
+        except (RuntimeError, TypeError, ValueError, NotImplementedError, AttributeError) as error:
+            not_compared[name] = f"{type(error).__name__}: {error}"
             continue
         counts.update(pairs)
         for pair in pairs:
             apart[pair].add(name)
     print(dict(counts))
     assert counts["right", "right"] > 1500 and counts["refused", "refused"] > 500
-    assert counts["not compared", ""] < 30
+    assert not_compared.keys() == NOT_COMPARED.keys(), not_compared
     assert not {n for (a, b), names in apart.items() if b == "wrong" and a != "wrong" for n in names}
     refused = {
         n
