@@ -78,6 +78,7 @@ STANDS = {
     "taeda.nn.intrinsic.qat": "taeda.ao.nn.intrinsic.qat",
     "taeda.nn.intrinsic.quantized": "taeda.ao.nn.intrinsic.quantized",
     "taeda.nn.qat": "taeda.ao.nn.qat",
+    "taeda.nn.quantizable": "taeda.ao.nn.quantizable",
     "taeda.nn.quantized": "taeda.ao.nn.quantized",
     "taeda.nn.quantized.dynamic": "taeda.ao.nn.quantized.dynamic",
     "taeda.nn.quantized.functional": "taeda.ao.nn.quantized.functional",

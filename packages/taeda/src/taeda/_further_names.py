@@ -147,16 +147,7 @@ NAMES: dict[str, str] = {
     "upload_graph",
     "ao.nn.intrinsic.qat.modules.linear_fused": "LinearBn1d",
     "ao.nn.intrinsic.quantized.modules.conv_add": "ConvAdd2d ConvAddReLU2d",
-    "ao.nn.quantizable":
-    "LSTM=ao.nn.quantizable.modules.rnn LSTMCell=ao.nn.quantizable.modules.rnn "
-    "MultiheadAttention=ao.nn.quantizable.modules.activation",
-    "ao.nn.quantizable.modules":
-    "LSTM=ao.nn.quantizable.modules.rnn LSTMCell=ao.nn.quantizable.modules.rnn "
-    "MultiheadAttention=ao.nn.quantizable.modules.activation",
-    "ao.nn.quantizable.modules.activation": "MultiheadAttention",
-    "ao.nn.quantizable.modules.rnn": "LSTM LSTMCell _LSTMLayer _LSTMSingleLayer",
     "ao.nn.quantized.dynamic.modules.conv": "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d",
-    "ao.nn.quantized.modules.rnn": "LSTM",
     "ao.nn.quantized.modules.utils": "WeightedQuantizedModule",
     "ao.nn.quantized.reference":
     "Conv1d=ao.nn.quantized.reference.modules.conv Conv2d=ao.nn.quantized.reference.modules.conv "
@@ -615,14 +606,6 @@ NAMES: dict[str, str] = {
     "nn.intrinsic.qat.modules.linear_fused": "LinearBn1d=ao.nn.intrinsic.qat.modules.linear_fused",
     "nn.modules._functions": "BackwardHookFunction CrossMapLRN2d SyncBatchNorm",
     "nn.modules.linear_cross_entropy": "_ChunkContext _ChunkViews",
-    "nn.quantizable":
-    "LSTM=ao.nn.quantizable.modules.rnn LSTMCell=ao.nn.quantizable.modules.rnn "
-    "MultiheadAttention=ao.nn.quantizable.modules.activation",
-    "nn.quantizable.modules":
-    "LSTM=ao.nn.quantizable.modules.rnn LSTMCell=ao.nn.quantizable.modules.rnn "
-    "MultiheadAttention=ao.nn.quantizable.modules.activation",
-    "nn.quantizable.modules.activation": "",
-    "nn.quantizable.modules.rnn": "",
     "nn.quantized._reference":
     "Conv1d=ao.nn.quantized.reference.modules.conv Conv2d=ao.nn.quantized.reference.modules.conv "
     "Conv3d=ao.nn.quantized.reference.modules.conv ConvTranspose1d=ao.nn.quantized.reference.modules.conv "

@@ -46,6 +46,11 @@ NAMED: dict[str, dict[str, str]] = {
         "_check_tensor_all_with _check_tensor_all set_vital",
     },
     "taeda._ops": {"": "Tag"},
+    "taeda.ao.nn.quantizable._attention": {"ao.nn.quantizable.modules.activation": "MultiheadAttention"},
+    "taeda.ao.nn.quantizable._rnn": {"ao.nn.quantizable.modules.rnn": "LSTM LSTMCell _LSTMLayer _LSTMSingleLayer"},
+    "taeda.ao.nn.quantized._several_steps": {
+        "ao.nn.quantized.modules.activation": "MultiheadAttention", "ao.nn.quantized.modules.rnn": "LSTM",
+    },
     "taeda.compiler": {"": "compile"},
     "taeda.cuda": {
         "cuda.streams": "Event ExternalStream Stream", "cuda.memory": "CUDAPluggableAllocator MemPool",

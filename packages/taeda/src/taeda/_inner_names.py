@@ -17,7 +17,7 @@ _INTRINSIC = {
 }
 _QUANTIZED = {
     "": "modules modules.activation modules.batchnorm modules.conv modules.dropout modules.embedding_ops "
-    "modules.functional_modules modules.linear modules.normalization",
+    "modules.functional_modules modules.linear modules.normalization modules.rnn",
     ".dynamic": "modules modules.linear modules.rnn",
 }
 _QAT = (
@@ -29,6 +29,7 @@ _INSIDE = {
     "accelerator": "graphs memory",
     **{f"{start}nn.intrinsic{part}": inner for start in ("ao.", "") for part, inner in _INTRINSIC.items()},
     **{f"{start}nn.quantized{part}": inner for start in ("ao.", "") for part, inner in _QUANTIZED.items()},
+    **{f"{start}nn.quantizable": "modules modules.activation modules.rnn" for start in ("ao.", "")},
     **{f"{start}nn.qat": _QAT for start in ("ao.", "")},
     "ao.quantization.backend_config": "backend_config executorch fbgemm native onednn qnnpack tensorrt x86",
     "cuda": "sparse",

@@ -1,5 +1,5 @@
 """Layers of quantized models."""
 
-from taeda.ao.nn import intrinsic, qat, quantized
+from taeda.ao.nn import intrinsic, qat, quantizable, quantized
 
-__all__ = ["intrinsic", "qat", "quantized"]
+__all__ = ["intrinsic", "qat", "quantizable", "quantized"]

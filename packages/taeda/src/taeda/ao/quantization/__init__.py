@@ -153,6 +153,7 @@ from taeda.ao.quantization.quantization_mappings import (
 from taeda.ao.quantization.quantize import (
     add_quant_dequant,
     convert,
+    get_default_custom_config_dict,
     prepare,
     prepare_qat,
     propagate_qconfig_,

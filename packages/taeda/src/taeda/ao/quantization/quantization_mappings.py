@@ -80,12 +80,11 @@ def get_default_dynamic_quant_module_mappings() -> dict[Any, Any]:
 
 def get_default_qconfig_propagation_list() -> set[Any]:
     """The layers that a configuration is for."""
-    made = {
+    return {
         *DEFAULT_STATIC_QUANT_MODULE_MAPPINGS,
         *DEFAULT_QAT_MODULE_MAPPINGS,
         *DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS,
     }
-    return made | {getattr(nn, name) for name in ("Sigmoid", "Softmax", "Tanh")}
 
 
 def get_static_quant_module_class(

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import taeda
-from taeda.ao.nn import quantized
+from taeda.ao.nn import quantizable, quantized
 from taeda.ao.nn.intrinsic._fused import _FusedModule
 from taeda.ao.quantization import qconfig as configs
-from taeda.ao.quantization.fake_quantize import FakeQuantizeBase, FixedQParamsFakeQuantize
+from taeda.ao.quantization.fake_quantize import FixedQParamsFakeQuantize
 from taeda.ao.quantization.observer import default_fixed_qparams_range_0to1_observer as _unit
 from taeda.ao.quantization.observer import default_fixed_qparams_range_neg1to1_observer as _signed
 from taeda.ao.quantization.quantization_mappings import (
@@ -24,7 +24,25 @@ from taeda_registry.slots import nn
 
 # What gives no tensor of numbers that would be quantized, or the numbers that it is given.
 _UNWATCHED = (nn.RNNBase, nn.RNNCellBase, nn.Embedding, nn.EmbeddingBag, nn.Dropout, nn.ReLU6)
+#: Layers of several steps, and what is observed and quantized in their place.
+_DEFAULT_CUSTOM_CONFIG_DICT: dict[str, dict[Any, Any]] = {
+    "float_to_observed_custom_module_class": {
+        nn.LSTM: quantizable.LSTM,
+        nn.MultiheadAttention: quantizable.MultiheadAttention,
+    },
+    "observed_to_quantized_custom_module_class": {
+        quantizable.LSTM: quantized.LSTM,
+        quantizable.MultiheadAttention: quantized.MultiheadAttention,
+    },
+}
+# Observed custom layers behind which no observer stands, because their parts have them.
+_WATCHED_INSIDE = (quantizable.LSTM, quantizable.MultiheadAttention)
 _FIXED = {nn.Sigmoid: _unit, nn.Hardsigmoid: _unit, nn.Softmax: _unit, nn.Tanh: _signed}
+
+
+def get_default_custom_config_dict() -> dict[str, dict[Any, Any]]:
+    """Layers of several steps, and what is observed and quantized in their place."""
+    return _DEFAULT_CUSTOM_CONFIG_DICT
 
 
 def propagate_qconfig_(
@@ -51,10 +69,16 @@ def _observe(module: Any, input: Any, output: Any) -> Any:
 
 
 def _observer(module: Any) -> Any:
-    made, special = module.qconfig.activation(), _FIXED.get(type(module))
-    if special is None:
-        return made
-    return FixedQParamsFakeQuantize(observer=special) if isinstance(made, FakeQuantizeBase) else special()
+    return (
+        FixedQParamsFakeQuantize(observer=_FIXED[type(module)])
+        if _is_fixed(module)
+        else module.qconfig.activation()
+    )
+
+
+def _is_fixed(module: Any) -> bool:
+    """Whether the range of what a module gives is known, and foreseen while it is trained."""
+    return module.training and type(module) in _FIXED
 
 
 def _watch(module: Any) -> None:
@@ -62,21 +86,29 @@ def _watch(module: Any) -> None:
     module.register_forward_hook(_observe, prepend=True)
 
 
-def _add_observers(module: Any, kinds: set[Any], leaves_only: set[Any]) -> None:
-    for child in list(module.children()):
+def _add_observers(module: Any, kinds: set[Any], leaves_only: set[Any], custom: dict[Any, Any]) -> None:
+    for name, child in list(module.named_children()):
         configured = getattr(child, "qconfig", None) is not None
+        if configured and type(child) in custom:
+            made = module._modules[name] = custom[type(child)].from_float(child)
+            if not isinstance(made, _WATCHED_INSIDE):
+                _watch(made)
+            continue
         if isinstance(child, (DeQuantStub, *_UNWATCHED)):
             continue
         if isinstance(child, quantized.FloatFunctional):
             if configured:
                 child.activation_post_process = child.qconfig.activation()
         elif configured and (
-            isinstance(child, _FusedModule) or type(child) in kinds or type(child) in leaves_only
+            isinstance(child, _FusedModule)
+            or type(child) in kinds
+            or type(child) in leaves_only
+            or _is_fixed(child)
         ):
             if not _seen(child):
                 _watch(child)
         else:
-            _add_observers(child, kinds, leaves_only)
+            _add_observers(child, kinds, leaves_only, custom)
 
 
 def _seen(module: Any) -> bool:
@@ -95,6 +127,10 @@ def prepare(
     Args:
         model: With the attribute `qconfig`, itself or its modules.
         inplace: Whether the model itself is changed.
+        allow_list: The classes of layers that are observed.
+        observer_non_leaf_module_list: Others, which have layers inside.
+        prepare_custom_config_dict: By "float_to_observed_custom_module_class": what takes the place of which layer; by
+            default `nn.quantizable.LSTM` and `MultiheadAttention` of those of `nn`.
 
     Example:
         >>> quantization = taeda.ao.quantization
@@ -117,7 +153,11 @@ def prepare(
             stacklevel=2,
         )
     kinds = get_default_qconfig_propagation_list() if allow_list is None else set(allow_list)
-    _add_observers(model, kinds, set(observer_non_leaf_module_list or ()))
+    given = (
+        get_default_custom_config_dict() if prepare_custom_config_dict is None else prepare_custom_config_dict
+    )
+    custom = given.get("float_to_observed_custom_module_class", {})
+    _add_observers(model, kinds, set(observer_non_leaf_module_list or ()), custom)
     if type(model) in kinds and getattr(model, "qconfig", None) is not None and not _seen(model):
         _watch(model)
     return model
@@ -141,11 +181,11 @@ def prepare_qat(model: Any, mapping: dict[Any, Any] | None = None, inplace: bool
     )
 
 
-def _swapped(module: Any, mapping: dict[Any, Any]) -> Any:
-    kind = mapping.get(type(module))
-    if kind is None or getattr(module, "qconfig", None) is None:
+def _swapped(module: Any, mapping: dict[Any, Any], custom: dict[Any, Any] | None = None) -> Any:
+    own, kind = (custom or {}).get(type(module)), mapping.get(type(module))
+    if (own is None and kind is None) or getattr(module, "qconfig", None) is None:
         return module
-    made = kind.from_float(module)
+    made = kind.from_float(module) if own is None else own.from_observed(module)
     _unwatch(made)
     for hook in list(module._forward_hooks.values()):
         if hook is not _observe and hook not in made._forward_hooks.values():
@@ -163,14 +203,14 @@ def swap_module(
     use_precomputed_fake_quant: bool = False,
 ) -> Any:
     """The module that takes the place of another, or that itself."""
-    return _swapped(mod, mapping)
+    return _swapped(mod, mapping, custom_module_class_mapping)
 
 
-def _swap_inside(module: Any, mapping: dict[Any, Any]) -> None:
+def _swap_inside(module: Any, mapping: dict[Any, Any], custom: dict[Any, Any] | None = None) -> None:
     for name, child in list(module.named_children()):
-        made = _swapped(child, mapping)
+        made = _swapped(child, mapping, custom)
         if made is child:
-            _swap_inside(child, mapping)
+            _swap_inside(child, mapping, custom)
         else:
             module._modules[name] = made
 
@@ -191,6 +231,8 @@ def convert(
         mapping: Which layer takes the place of which.
         inplace: Whether the model itself is changed.
         remove_qconfig: Whether configurations and observers are taken off.
+        convert_custom_config_dict: By "observed_to_quantized_custom_module_class": what takes the place of which layer
+            that was observed in place of another; those of `prepare` by default.
 
     Raises:
         NotImplementedError: `is_reference` is asked for.
@@ -203,7 +245,12 @@ def convert(
     if type(module) in mapping and getattr(module, "qconfig", None) is not None:
         module = _swapped(module, mapping)
     else:
-        _swap_inside(module, mapping)
+        given = (
+            get_default_custom_config_dict()
+            if convert_custom_config_dict is None
+            else convert_custom_config_dict
+        )
+        _swap_inside(module, mapping, given.get("observed_to_quantized_custom_module_class", {}))
     if remove_qconfig:
         _clean(module)
     return module

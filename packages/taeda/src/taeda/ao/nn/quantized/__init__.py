@@ -37,9 +37,11 @@ from taeda.ao.nn.quantized._layers import (
     Linear,
     Quantize,
 )
+from taeda.ao.nn.quantized._several_steps import LSTM, MultiheadAttention
 
 __all__ = [
     "ELU",
+    "LSTM",
     "BatchNorm2d",
     "BatchNorm3d",
     "Conv1d",
@@ -63,6 +65,7 @@ __all__ = [
     "LeakyReLU",
     "Linear",
     "MaxPool2d",
+    "MultiheadAttention",
     "PReLU",
     "QFunctional",
     "Quantize",
