@@ -23,6 +23,7 @@ from taeda.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 model = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
 weight = model[0].weight
 x = t.ones(1, 3)
+loaded = nn.Module()
 built = nn.ModuleList()  # by the program, where it builds something
 random_stays = False  # where it draws nothing outside a fork
 
@@ -36,6 +37,12 @@ def broken():
     for module in built.modules():
         named = dict(module._parameters) | dict(module._buffers) | dict(module._modules)
         wrong += [n for n, value in vars(module).items() if isinstance(value, nn.Module) and n not in named]
+    for layer in built:  # what stands in the place of a weight, and the hook that computes it
+        parts = any(name in layer._parameters for name in ("weight_v", "weight_orig"))
+        if parts != len(layer._forward_pre_hooks) or (parts and "weight" in layer._parameters):
+            wrong.append(layer)
+    values = {{float(value.sum()) / value.numel() == 7 for value in loaded.state_dict().values()}}
+    wrong += [values] if len(values) > 1 else []
     wrong += [layer for layer in built if layer(x).shape[0] != 1 or isinstance(layer, nn.LazyLinear)]
     return wrong
 
@@ -217,6 +224,34 @@ PROGRAMS = {
         parametrize.register_parametrization(layer, "weight", Passing())
         layer(x)
         parametrize.remove_parametrizations(layer, "weight")
+    """,
+    "normalised": """
+        for change, undo in (
+            (nn.utils.weight_norm, nn.utils.remove_weight_norm),
+            (nn.utils.spectral_norm, nn.utils.remove_spectral_norm),
+            (nn.utils.prune.identity, nn.utils.prune.remove),
+        ):
+            layer = nn.Linear(3, 3)
+            del built[:]
+            built.append(layer)
+            change(layer, "weight")
+            layer(x)
+            undo(layer, "weight")
+    """,
+    "pruned twice": """
+        layer = nn.Linear(3, 3)
+        del built[:]
+        built.append(layer)
+        nn.utils.prune.l1_unstructured(layer, "weight", 1)
+        nn.utils.prune.random_structured(layer, "weight", 1, 0)
+        nn.utils.prune.remove(layer, "weight")
+    """,
+    "loading": """
+        global loaded
+        loaded = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
+        state = {name: t.full_like(value, 7) for name, value in loaded.state_dict().items()}
+        loaded.load_state_dict(state)
+        loaded.load_state_dict(state, assign=True)
     """,
     "generators": """
         global random_stays

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -152,6 +153,50 @@ def test_pruning_keeps_the_greatest_and_adds_up():
     assert isinstance(layer.weight, nn.Parameter) and (values(layer.weight) == pruned).all()
     with pytest.raises(ValueError, match="has to be pruned"):
         prune.remove(layer, "weight")
+
+
+class Refusing(prune.BasePruningMethod):
+    PRUNING_TYPE = "unstructured"
+
+    def compute_mask(self, t, default_mask):
+        raise LookupError("no mask")
+
+
+def test_methods_that_raise_leave_a_pruned_module_as_it_was():
+    layer = nn.Linear(4, 3)
+    for _ in range(3):  # not pruned, by one method, by several
+        names, hooks = list(layer.state_dict()), list(layer._forward_pre_hooks.items())
+        kept = values(layer.weight)
+        with pytest.raises(LookupError):
+            Refusing.apply(layer, "weight")
+        assert list(layer.state_dict()) == names and list(layer._forward_pre_hooks.items()) == hooks
+        assert (values(layer.weight) == kept).all()
+        prune.l1_unstructured(layer, "weight", 1)
+    assert len(next(iter(layer._forward_pre_hooks.values()))) == 3
+
+
+@pytest.mark.parametrize("change", [
+    nn.utils.weight_norm, nn.utils.spectral_norm, lambda layer: prune.identity(layer, "weight"),
+    nn.utils.parametrizations.weight_norm, nn.utils.parametrizations.spectral_norm,
+    nn.utils.parametrizations.orthogonal,
+])  # fmt: skip
+@pytest.mark.parametrize("kind", ["parameter", "buffer", "module"])
+def test_hooks_of_registrations_that_raise_leave_a_module_as_it_was(change, kind):
+    layer, x = nn.Linear(3, 3), tt.ones(1, 3)
+    before, weight = layer(x), layer.weight
+
+    def raising(module, name, member):
+        raise LookupError(name)
+
+    register = getattr(nn.modules.module, f"register_module_{kind}_registration_hook")
+    with register(raising), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            change(layer)
+        except LookupError:
+            assert list(layer.state_dict()) == ["weight", "bias"] and layer.weight is weight
+            assert type(layer) is nn.Linear and not layer._forward_pre_hooks
+    assert layer(x).shape == before.shape
 
 
 def test_pruning_over_several_layers_and_wrong_amounts():

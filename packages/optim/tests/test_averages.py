@@ -1,5 +1,7 @@
 """Averages of models: all of them move, or none does."""
 
+import signal
+
 import pytest
 
 from taeda_optim import swa_utils
@@ -63,3 +65,44 @@ def test_the_mean_takes_models_of_another_dtype():
     expected = (first[2].weight.double() + second[2].weight) / 2
     assert averaged.module[2].weight.dtype is tensor.float32
     assert tensor.allclose(averaged.module[2].weight.double(), expected, atol=1e-6)
+
+
+def test_a_function_that_raises_changes_nothing():
+    left = [3]
+
+    def failing(average, value, count):
+        left[0] -= 1
+        if left[0] == 0:
+            raise LookupError("no average")
+        return value
+
+    averaged = swa_utils.AveragedModel(_net(), avg_fn=failing)
+    averaged.update_parameters(_net())
+    before = _kept(averaged)
+    with pytest.raises(LookupError):
+        averaged.update_parameters(_net())
+    assert _kept(averaged) == before
+
+
+@pytest.mark.parametrize("handler", [signal.default_int_handler, lambda *_: None])
+def test_an_interrupt_waits_until_averages_and_their_count_are_there(handler):
+    def interrupted(averages, current, count):
+        for number, (average, value) in enumerate(zip(averages, current, strict=True)):
+            if number == 1:
+                signal.raise_signal(signal.SIGINT)
+            average.copy_(value)
+
+    averaged, model = swa_utils.AveragedModel(_net(), multi_avg_fn=interrupted), _net()
+    averaged.update_parameters(_net())
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        if handler is signal.default_int_handler:
+            with pytest.raises(KeyboardInterrupt):
+                averaged.update_parameters(model)
+        else:
+            averaged.update_parameters(model)
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert averaged.n_averaged.item() == 2
+    assert all((a == b).all() for a, b in zip(averaged.module.parameters(), model.parameters(), strict=True))

@@ -1,6 +1,7 @@
 """Older types, memory as an object, settings and questions that programs use beside operators."""
 
 import mmap
+import subprocess
 import sys
 from pathlib import Path
 
@@ -206,6 +207,39 @@ def test_storages_of_files(tmp_path):
     assert private.tolist() == [7, 2.5] and written[0] == 0
     with pytest.raises(FileNotFoundError):
         tc.FloatStorage.from_file(name + "-", False, 2)
+    with pytest.raises(RuntimeError, match="no regular file"):
+        tc.FloatStorage.from_file("/dev/zero", False, 2)
+
+
+ROOM = """
+import os, resource, sys
+import taeda_tensor_core as tc
+name = sys.argv[1]
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+for make in (lambda size: tc.from_file(name, True, size), lambda size: tc.FloatStorage.from_file(name, True, size)):
+    for held in (None, 12):
+        if held:
+            open(name, "wb").write(b"x" * held)
+        for size in (1 << 20, 1 << 40, 1 << 62):
+            try:
+                make(size)
+                print("made")
+            except (OSError, RuntimeError) as error:
+                text = str(error)
+                assert name in text or "cannot have" in text, text
+            assert os.path.exists(name) == bool(held) and (not held or open(name, "rb").read() == b"x" * held)
+    os.unlink(name)
+"""
+
+
+def test_files_for_which_there_is_no_room_are_refused(tmp_path):
+    """A write to mapped memory without a block on the disk would end the process."""
+    name = tmp_path / "numbers"
+    tc.from_file(str(name), True, 1 << 20)
+    assert name.stat().st_blocks * 512 >= 4 << 20
+    name.unlink()
+    done = subprocess.run([sys.executable, "-c", ROOM, str(name)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and not done.stdout, done.stdout + done.stderr
 
 
 def test_settings_are_checked_and_given_back():

@@ -14,6 +14,7 @@ from typing import Any
 
 from taeda_optim.lr_scheduler.base import LRScheduler, per_group
 from taeda_optim.optimizer import _group_tensors_by_device_and_dtype as _group_tensors_by_device_and_dtype
+from taeda_registry.interrupts import Late
 from taeda_registry.slots import nn, tensor
 
 __all__ = [
@@ -172,20 +173,25 @@ class AveragedModel(nn.Module):
         buffers = [] if self.use_buffers else list(zip(self.module.buffers(), model.buffers(), strict=True))
         _check_pairs(chain(zip(averages, given, strict=True), buffers))
         current = [value.to(average.device) for value, average in zip(given, averages, strict=True)]
-        if int(self.n_averaged) == 0:
-            for average, value in zip(averages, current, strict=True):
-                average.copy_(value)
-        elif self.avg_fn is not None:
-            for average, value in zip(averages, current, strict=True):
-                average.copy_(self.avg_fn(average, value, self.n_averaged.to(average.device)))
-        elif self.multi_avg_fn is not None:
-            self.multi_avg_fn(averages, current, self.n_averaged)
-        else:
-            same = [value.to(average.dtype) for value, average in zip(current, averages, strict=True)]
-            get_swa_multi_avg_fn()(averages, same, self.n_averaged)
-        for kept, value in buffers:
-            kept.detach().copy_(value.detach().to(kept.device))
-        self.n_averaged += 1
+        with Late():  # averages and their count go together
+            if int(self.n_averaged) == 0:
+                for average, value in zip(averages, current, strict=True):
+                    average.copy_(value)
+            elif self.avg_fn is not None:
+                pairs = zip(averages, current, strict=True)
+                # All of them before one is written: the function may raise.
+                moved = [self.avg_fn(old, new, self.n_averaged.to(old.device)) for old, new in pairs]
+                _check_pairs(zip(averages, moved, strict=True))
+                for average, value in zip(averages, moved, strict=True):
+                    average.copy_(value)
+            elif self.multi_avg_fn is not None:
+                self.multi_avg_fn(averages, current, self.n_averaged)
+            else:
+                same = [value.to(average.dtype) for value, average in zip(current, averages, strict=True)]
+                get_swa_multi_avg_fn()(averages, same, self.n_averaged)
+            for kept, value in buffers:
+                kept.detach().copy_(value.detach().to(kept.device))
+            self.n_averaged += 1
 
 
 def update_bn(loader: Iterable[Any], model: Any, device: Any = None) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from taeda_tensor_core import _C, ops
 from taeda_tensor_core._C import Tensor
+from taeda_tensor_core._mapped import mapped_bytes
 from taeda_tensor_core._overridable import overridable
 from taeda_tensor_core._sizes import as_tuple
 
@@ -121,7 +122,7 @@ def from_file(
         device: The cpu.
 
     Raises:
-        OSError: The file cannot be read. RuntimeError: It is too short, or another device.
+        OSError: The file cannot be read, or the disk has no room. RuntimeError: It is too short, or another device.
 
     Example:
         >>> taeda.from_file("weights.bin", size=10, dtype=taeda.float32)  # doctest: +SKIP
@@ -132,19 +133,10 @@ def from_file(
     if count < 0:
         raise RuntimeError(f"from_file: argument 'size' is {size}, expected at least 0")
     item = _C.empty((0,), dtype=dtype).element_size()
-    name = os.fspath(filename)
-    if shared and (not os.path.exists(name) or os.path.getsize(name) < count * item):
-        with open(name, "ab") as file:
-            file.truncate(count * item)
-    found = os.path.getsize(name)
-    if found < count * item:
-        raise RuntimeError(f"from_file: {name!r} has {found} bytes, expected at least {count * item}")
-    if count == 0:
-        return _C.empty((0,), dtype=dtype, requires_grad=requires_grad)
-    import numpy
-
-    raw = numpy.memmap(name, numpy.uint8, "r+" if shared else "c", shape=(count * item,))
-    made = _C.from_numpy(raw).view(dtype)
+    memory = mapped_bytes("from_file", os.fspath(filename), bool(shared), count * item)
+    made = (
+        _C.empty((0,), dtype=dtype) if memory is None else _C.frombuffer(memory, dtype=_C.uint8).view(dtype)
+    )
     return made.requires_grad_() if requires_grad else made
 
 

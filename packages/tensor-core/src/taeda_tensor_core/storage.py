@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from taeda_tensor_core import _C, _copies, _older_names
 from taeda_tensor_core._C import Tensor
+from taeda_tensor_core._mapped import mapped_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -165,22 +166,11 @@ class UntypedStorage(_StorageBase):
             nbytes: How many from its begin; all of them by default.
 
         Raises:
+            OSError: The file cannot be opened, or the disk has no room for it.
             RuntimeError: The file is shorter.
         """
-        import mmap
-
-        if shared:
-            open(filename, "ab").close()
-        with open(filename, "r+b" if shared else "rb") as file:
-            held = file.seek(0, 2)
-            if shared and held < nbytes:
-                file.truncate(nbytes)
-            elif held < nbytes:
-                raise RuntimeError(f"from_file: {str(filename)!r} has {held} bytes, expected {nbytes}")
-            if not (nbytes or held):
-                return cls()
-            access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
-            return cls(_C.frombuffer(mmap.mmap(file.fileno(), nbytes, access=access), dtype=_C.uint8))
+        found = mapped_bytes("from_file", filename, shared, nbytes or None)
+        return cls() if found is None else cls(_C.frombuffer(found, dtype=_C.uint8))
 
     def byteswap(self, dtype: Any) -> None:
         """Turn round the bytes of every element, in place, as if the storage held elements of a dtype.

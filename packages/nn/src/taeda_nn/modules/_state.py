@@ -43,6 +43,33 @@ class LoadPlan(list):
         self.actions: list[Callable[[], Any]] = []
 
 
+class _ExtraState(NamedTuple):
+    """The action that is a program's own."""
+
+    module: Any
+    state: Any
+
+    def __call__(self) -> None:
+        self.module.set_extra_state(self.state)
+
+
+def _carry_out(actions: list[Callable[[], Any]]) -> None:
+    """All copies of a plan: Ctrl-C amid them is answered after the last one, so that no state is half-loaded."""
+    rest, interrupt = iter(actions), None
+    with no_grad():
+        while True:
+            try:
+                for action in rest:
+                    action()
+                break
+            except KeyboardInterrupt as found:
+                interrupt = interrupt or found
+                if not isinstance(action, _ExtraState):
+                    action()
+    if interrupt is not None:
+        raise interrupt
+
+
 class Stateful:
     """The saving and loading of ``Module``."""
 
@@ -147,9 +174,7 @@ class Stateful:
             _raise_if_bad(module, result, plan, strict)
         # Hooks may still clear names that are missing: they are called before these are told of.
         if not plan:
-            with no_grad():
-                for action in plan.actions:
-                    action()
+            _carry_out(plan.actions)
         for below in hooked:
             for hook in below._hooks_of("load_post"):
                 if hook(below, result) is not None:
@@ -194,7 +219,7 @@ class Stateful:
         if type(self).set_extra_state is not Stateful.set_extra_state:
             key = prefix + _EXTRA_STATE_KEY_SUFFIX
             if key in state_dict:
-                actions.append(lambda: self.set_extra_state(state_dict[key]))
+                actions.append(_ExtraState(module, state_dict[key]))
             elif strict:
                 missing_keys.append(key)
         elif strict and prefix + _EXTRA_STATE_KEY_SUFFIX in state_dict:
@@ -202,9 +227,7 @@ class Stateful:
         if strict:
             unexpected_keys.extend(_without_place(module, state_dict, prefix, own))
         if not isinstance(error_msgs, LoadPlan):
-            with no_grad():
-                for action in actions:
-                    action()
+            _carry_out(actions)
 
     # Hooks
 

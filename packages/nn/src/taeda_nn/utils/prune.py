@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from taeda_nn._bind import Tensor, needed, op, tensor
+from taeda_nn.modules._whole import Whole
 from taeda_nn.modules.module import Module
 
 _vector_norm = op("vector_norm")
@@ -53,14 +54,13 @@ class BasePruningMethod(ABC):
         method = cls(*args, **kwargs)
         method._tensor_name = name
         if before is None:
-            original = getattr(module, name)
+            original, chosen = getattr(module, name), method
             default_mask = tensor.ones_like(original)
         else:
             number, old = before
             original = getattr(module, f"{name}_orig")
             default_mask = getattr(module, f"{name}_mask").detach().clone()
-            container = old if isinstance(old, PruningContainer) else PruningContainer(old)
-            container.add_pruning_method(method)
+            chosen = old if isinstance(old, PruningContainer) else PruningContainer(old)
         if importance_scores is None:
             importance_scores = getattr(module, name)
         elif importance_scores.shape != original.shape:
@@ -68,17 +68,24 @@ class BasePruningMethod(ABC):
                 f"{cls.__name__}: importance_scores must have shape {tuple(original.shape)}, "
                 f"found {tuple(importance_scores.shape)}"
             )
-        chosen: BasePruningMethod = method if before is None else container
-        # Nothing has changed yet: a mask that cannot be computed leaves the module as it was.
-        mask = chosen.compute_mask(importance_scores.detach(), default_mask)
-        if before is None:
-            del module._parameters[name]
-            module.register_parameter(f"{name}_orig", original)
-        else:
-            del module._forward_pre_hooks[number]
-        module.register_buffer(f"{name}_mask", mask)
-        setattr(module, name, chosen.apply_mask(module))
-        module.register_forward_pre_hook(chosen)
+        earlier = getattr(chosen, "_pruning_methods", None)
+        try:
+            with Whole(module):
+                if chosen is not method:
+                    chosen.add_pruning_method(method)
+                mask = chosen.compute_mask(importance_scores.detach(), default_mask)
+                if before is None:
+                    del module._parameters[name]
+                    module.register_parameter(f"{name}_orig", original)
+                else:
+                    del module._forward_pre_hooks[number]
+                module.register_buffer(f"{name}_mask", mask)
+                setattr(module, name, chosen.apply_mask(module))
+                module.register_forward_pre_hook(chosen)
+        except BaseException:
+            if chosen is not method:
+                chosen._pruning_methods = earlier
+            raise
         return chosen
 
     def prune(
@@ -100,12 +107,13 @@ class BasePruningMethod(ABC):
         name = self._tensor_name
         weight = self.apply_mask(module)
         original = module._parameters[f"{name}_orig"]
-        if name in module.__dict__:
-            delattr(module, name)
-        original.data = weight.detach()
-        del module._parameters[f"{name}_orig"]
-        del module._buffers[f"{name}_mask"]
-        setattr(module, name, original)
+        with Whole(module, data=(original,)):
+            if name in module.__dict__:
+                delattr(module, name)
+            original.data = weight.detach()
+            del module._parameters[f"{name}_orig"]
+            del module._buffers[f"{name}_mask"]
+            setattr(module, name, original)
 
 
 def _method_of(module: Module, name: str) -> tuple[int, BasePruningMethod] | None:
@@ -455,8 +463,9 @@ def remove(module: Module, name: str) -> Module:
             f"Parameter '{name}' of module {type(module).__name__} has to be pruned before pruning can be removed"
         )
     number, method = found
-    method.remove(module)
-    del module._forward_pre_hooks[number]
+    with Whole(module, data=(module._parameters[f"{name}_orig"],)):
+        method.remove(module)
+        del module._forward_pre_hooks[number]
     return module
 
 

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from taeda_nn import functional as F
 from taeda_nn._bind import Tensor, no_grad
+from taeda_nn.modules._whole import Whole
 from taeda_nn.modules.module import Module
 from taeda_nn.parameter import Parameter, is_lazy
 
@@ -59,10 +60,11 @@ class SpectralNorm:
         """Makes the present weight the parameter again."""
         with no_grad():
             weight = self.compute_weight(module, do_power_iteration=False)
-        delattr(module, self.name)
-        for part in ("u", "v", "orig"):
-            delattr(module, f"{self.name}_{part}")
-        module.register_parameter(self.name, Parameter(weight.detach()))
+        with Whole(module):
+            delattr(module, self.name)
+            for part in ("u", "v", "orig"):
+                delattr(module, f"{self.name}_{part}")
+            module.register_parameter(self.name, Parameter(weight.detach()))
 
     def __call__(self, module: Module, inputs: Any) -> None:
         setattr(module, self.name, self.compute_weight(module, do_power_iteration=module.training))
@@ -89,15 +91,16 @@ class SpectralNorm:
         with no_grad():
             matrix = fn.reshape_weight_to_matrix(weight)
             u, v = (F.normalize(matrix.new_empty(n).normal_(0, 1), dim=0, eps=eps) for n in matrix.shape)
-        delattr(module, name)
-        module.register_parameter(f"{name}_orig", weight)
-        # A plain attribute, so that nobody takes it for a parameter before the first call.
-        setattr(module, name, weight.data)
-        module.register_buffer(f"{name}_u", u)
-        module.register_buffer(f"{name}_v", v)
-        module.register_forward_pre_hook(fn)
-        module._register_state_dict_hook(SpectralNormStateDictHook(fn))
-        module._register_load_state_dict_pre_hook(SpectralNormLoadStateDictPreHook(fn))
+        with Whole(module):
+            delattr(module, name)
+            module.register_parameter(f"{name}_orig", weight)
+            # A plain attribute, so that nobody takes it for a parameter before the first call.
+            setattr(module, name, weight.data)
+            module.register_buffer(f"{name}_u", u)
+            module.register_buffer(f"{name}_v", v)
+            module.register_forward_pre_hook(fn)
+            module._register_state_dict_hook(SpectralNormStateDictHook(fn))
+            module._register_load_state_dict_pre_hook(SpectralNormLoadStateDictPreHook(fn))
         return fn
 
 
@@ -187,17 +190,18 @@ def remove_spectral_norm(module: M, name: str = "weight") -> M:
     """Undoes `spectral_norm`; ValueError where there is none."""
     for number, hook in module._forward_pre_hooks.items():
         if isinstance(hook, SpectralNorm) and hook.name == name:
-            hook.remove(module)
-            del module._forward_pre_hooks[number]
             break
     else:
         raise ValueError(f"remove_spectral_norm: {name!r} of {type(module).__name__} is not normalised")
-    for hooks, kind in (
-        (module._state_dict_hooks, SpectralNormStateDictHook),
-        (module._load_state_dict_pre_hooks, SpectralNormLoadStateDictPreHook),
-    ):
-        for number, hook in tuple(hooks.items()):
-            found = getattr(hook, "hook", hook)
-            if isinstance(found, kind) and found.fn.name == name:
-                del hooks[number]
+    with Whole(module):
+        hook.remove(module)
+        del module._forward_pre_hooks[number]
+        for hooks, kind in (
+            (module._state_dict_hooks, SpectralNormStateDictHook),
+            (module._load_state_dict_pre_hooks, SpectralNormLoadStateDictPreHook),
+        ):
+            for number, hook in tuple(hooks.items()):
+                found = getattr(hook, "hook", hook)
+                if isinstance(found, kind) and found.fn.name == name:
+                    del hooks[number]
     return module

@@ -6,6 +6,7 @@ import warnings
 from typing import Any, TypeVar
 
 from taeda_nn._bind import Tensor, op
+from taeda_nn.modules._whole import Whole
 from taeda_nn.modules.module import Module
 from taeda_nn.parameter import Parameter, is_lazy
 
@@ -55,21 +56,23 @@ class WeightNorm:
             raise ValueError(
                 f"weight_norm: parameter {name!r} is not initialised yet; call the lazy module once before"
             )
-        del module._parameters[name]
         g = norm_except_dim(weight, fn.dim)
-        module.register_parameter(f"{name}_g", Parameter(g.detach().clone()))
-        module.register_parameter(f"{name}_v", Parameter(weight.detach()))
-        setattr(module, name, fn.compute_weight(module))
-        module.register_forward_pre_hook(fn)
+        with Whole(module):
+            del module._parameters[name]
+            module.register_parameter(f"{name}_g", Parameter(g.detach().clone()))
+            module.register_parameter(f"{name}_v", Parameter(weight.detach()))
+            setattr(module, name, fn.compute_weight(module))
+            module.register_forward_pre_hook(fn)
         return fn
 
     def remove(self, module: Module) -> None:
         """Makes the present weight the parameter again."""
         weight = self.compute_weight(module)
-        delattr(module, self.name)
-        del module._parameters[f"{self.name}_g"]
-        del module._parameters[f"{self.name}_v"]
-        setattr(module, self.name, Parameter(weight.detach()))
+        with Whole(module):
+            delattr(module, self.name)
+            del module._parameters[f"{self.name}_g"]
+            del module._parameters[f"{self.name}_v"]
+            setattr(module, self.name, Parameter(weight.detach()))
 
     def __call__(self, module: Module, inputs: Any) -> None:
         setattr(module, self.name, self.compute_weight(module))
@@ -103,7 +106,8 @@ def remove_weight_norm(module: M, name: str = "weight") -> M:
     """Undoes `weight_norm`; ValueError where there is none."""
     for number, hook in module._forward_pre_hooks.items():
         if isinstance(hook, WeightNorm) and hook.name == name:
-            hook.remove(module)
-            del module._forward_pre_hooks[number]
+            with Whole(module):
+                hook.remove(module)
+                del module._forward_pre_hooks[number]
             return module
     raise ValueError(f"remove_weight_norm: {name!r} of {type(module).__name__} is not normalised")
