@@ -311,6 +311,43 @@ def test_abandoned_iterators(options):
         del iterator
 
 
+AMONG_OTHERS = """
+import gc, os, time
+import loader_sets as sets
+import taeda_data as data
+loaders = [data.DataLoader(sets.Draws(), num_workers=1, persistent_workers=True) for _ in range(3)]
+for loader in loaders:
+    list(loader)
+begin = time.monotonic()
+while loaders:
+    del loaders[0], loader  # of which later workers have inherited an end
+    gc.collect()
+    loader = None
+print(time.monotonic() - begin)
+running = iter(data.DataLoader(sets.Draws(), num_workers=1))
+next(running)
+if os.fork() == 0:
+    del running
+    gc.collect()
+    os._exit(0)
+assert os.wait()[1] == 0
+print(len(list(running)))
+"""
+
+
+def test_workers_end_beside_those_of_other_loaders():
+    done = subprocess.run(
+        [sys.executable, "-c", AMONG_OTHERS],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=Path(__file__).parent,
+    )
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    seconds, left = done.stdout.split()
+    assert float(seconds) < 2 and int(left) > 0  # a worker that does not notice gets that much
+
+
 @pytest.mark.usefixtures("nothing_left")
 def test_loaders_within_loaders():
     assert [batch.item() for batch in data.DataLoader(sets.Nested(), num_workers=2)] == [10, 10, 10]

@@ -348,3 +348,13 @@ def test_other_parameters_must_be_as_many():
     ):
         pass
     assert optimizer.param_groups[0]["params"] == [p]
+
+
+def test_a_sparse_gradient_is_refused_before_any_group_moves():
+    for kind in (optim.Adam, optim.AdamW, optim.RMSprop, optim.NAdam, optim.Adamax):
+        dense, sparse = tt.ones(2, 2, requires_grad=True), tt.ones(2, 2, requires_grad=True)
+        optimizer = kind([{"params": [dense]}, {"params": [sparse]}])
+        dense.grad, sparse.grad = tt.ones(2, 2), tt.ones(2, 2).to_sparse()
+        with pytest.raises(RuntimeError, match="sparse gradients"):
+            optimizer.step()
+        assert (dense == 1).all() and not optimizer.state

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import queue
 import select
 import signal
+import socket
 import time
 import weakref
 from collections.abc import Iterator
@@ -35,7 +37,7 @@ class ProcessCrew:
         forked = context.get_start_method() == "fork"
         self._ends: list[Any] = []
         self._processes: list[Any] = []
-        self._finalizer = weakref.finalize(self, _end, self._ends, self._processes)
+        self._finalizer = weakref.finalize(self, _end, os.getpid(), self._ends, self._processes)
         self._finalizer.atexit = False  # multiprocessing ends daemons itself
         if forked:
             plan.packed = packing.pack(plan.dataset)
@@ -108,9 +110,12 @@ class ProcessCrew:
         self._finalizer()
 
 
-def _end(ends: list[Any], processes: list[Any]) -> None:
+def _end(owner: int, ends: list[Any], processes: list[Any]) -> None:
+    if os.getpid() != owner:  # a child of fork, whose copy of the crew is gone
+        ends.clear()
+        return
     for end in ends:
-        end.close()
+        _hang_up(end)
     pids = tuple(process.pid for process in processes)
     limit = time.monotonic() + _GRACE
     for ending in (None, "terminate", "kill"):
@@ -128,6 +133,15 @@ def _end(ends: list[Any], processes: list[Any]) -> None:
     leave = getattr(getattr(parallel, "reductions", None), "leave_dead", None)
     if leave is not None:
         leave(pids)  # what they sent and nobody has read
+
+
+def _hang_up(end: Any) -> None:
+    """Close a connection, also where the workers of another crew, forked since, hold a copy of this end."""
+    with contextlib.suppress(OSError):  # no socket, or closed already
+        shared = socket.socket(fileno=os.dup(end.fileno()))
+        with shared:
+            shared.shutdown(socket.SHUT_RDWR)
+    end.close()
 
 
 class ThreadCrew:

@@ -265,6 +265,7 @@ class Optimizer:
             if closure is not None:
                 with tensor.enable_grad():
                     loss = closure()
+            work = []
             for group in self.param_groups:
                 params, grads = [], []
                 for param in group["params"]:
@@ -274,6 +275,8 @@ class Optimizer:
                         grads.append(grad)
                 if not self._takes_sparse:
                     self._refuse_sparse(grads)
+                work.append((group, params, grads))
+            for group, params, grads in work:
                 if recorded or self._repeats:
                     for some, theirs in _rounds(params, grads):
                         if recorded:
@@ -284,7 +287,7 @@ class Optimizer:
         return loss
 
     def _refuse_sparse(self, grads: list[Any]) -> None:
-        """Before anything of the group has changed."""
+        """Before anything of any group has changed."""
         if any(map(is_sparse, grads)):
             kind = type(self).__name__
             found = next(tuple(grad.shape) for grad in grads if is_sparse(grad))
