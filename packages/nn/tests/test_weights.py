@@ -287,3 +287,16 @@ def test_calls_with_what_is_no_tensor_change_nothing(name, value, error, text):
     with pytest.raises(error, match=text):
         stateless._functional_call(net, {"bias": tt.zeros(1), name: value or tt.ones(1)}, tt.ones(2))
     assert vars(net) == before
+
+
+def test_what_is_cached_is_of_the_module_that_asks():
+    with parametrize.cached():
+        for number in range(20):  # of which each may stand where the one before stood
+            layer = nn.Linear(2, 2)
+            nn.init.constant_(layer.weight, number)
+            parametrize.register_parametrization(layer, "weight", Doubled())
+            assert (layer.weight == 2 * number).all()
+            assert layer.weight is layer.weight
+        parametrize.remove_parametrizations(layer, "weight", leave_parametrized=False)
+        parametrize.register_parametrization(layer, "weight", Symmetric())
+        assert (values(layer.weight) == 19).all()

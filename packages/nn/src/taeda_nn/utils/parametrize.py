@@ -24,7 +24,8 @@ __all__ = [
 ]
 
 _cache_enabled = 0
-_cache: dict[tuple[int, str], Tensor | None] = {}
+# What has been computed, by the list of parametrizations that computed it: a module may end, or get others, meanwhile.
+_cache: dict[ParametrizationList, Tensor] = {}
 
 
 @contextmanager
@@ -214,12 +215,12 @@ def _inject_property(module: Module, tensor_name: str) -> None:
         raise AssertionError(f"register_parametrization: {tensor_name!r} is a property already")
 
     def computed(self: Any) -> Tensor:
+        held = self.parametrizations[tensor_name]
         if not _cache_enabled:
-            return self.parametrizations[tensor_name]()
-        key = (id(self), tensor_name)
-        found = _cache.get(key)
+            return held()
+        found = _cache.get(held)
         if found is None:
-            found = _cache[key] = self.parametrizations[tensor_name]()
+            found = _cache[held] = held()
         return found
 
     def assign(self: Any, value: Tensor) -> None:
