@@ -60,7 +60,7 @@ def _run(
         grads = [grad / group["grad_scale"] for grad in grads]
     made = object.__new__(getattr(taeda_optim, kind))
     made.defaults, made.param_groups, made.state = {}, [], defaultdict(dict)
-    made._know_kinds([{"params": params}])
+    made._know_kinds(params)
     for i, param in enumerate(params):
         made.state[param] = {name: items[i] for name, items in states.items() if i < len(items)}
         if steps is not None:

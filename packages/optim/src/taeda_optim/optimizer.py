@@ -136,7 +136,6 @@ class Optimizer:
         self.defaults = defaults
         self.state: dict[Any, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
-        self._know_kinds([])
         self._init_hooks()
         groups = list(params)
         if not groups:
@@ -182,13 +181,17 @@ class Optimizer:
             group.setdefault(name, value)
         param_group.update(group)
         self.param_groups.append(param_group)
-        self._know_kinds(self.param_groups)
+        self._know_kinds(param_group["params"])
 
-    def _know_kinds(self, groups: list[dict[str, Any]]) -> None:
-        """Whether any parameter is complex, and whether they take the way of single operations."""
-        params = [param for group in groups for param in group["params"]]
-        self._complex = any(param.is_complex() for param in params)
-        self._singly = self._complex or any(saving.answers(param) for param in params)
+    # Whether any parameter is complex, and whether they take the way of single operations.
+    _complex: bool = False
+    _singly: bool = False
+
+    def _know_kinds(self, params: list[Any]) -> None:
+        """Takes further parameters into account."""
+        one_of_each = {type(param): param for param in params}.values()
+        self._complex = self._complex or any(param.is_complex() for param in params)
+        self._singly = self._singly or self._complex or any(map(saving.answers, one_of_each))
 
     def _listed(self, given: Any) -> tuple[list[str] | None, list[Any]]:
         """Names (if given) and parameters of a group."""
@@ -228,7 +231,7 @@ class Optimizer:
                 UserWarning,
                 stacklevel=4,
             )
-        if any(id(p) in new for group in self.param_groups for p in group["params"]):
+        if not all(new.isdisjoint(map(id, group["params"])) for group in self.param_groups):
             raise ValueError(
                 f"{kind}: some parameters appear in more than one parameter group: 'params' holds one more than once"
             )
@@ -447,7 +450,9 @@ class Optimizer:
         self.state = defaultdict(dict, self.state)
         if self._counts:
             counting.as_tensors(self.state.values())
-        self._know_kinds(self.param_groups)
+        self._complex = self._singly = False
+        for group in self.param_groups:
+            self._know_kinds(group["params"])
         if "_optimizer_step_pre_hooks" not in self.__dict__:
             self._init_hooks()
         self.defaults.setdefault("differentiable", False)
