@@ -185,11 +185,11 @@ _WITH_LIBRARY = {
 _KNOWING = frozenset(
     f"{parent}.{name}".lstrip(".") for parent, names in _WITH_LIBRARY.items() for name in names.split()
 )
-#: Those paths and all that they lie below.
-_ON_THE_WAY: set[str] = set()
-for _path in (*_CHILDREN, *_KNOWING):
-    while _path and _path not in _ON_THE_WAY:
-        _ON_THE_WAY.add(_path)
+#: Paths of modules that find something, and all that they lie below.
+_ABOVE: set[str] = set()
+for _path in (*_CHILDREN, *(path.rpartition(".")[0] for path in _KNOWING)):
+    while _path and _path not in _ABOVE:
+        _ABOVE.add(_path)
         _path = _path.rpartition(".")[0]
 
 
@@ -199,14 +199,15 @@ def reach(module: ModuleType, path: str) -> None:
     Args:
         module: What stands at taeda.`path`.
     """
-    if path not in _ON_THE_WAY or "__reaching__" in vars(module):
+    if path in _KNOWING:
+        vars(module).setdefault("torch", sys.modules["taeda"])
+    # Nothing more for modules without any below: functions of plain ones are called faster.
+    if path not in _ABOVE or "__reaching__" in vars(module):
         return
     own, of_class = vars(module).get("__getattr__"), getattr(type(module), "__getattr__", None)
     names = frozenset(_CHILDREN.get(path, "").split())
 
     def find(name: str) -> Any:
-        if name == "torch" and path in _KNOWING:
-            return sys.modules["taeda"]
         if name in names:
             from importlib import import_module
 
@@ -227,7 +228,8 @@ def reach(module: ModuleType, path: str) -> None:
 
 def own_spec(name: str, path: Any) -> Any:
     """How a file of this package is loaded that something is to be reached in; None where nothing is."""
-    if name.partition(".")[2] not in _ON_THE_WAY:
+    path_below = name.partition(".")[2]
+    if path_below not in _ABOVE and path_below not in _KNOWING:
         return None
     from importlib.machinery import PathFinder
 

@@ -52,6 +52,6 @@ def _tables(module: Module) -> list[tuple[Any, Any]]:
     """What is looked up in a module beside its attributes, each with what it holds now."""
     values, hooks = attributes(module), module._hook_set
     found = [values[book] for book in _BOOKS]
-    found += [] if hooks is None else [getattr(hooks, kind) for kind in HookSet.kinds]
+    found += [] if hooks is None else [getattr(hooks, kind) for kind in HookSet.attributes]
     found += (module._state_hooks or {}).values()
     return [(table, table.copy()) for table in found]

@@ -31,7 +31,7 @@ class MultiheadAttention(nn.MultiheadAttention):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        from taeda.ao.quantization.stubs import DeQuantStub, QuantStub
+        from taeda.ao.quantization import DeQuantStub, QuantStub
 
         options = {"device": device, "dtype": dtype}
         super().__init__(

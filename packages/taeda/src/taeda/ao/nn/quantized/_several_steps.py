@@ -8,7 +8,7 @@ from taeda.ao.nn.quantizable import _attention, _rnn
 
 
 def _converted(cls: type, other: Any) -> Any:
-    from taeda.ao.quantization.quantize import convert
+    from taeda.ao.quantization import convert
 
     if not isinstance(other, cls._FLOAT_MODULE):
         raise AssertionError(f"from_observed: expected {cls._FLOAT_MODULE}, found {type(other)}")
