@@ -70,7 +70,7 @@ void dropout_backward(const Tensor& out, const Tensor& grad, const Tensor& mask,
 
 /// With `dim` last and contiguous; `self` itself where it is so already.
 Tensor as_rows(const Tensor& t, int64_t dim) {
-  const Tensor moved = dim == t.dim() - 1 ? t : ops::transpose(t, dim, -1);
+  const Tensor moved = dim == t.dim() - 1 ? t : ops::movedim(t, Shape{dim}, Shape{-1});
   if (moved.contiguous()) return moved;
   const Tensor copy = empty(moved.sizes(), t.dtype());
   copy_elements(copy, moved);
@@ -129,7 +129,7 @@ void by_rows(RowCode code, const Tensor& out, const Tensor& in, const Tensor* ou
   const bool last = axis == out.dim() - 1 || out.dim() == 0;
   // What lies in neither order is brought into the one of the result.
   const auto plain = [&](const Tensor& t) {
-    return t.contiguous() || ops::transpose(t, axis, -1).contiguous() ? t : as_rows(t, out.dim() - 1);
+    return t.contiguous() || ops::movedim(t, Shape{axis}, Shape{-1}).contiguous() ? t : as_rows(t, out.dim() - 1);
   };
   if (!last && out.contiguous()) {
     const Tensor saved = output ? plain(*output) : Tensor();
@@ -157,7 +157,7 @@ void by_rows(RowCode code, const Tensor& out, const Tensor& in, const Tensor* ou
     if (compute_dtype(out.dtype()) == DType::Float64) run(double());
     else run(float());
   }
-  if (!direct) copy_elements(out, last ? target : ops::transpose(target, axis, -1));
+  if (!direct) copy_elements(out, last ? target : ops::movedim(target, Shape{-1}, Shape{axis}));
 }
 template <RowCode Code>
 void softmax(const Tensor& out, const Tensor& self, int64_t dim, std::optional<DType>) {

@@ -104,6 +104,7 @@ struct Walk {
   char* base[kMax];
   DType dtype[kMax], compute[kMax];
   bool converts = false;
+  bool joins = false;  // short runs go together, as of class Rows
 };
 
 void add_dims(Walk& walk, const LoopOperand* operands) {
@@ -306,7 +307,7 @@ void run_range(const Walk& walk, Loop loop, const LoopParams* params, int64_t be
   };
   Rows rows(walk, loop, params);
   for (;;) {
-    if (walk.converts && index[0] == 0 && walk.sizes[0] <= kChunk / 2) {
+    if (walk.joins && index[0] == 0) {
       if (const int64_t count = rows.count(index[1], end - begin); count > 1) {
         rows.run(data, count);
         if ((begin += count * walk.sizes[0]) >= end) return;
@@ -324,6 +325,23 @@ void run_range(const Walk& walk, Loop loop, const LoopParams* params, int64_t be
     }
     advance(1);
   }
+}
+
+/// Whether short runs are better taken together: where they are converted, or where all operands but some short row
+/// that comes again each time go on from one to the next, as where a number for each channel meets images whose
+/// channels lie side by side.
+bool joins_runs(const Walk& walk) {
+  constexpr int64_t shortest = 64;
+  if (walk.ndim < 2) return false;
+  const int64_t n = walk.sizes[0];
+  if (walk.converts) return n <= kChunk / 2;
+  if (n > shortest) return false;
+  for (int k = 0; k < walk.count; ++k) {
+    const int64_t inner = walk.strides[0][k], outer = walk.strides[1][k], size = item_size(walk.dtype[k]);
+    const bool comes_again = k >= walk.outputs && outer == 0, follows = inner == size && outer == n * size;
+    if (!comes_again && !follows) return false;
+  }
+  return true;
 }
 
 /// Whether a loop must not end half way: in place on a tensor that takes a fraction of a second.
@@ -348,6 +366,7 @@ bool stays_whole(const LoopOperand* operands, int count, int64_t numel) {
   order_dims(walk);
   merge_dims(walk);
   lengthen_runs(walk);
+  walk.joins = joins_runs(walk);
   const int64_t numel = operands[0].tensor->numel();
   if (numel <= kLoopGrain) return run_range(walk, loop, params, 0, numel);
   const Unlocked unlocked(true);

@@ -17,7 +17,7 @@ namespace {
 
 /// With `dim` last, contiguous.
 Tensor rows_of(const Tensor& t, int64_t dim) {
-  const Tensor moved = t.dim() < 2 || dim == t.dim() - 1 ? t : ops::transpose(t, dim, -1);
+  const Tensor moved = t.dim() < 2 || dim == t.dim() - 1 ? t : ops::movedim(t, Shape{dim}, Shape{-1});
   if (moved.contiguous()) return moved;
   const Tensor copy = empty(moved.sizes(), t.dtype());
   copy_elements(copy, moved);
@@ -29,7 +29,8 @@ Tensor rows_for(const Tensor& out, const Tensor& in, const Tensor& self, int64_t
   return last && out.contiguous() && !out.same(self) ? out : empty(in.sizes(), out.dtype());
 }
 void put_back(const Tensor& out, const Tensor& rows, int64_t dim) {
-  if (!rows.same(out)) copy_elements(out, out.dim() < 2 || dim == out.dim() - 1 ? rows : ops::transpose(rows, dim, -1));
+  if (!rows.same(out))
+    copy_elements(out, out.dim() < 2 || dim == out.dim() - 1 ? rows : ops::movedim(rows, Shape{-1}, Shape{dim}));
 }
 template <class Body>
 void for_rows(const Tensor& rows, const Body& body) {
@@ -50,7 +51,7 @@ constexpr int64_t kLanes = 128, kFewestLanes = 8, kVector = 16;
 bool side_by_side(const Tensor& t, int64_t axis) {
   int64_t lanes = 1;
   for (int64_t d = axis + 1; d < t.dim(); ++d) lanes *= t.size(d);
-  return lanes >= kFewestLanes && !ops::transpose(t, axis, -1).contiguous();
+  return lanes >= kFewestLanes && !ops::movedim(t, Shape{axis}, Shape{-1}).contiguous();
 }
 /// For `rows` row-major: `body(first element, lanes, elements between steps)` for some lanes at a time.
 template <class Body>
