@@ -2,6 +2,7 @@
 #include "taeda/ops/pool.h"
 
 #include <algorithm>
+#include <array>
 
 #include "cpu/loops/layers.h"
 #include "cpu/prepare.h"
@@ -207,10 +208,39 @@ void through_channels_last(const Tensor& grad_x, DType dtype, const Run& run) {
   ops::copy_(out, temporary);
 }
 
+/// Row-major planes: each gradient goes to the one place that its window's number names.
+void max_pool_backward_planes(const Windows& w, const Tensor& grad_x, const Tensor& grad, const Tensor& offsets) {
+  const DType dtype = compute_dtype(grad.dtype());
+  const cpu::Target target(grad_x, dtype);
+  const Tensor from = cpu::row_major(grad, dtype), codes = cpu::row_major(offsets, DType::UInt8);
+  const int64_t pixels = w.h * w.w, outputs = w.oh * w.ow;
+  std::array<int64_t, 256> apart;  // of a number's element from its window's first one
+  for (int64_t number = 0; number < int64_t(apart.size()); ++number)
+    apart[size_t(number)] = number / w.kernel_w * w.row_step * w.w + number % w.kernel_w * w.column_step;
+  const Unlocked unlocked(grad_x.numel() > 32768);
+  visit_pool(dtype, [&]<class T>() {
+    parallel_for(w.n * w.c, std::max<int64_t>(1, 16384 / pixels), [&](int64_t begin, int64_t end) {
+      for (int64_t plane = begin; plane < end; ++plane) {
+        T* const to = target.data<T>() + plane * pixels;
+        std::fill_n(to, pixels, T(0));
+        const T* gradient = from.data<T>() + plane * outputs;
+        const uint8_t* number = codes.data<uint8_t>() + plane * outputs;
+        for (int64_t y = 0; y < w.oh; ++y)
+          for (int64_t xo = 0; xo < w.ow; ++xo, ++gradient, ++number) {
+            const int64_t place = w.row_first[y] * w.w + w.column_first[xo] + apart[*number];
+            if (uint64_t(place) < uint64_t(pixels)) [[likely]]  // whoever calls may have made numbers of his own
+              to[place] += *gradient;
+          }
+      }
+    });
+  });
+  target.finish();
+}
 void max_pool2d_backward_kernel(const Tensor& grad_x, const Tensor& grad, const Tensor& input, IntSpan kernel_size,
                                 IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode,
                                 const Tensor& offsets) {
   const Geometry g = window_geometry(input, kernel_size, stride, padding, dilation, ceil_mode);
+  if (!infer::batched(grad_x).channels_last()) return max_pool_backward_planes(g.windows, grad_x, grad, offsets);
   const DType dtype = compute_dtype(grad.dtype());
   const Tensor from = cpu::channels_last(infer::batched(grad), dtype),
                codes = cpu::channels_last(infer::batched(offsets), DType::UInt8);
@@ -301,11 +331,12 @@ void avg_pool_backward_planes(const Geometry& g, const Divisors& divisors, const
 
 void avg_pool_backward(const Geometry& g, const Divisors& divisors, const Tensor& grad_x, const Tensor& grad) {
   const DType dtype = compute_dtype(grad.dtype());
-  if (grad_x.contiguous() && grad_x.dtype() == dtype) {
+  if (grad_x.contiguous()) {
     const Tensor rows = cpu::row_major(grad, dtype);
+    const cpu::Target target(grad_x, dtype);
     const Unlocked unlocked(grad_x.numel() > 32768);
-    return visit_pool(dtype,
-                      [&]<class T>() { avg_pool_backward_planes<T>(g, divisors, rows.data<T>(), grad_x.data<T>()); });
+    visit_pool(dtype, [&]<class T>() { avg_pool_backward_planes<T>(g, divisors, rows.data<T>(), target.data<T>()); });
+    return target.finish();
   }
   const Tensor from = cpu::channels_last(infer::batched(grad), dtype);
   through_channels_last(grad_x, dtype, [&](const Tensor& to) {
