@@ -361,9 +361,8 @@ void native_layer_norm_kernel(const Tensor& result, const Tensor& mean, const Te
       cpu::in_runs(begin, end, n, x.dtype() != dtype, [&](int64_t first, int64_t count) {
         const T* const from = reader.at(first * n, count * n);
         T* const to = writer.at(first * n, count * n);
-        for (int64_t i = 0; i < count; ++i)
-          layers<T>().layer_norm(from + i * n, data_or_null<T>(w), data_or_null<T>(b), n, eps, to + i * n,
-                                 mean.data<T>() + first + i, rstd.data<T>() + first + i);
+        layers<T>().layer_norm(from, data_or_null<T>(w), data_or_null<T>(b), count, n, eps, to, mean.data<T>() + first,
+                               rstd.data<T>() + first);
         writer.done();
       });
     });
@@ -388,12 +387,10 @@ void layer_norm_backward_typed(const Tensor& g, const Tensor& x, const Tensor& m
       cpu::in_runs(p * grain, std::min(rows, (p + 1) * grain), n, converted, [&](int64_t first, int64_t count) {
         const T *const up = grads.at(first * n, count * n), *const from = values.at(first * n, count * n);
         T* const to = writer ? writer->at(first * n, count * n) : nullptr;
-        for (int64_t i = 0; i < count; ++i)
-          layers<T>().layer_norm_backward(up + i * n, from + i * n, data_or_null<T>(weight),
-                                          double(mean.data<T>()[first + i]), double(rstd.data<T>()[first + i]), n,
-                                          to ? to + i * n : nullptr,
-                                          grad_weight.defined() ? parts.data() + p * 2 * n : nullptr,
-                                          grad_bias.defined() ? parts.data() + (p * 2 + 1) * n : nullptr);
+        layers<T>().layer_norm_backward(up, from, data_or_null<T>(weight), mean.data<T>() + first,
+                                        rstd.data<T>() + first, count, n, to,
+                                        grad_weight.defined() ? parts.data() + p * 2 * n : nullptr,
+                                        grad_bias.defined() ? parts.data() + (p * 2 + 1) * n : nullptr);
         if (writer) writer->done();
       });
   });

@@ -61,12 +61,12 @@ struct LayerLoops {
   void (*plane_combine)(const void* grad, const void* x, double center, double a, double b, double d, int64_t n,
                         void* out);
 
-  /// One row of n: y = (x - mean) * rstd * weight + bias (either may be null); writes the statistics.
-  void (*layer_norm)(const void* x, const void* weight, const void* bias, int64_t n, double eps, void* y, void* mean,
-                     void* rstd);
-  /// One row: grad_x, and additions to grad_weight and grad_bias (any may be null).
-  void (*layer_norm_backward)(const void* grad, const void* x, const void* weight, double mean, double rstd, int64_t n,
-                              void* grad_x, void* grad_weight, void* grad_bias);
+  /// Rows of n: y = (x - mean) * rstd * weight + bias (either may be null); writes the statistics.
+  void (*layer_norm)(const void* x, const void* weight, const void* bias, int64_t rows, int64_t n, double eps, void* y,
+                     void* mean, void* rstd);
+  /// The same rows: grad_x, and additions to grad_weight and grad_bias (any may be null).
+  void (*layer_norm_backward)(const void* grad, const void* x, const void* weight, const void* mean, const void* rstd,
+                              int64_t rows, int64_t n, void* grad_x, void* grad_weight, void* grad_bias);
 
   PairLoops pair[kPairLossCount];
   /// Index of the first value outside [0, 1], or -1.

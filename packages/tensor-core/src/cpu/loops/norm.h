@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cpu/loops/layers.h"
+#include "cpu/loops/short_rows.h"
 
 namespace taeda::loops::TAEDA_ISA {
 
@@ -149,22 +150,63 @@ void plane_combine(const void* grad_, const void* x_, double center_, double a_,
   for (int64_t i = 0; i < n; ++i) out[i] = a * grad[i] + (b * (x[i] - center) + d);
 }
 
+/// Sums over short rows, as many rows at once as a vector has elements: folding the lanes of each alone would take
+/// longer than adding them. Where there are fewer rows the last one stands for those that are missing, so that a row's
+/// sum does not depend on what is beside it.
 template <class T>
-void layer_norm(const void* x_, const void* weight_, const void* bias_, int64_t n, double eps, void* y_, void* mean_,
-                void* rstd_) {
-  const T *const x = static_cast<const T*>(x_), *const weight = static_cast<const T*>(weight_),
-                 *const bias = static_cast<const T*>(bias_);
-  T* const y = static_cast<T*>(y_);
-  double sums[2];
-  run_sums<T, true>(n, sums, [=](int64_t i, T& first, T&) { first += x[i]; });
-  const double mean = sums[0] / double(n);
-  plane_moments<T>(x, mean, n, sums);  // around the mean: nothing cancels
-  const double rest = sums[0] / double(n), variance = sums[1] / double(n) - rest * rest;
-  const double scale = 1.0 / std::sqrt((variance < 0 ? 0.0 : variance) + eps);
-  // `rest` is what the rounded mean lacks.
-  const T m = T(mean), r = T(scale), shift = T(-rest * scale);
-  *static_cast<T*>(mean_) = m;
-  *static_cast<T*>(rstd_) = r;
+struct RowSums {
+  struct Adds {
+    template <class V> static V join(V a, V b) { return a + b; }
+  };
+  using Short = ShortRows<Adds, T, 0>;
+  using Vector = typename Short::Vector;
+  static constexpr int64_t width = Short::width;
+  /// How many rows of n elements are summed at once; one is better off alone.
+  static int64_t together(int64_t n) { return n > 8 && n <= 512 ? width : 1; }
+
+  static Vector all(T value) {
+    Vector v;
+    for (int64_t j = 0; j < width; ++j) v[j] = value;
+    return v;
+  }
+  static Vector load(const T* from, int64_t count, T missing) {
+    if (count < width) {
+      Vector v = all(missing);
+      for (int64_t j = 0; j < count; ++j) v[j] = from[j];
+      return v;
+    }
+    Vector v;
+    __builtin_memcpy(&v, from, sizeof v);
+    return v;
+  }
+  /// sums[r] = the sum over row r of `rows` of `term(row, first element, how many)`, a vector whose missing elements
+  /// add nothing.
+  template <class Term>
+  static void of(int64_t rows, int64_t n, T* sums, const Term& term) {
+    const Vector found = Short::template folded<int(width), 0>([&](int r) {
+      const int64_t row = std::min<int64_t>(r, rows - 1);
+      Vector sum = term(row, int64_t(0), std::min(width, n));
+      for (int64_t i = width; i < n; i += width) sum += term(row, i, std::min(width, n - i));
+      return sum;
+    });
+    __builtin_memcpy(sums, &found, sizeof found);
+  }
+};
+
+/// What makes a row standard: y = (x - mean) * scale + shift.
+template <class T>
+struct Standard {
+  T mean, scale, shift;
+  /// From sums of differences from `center`, which is the mean but for its rounding, and of their squares.
+  static Standard of(double center, double sum, double squares, int64_t n, double eps) {
+    const double rest = sum / double(n), variance = squares / double(n) - rest * rest;
+    const double scale = 1.0 / std::sqrt((variance < 0 ? 0.0 : variance) + eps);
+    return {T(center), T(scale), T(-rest * scale)};
+  }
+};
+template <class T>
+void standard_row(const T* x, const T* weight, const T* bias, int64_t n, const Standard<T>& by, T* y) {
+  const T m = by.mean, r = by.scale, shift = by.shift;
   if (weight && bias) {
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) y[i] = ((x[i] - m) * r + shift) * weight[i] + bias[i];
@@ -175,28 +217,58 @@ void layer_norm(const void* x_, const void* weight_, const void* bias_, int64_t 
   for (int64_t i = 0; weight && i < n; ++i) y[i] *= weight[i];
   for (int64_t i = 0; bias && i < n; ++i) y[i] += bias[i];
 }
+/// The by of at most RowSums::width short rows.
+template <class T>
+void short_standards(const T* x, int64_t rows, int64_t n, double eps, Standard<T>* found) {
+  using Sums = RowSums<T>;
+  T sums[Sums::width], squares[Sums::width], center[Sums::width];
+  Sums::of(rows, n, sums, [=](int64_t r, int64_t i, int64_t count) { return Sums::load(x + r * n + i, count, T(0)); });
+  for (int64_t r = 0; r < Sums::width; ++r) center[r] = T(double(sums[r]) / double(n));
+  const auto difference = [&](int64_t r, int64_t i, int64_t count) {
+    return Sums::load(x + r * n + i, count, center[r]) - Sums::all(center[r]);
+  };
+  Sums::of(rows, n, sums, difference);  // around the mean: nothing cancels
+  Sums::of(rows, n, squares, [&](int64_t r, int64_t i, int64_t count) {
+    const auto d = difference(r, i, count);
+    return d * d;
+  });
+  for (int64_t r = 0; r < rows; ++r)
+    found[r] = Standard<T>::of(double(center[r]), double(sums[r]), double(squares[r]), n, eps);
+}
+template <class T>
+Standard<T> standard_of(const T* x, int64_t n, double eps) {
+  double sums[2];
+  run_sums<T, true>(n, sums, [=](int64_t i, T& first, T&) { first += x[i]; });
+  const double mean = sums[0] / double(n);
+  plane_moments<T>(x, mean, n, sums);
+  return Standard<T>::of(mean, sums[0], sums[1], n, eps);
+}
 
 template <class T>
-void layer_norm_backward(const void* grad_, const void* x_, const void* weight_, double mean_, double rstd_, int64_t n,
-                         void* grad_x_, void* grad_weight_, void* grad_bias_) {
-  const T *const grad = static_cast<const T*>(grad_), *const x = static_cast<const T*>(x_),
-                 *const weight = static_cast<const T*>(weight_);
-  T *const grad_x = static_cast<T*>(grad_x_), *const grad_weight = static_cast<T*>(grad_weight_),
-           *const grad_bias = static_cast<T*>(grad_bias_);
-  const T mean = T(mean_), rstd = T(rstd_);
-  const auto input_gradient = [&](const auto& upstream) {
-    double sums[2];
-    run_sums<T>(n, sums, [=](int64_t i, T& first, T& second) {
-      const T g = upstream(i);
-      first += g;
-      second += g * (x[i] - mean);
-    });
-    const T a = T(sums[0] / double(n)), b = T(sums[1] / double(n) * rstd_ * rstd_);
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) grad_x[i] = rstd * (upstream(i) - a - (x[i] - mean) * b);
-  };
-  if (grad_x && weight) input_gradient([=](int64_t i) { return grad[i] * weight[i]; });
-  if (grad_x && !weight) input_gradient([=](int64_t i) { return grad[i]; });
+void layer_norm(const void* x_, const void* weight_, const void* bias_, int64_t rows, int64_t n, double eps, void* y_,
+                void* mean_, void* rstd_) {
+  using Sums = RowSums<T>;
+  const T* const x = static_cast<const T*>(x_);
+  T *const y = static_cast<T*>(y_), *const mean = static_cast<T*>(mean_), *const rstd = static_cast<T*>(rstd_);
+  Standard<T> by[Sums::width];
+  const int64_t together = Sums::together(n);
+  for (int64_t first = 0; first < rows; first += together) {
+    const int64_t count = std::min(together, rows - first);
+    const T* const from = x + first * n;
+    if (together > 1) short_standards(from, count, n, eps, by);
+    else by[0] = standard_of(from, n, eps);
+    for (int64_t r = 0; r < count; ++r) {
+      mean[first + r] = by[r].mean;
+      rstd[first + r] = by[r].scale;
+      standard_row(from + r * n, static_cast<const T*>(weight_), static_cast<const T*>(bias_), n, by[r],
+                   y + (first + r) * n);
+    }
+  }
+}
+
+/// Additions of one row to the gradients of the parameters.
+template <class T>
+void add_parameter_gradients(const T* grad, const T* x, T mean, T rstd, int64_t n, T* grad_weight, T* grad_bias) {
   if (grad_weight && grad_bias) {
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) {
@@ -207,6 +279,65 @@ void layer_norm_backward(const void* grad_, const void* x_, const void* weight_,
   }
   for (int64_t i = 0; grad_weight && i < n; ++i) grad_weight[i] += grad[i] * (x[i] - mean) * rstd;
   for (int64_t i = 0; grad_bias && i < n; ++i) grad_bias[i] += grad[i];
+}
+/// The gradients of the inputs of one row, or of some short ones at once.
+template <bool weighted, class T>
+void layer_norm_input_gradient(const T* grad, const T* x, const T* weight, const T* mean, const T* rstd, int64_t rows,
+                               int64_t n, T* grad_x) {
+  using Sums = RowSums<T>;
+  T sums[Sums::width], products[Sums::width];
+  const bool short_rows = Sums::together(n) > 1;
+  if (short_rows) {
+    const auto above = [=](int64_t r, int64_t i, int64_t k) {
+      auto g = Sums::load(grad + r * n + i, k, T(0));
+      if constexpr (weighted) g *= Sums::load(weight + i, k, T(0));
+      return g;
+    };
+    Sums::of(rows, n, sums, above);
+    Sums::of(rows, n, products, [&](int64_t r, int64_t i, int64_t k) {
+      return above(r, i, k) * (Sums::load(x + r * n + i, k, T(0)) - Sums::all(mean[r]));
+    });
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    const T *const g = grad + r * n, *const v = x + r * n, center = mean[r], scale = rstd[r];
+    const auto above = [=](int64_t i) {
+      if constexpr (weighted) return g[i] * weight[i];
+      else return g[i];
+    };
+    double sum[2];
+    if (short_rows) {
+      sum[0] = double(sums[r]), sum[1] = double(products[r]);
+    } else {
+      run_sums<T>(n, sum, [=](int64_t i, T& one, T& two) {
+        one += above(i);
+        two += above(i) * (v[i] - center);
+      });
+    }
+    const T a = T(sum[0] / double(n)), b = T(sum[1] / double(n) * double(scale) * double(scale));
+    T* const to = grad_x + r * n;
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) to[i] = scale * (above(i) - a - (v[i] - center) * b);
+  }
+}
+template <class T>
+void layer_norm_backward(const void* grad_, const void* x_, const void* weight_, const void* mean_, const void* rstd_,
+                         int64_t rows, int64_t n, void* grad_x_, void* grad_weight_, void* grad_bias_) {
+  const T *const grad = static_cast<const T*>(grad_), *const x = static_cast<const T*>(x_),
+                 *const weight = static_cast<const T*>(weight_), *const mean = static_cast<const T*>(mean_),
+                 *const rstd = static_cast<const T*>(rstd_);
+  T* const grad_x = static_cast<T*>(grad_x_);
+  const int64_t together = RowSums<T>::together(n);
+  for (int64_t first = 0; first < rows; first += together) {
+    const int64_t count = std::min(together, rows - first), at = first * n;
+    const auto input_gradient = [&]<bool weighted>(std::bool_constant<weighted>) {
+      layer_norm_input_gradient<weighted>(grad + at, x + at, weight, mean + first, rstd + first, count, n, grad_x + at);
+    };
+    if (grad_x && weight) input_gradient(std::true_type());
+    if (grad_x && !weight) input_gradient(std::false_type());
+    for (int64_t r = first; r < first + count; ++r)
+      add_parameter_gradients(grad + r * n, x + r * n, mean[r], rstd[r], n, static_cast<T*>(grad_weight_),
+                              static_cast<T*>(grad_bias_));
+  }
 }
 
 }  // namespace taeda::loops::TAEDA_ISA
