@@ -180,6 +180,13 @@ def images(dtype: Any) -> None:
         beside(with_gradients(lambda a, s, t: F.group_norm(a, 2, s, t)), dtype, x, scale, shift)
 
 
+def volumes(dtype: Any) -> None:
+    """Convolutions over three dimensions."""
+    x, w, b = torch.randn(2, 4, 5, 6, 7), torch.randn(6, 4, 3, 3, 3) * 0.2, torch.randn(6)
+    beside(with_gradients(lambda a, k, c: F.conv3d(a, k, c, padding=1)), dtype, x, w, b)
+    beside(with_gradients(lambda a, k: F.conv3d(a, k, stride=2, groups=2)), dtype, x, w[:, :2])
+
+
 def matrices(dtype: Any) -> None:
     """Products, attention, recurrent layers."""
     a, b = torch.randn(5, 17, 33) * 0.3, torch.randn(5, 33, 9) * 0.3
@@ -288,6 +295,7 @@ def main() -> None:
         for work in (elementwise, reductions, moments, order, named, rows, losses):
             work(dtype, sizes)
         images(dtype)
+        volumes(dtype)
         matrices(dtype)
         if dtype in (torch.float32, torch.float64):
             transforms_and_factors(dtype)

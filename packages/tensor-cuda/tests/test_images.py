@@ -67,6 +67,57 @@ near(tc.ops.conv2d(one.to("cuda"), ones.to("cuda")), tc.ops.conv2d(one, ones), t
 """
 
 
+VOLUMES = """
+ops = tc.ops
+for dtype, last in itertools.product((tc.float64, tc.float32, tc.complex128), (False, True)):
+    # images, channels, depth, height, width, filters, kernel, stride, padding, dilation, groups
+    for n, c, z, h, w, o, k, s, p, d, g in [
+        (2, 3, 5, 6, 7, 4, (3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1), 1),
+        (2, 4, 6, 5, 7, 4, (2, 3, 1), (2, 1, 3), (1, 0, 0), (1, 2, 1), 2),
+        (1, 4, 3, 3, 4, 8, (1, 1, 1), (1, 1, 1), (0, 0, 0), (1, 1, 1), 1),
+        (1, 4, 7, 6, 5, 4, (3, 2, 2), (1, 2, 1), (2, 1, 1), (2, 1, 2), 4),
+        (0, 3, 4, 5, 5, 3, (3, 3, 3), (1, 1, 1), (0, 0, 0), (1, 1, 1), 1),
+    ]:
+        wide_dtype = tc.complex128 if dtype.is_complex else tc.float64
+        def some(*shape):
+            x = drawn(*shape, dtype=tc.float64 if dtype.is_complex else dtype)
+            return x + 1j * drawn(*shape) if dtype.is_complex else x
+        x, weight, bias = some(n, c, z, h, w), some(o, c // g, *k), some(o)
+        window = list(s), list(p), list(d), g
+        wide = [t.to(wide_dtype) for t in (x, weight, bias)]
+        expected = ops.conv3d(*wide, *window)
+        def close(found, other, *what):
+            if dtype.is_complex:
+                found, other = tc.view_as_real(found), tc.view_as_real(other)
+            near(found, other, tc.float32 if dtype == tc.float32 else tc.float64, *what)
+        def turned(t):
+            return t.contiguous(memory_format=tc.channels_last_3d) if last else t
+        there = [turned(x).to("cuda"), weight.to("cuda"), bias.to("cuda")]
+        close(ops.conv3d(*there, *window), expected, "conv3d", n, last)
+        close(ops.conv3d(*there[:2], None, *window), ops.conv3d(*wide[:2], None, *window), "no bias")
+        grad = some(*expected.shape)
+        for mask in (7, 1, 2, 4):
+            slopes = ops.conv3d_backward(turned(grad).to("cuda"), *there[:2], *window, mask)
+            wanted = ops.conv3d_backward(grad.to(wide_dtype), *wide[:2], *window, mask)
+            for a, b in zip(slopes, wanted):
+                assert (a is None) == (b is None)
+                if b is not None:
+                    close(a, b, "conv3d_backward", n, mask, last)
+                    assert a.dtype == dtype
+one, ones = drawn(3, 4, 6, 7), tc.ones(2, 3, 3, 3, 2, dtype=tc.float64)
+near(ops.conv3d(one.to("cuda"), ones.to("cuda")), ops.conv3d(one, ones), tc.float64, "no batch")
+grad = drawn(2, 2, 4, 6)
+for a, b in zip(ops.conv3d_backward(*(t.to("cuda") for t in (grad, one, ones)), [1], [0], [1], 1, 7),
+                ops.conv3d_backward(grad, one, ones, [1], [0], [1], 1, 7)):
+    near(a, b, tc.float64, "gradients without a batch")
+"""
+
+
+@pytest.mark.parametrize("libraries", ["", "none"])
+def test_convolutions_of_volumes_with_and_without_the_library(libraries: str) -> None:
+    run(VOLUMES, TAEDA_CUDA_LIBRARIES=libraries)
+
+
 @pytest.mark.parametrize("libraries", ["", "none"])
 def test_convolutions_with_and_without_the_library(libraries: str) -> None:
     run(CONVOLUTIONS, TAEDA_CUDA_LIBRARIES=libraries)

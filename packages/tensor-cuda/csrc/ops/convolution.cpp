@@ -1,4 +1,4 @@
-// Convolutions: by NVIDIA's library where it is there, else as products of unfolded images.
+// Convolutions of images and volumes: by NVIDIA's library where it is there, else as products of unfolded images.
 #include <algorithm>
 #include <array>
 
@@ -13,7 +13,9 @@ namespace taeda::cuda {
 namespace {
 
 using Three = std::array<int64_t, 3>;
-using Four = std::array<int64_t, 4>;
+
+/// Of a weight: how many dimensions the convolution goes over.
+int spatial_of(const Tensor& weight) { return weight.ndim() - 2; }
 
 // --- by products of unfolded images ---
 
@@ -24,26 +26,27 @@ struct Unfolding {
 };
 Unfolding unfolding(const Call& call, const Tensor& input, const Tensor& weight, const Tensor& result, int first) {
   Unfolding c{};
-  const int from = input.ndim() - 3;
+  const int spatial = spatial_of(weight), from = input.ndim() - spatial - 1;
   const auto stride = call.integers(first), padding = call.integers(first + 1), dilation = call.integers(first + 2);
   c.groups = call.integer(first + 3);
   c.images = from ? input.size(0) : 1;
   c.channels = input.size(from) / c.groups;
   c.filters = weight.size(0) / c.groups;
-  Columns& k = c.columns;
+  Columns& k = c.columns = one_place_each(spatial);
   k.images = c.images;
   k.channels = input.size(from);
-  for (int d = 0; d < 2; ++d) {
-    k.size[d] = input.size(from + 1 + d);
-    k.kernel[d] = weight.size(2 + d);
-    k.out[d] = result.size(from + 1 + d);
-    k.stride[d] = part(stride, d);
-    k.padding[d] = part(padding, d);
-    k.dilation[d] = part(dilation, d);
+  for (int i = 0; i < spatial; ++i) {
+    const int d = Columns::kDimensions - spatial + i;
+    k.size[d] = input.size(from + 1 + i);
+    k.kernel[d] = weight.size(2 + i);
+    k.out[d] = result.size(from + 1 + i);
+    k.stride[d] = part(stride, i);
+    k.padding[d] = part(padding, i);
+    k.dilation[d] = part(dilation, i);
   }
   k.item = input.item_size();
-  c.depth = c.channels * k.kernel[0] * k.kernel[1];
-  c.places = k.out[0] * k.out[1];
+  c.depth = c.channels * Columns::product(k.kernel);
+  c.places = Columns::product(k.out);
   return c;
 }
 /// Unfolds all channels, into columns of which those of an image, or of a depth, are so far apart.
@@ -124,10 +127,13 @@ void gradients_by_unfolding(const Call& call, int64_t mask) {
 
 // --- by NVIDIA's library ---
 
-/// An image without a batch as a batch of one.
-Tensor batched(const Call& call, const Tensor& t) {
-  if (t.ndim() == 4) return Tensor(t.handle());
-  return call.view(t, Four{1, t.size(0), t.size(1), t.size(2)}, Four{t.numel(), t.stride(0), t.stride(1), t.stride(2)});
+/// What has no batch as a batch of one.
+Tensor batched(const Call& call, const Tensor& t, int spatial) {
+  if (t.ndim() == spatial + 2) return Tensor(t.handle());
+  std::vector<int64_t> sizes{1}, strides{t.numel()};
+  sizes.insert(sizes.end(), t.sizes().begin(), t.sizes().end());
+  strides.insert(strides.end(), t.strides().begin(), t.strides().end());
+  return call.view(t, sizes, strides);
 }
 Convolution::Operand operand_of(Layout layout, const Tensor& t) {
   constexpr uint64_t kMost = 16;
@@ -140,8 +146,9 @@ Convolution::Operand operand_of(Layout layout, const Tensor& t) {
   return operand;
 }
 /// A convolution's window: the arguments from `first` on.
-Convolution window_of(const Call& call, Convolved kind, int dtype, int first) {
+Convolution window_of(const Call& call, Convolved kind, int dtype, int spatial, int first) {
   Convolution c;
+  c.spatial = spatial;
   c.kind = kind;
   c.dtype = dtype;
   c.tf32 = dtype == TAEDA_FLOAT32 && cudnn_tf32_allowed;
@@ -171,19 +178,23 @@ bool meets_library(std::initializer_list<const Tensor*> operands) {
          std::ranges::all_of(operands, [&](const Tensor* t) { return t->dtype() == dtype && t->numel() > 0; });
 }
 bool result_by_library(const Call& call) {
-  const Tensor out = batched(call, call.output(0)), input = batched(call, call.tensor(0)), weight = call.tensor(1);
+  const Tensor weight = call.tensor(1);
+  const int spatial = spatial_of(weight);
+  const Tensor out = batched(call, call.output(0), spatial), input = batched(call, call.tensor(0), spatial);
   if (!meets_library({&out, &input, &weight})) return false;
   const Layout layout = layout_of({&out, &input});
   const bool fits = lies(out, layout);
   const Tensor made = fits ? Tensor() : empty_in(call, layout, out.sizes(), out.dtype());
   const Tensor x = laid(call, layout, input), w = laid(call, layout, weight);
   const Tensor& y = fits ? out : made;
-  Convolution c = window_of(call, Convolved::Result, out.dtype(), 3);
+  Convolution c = window_of(call, Convolved::Result, out.dtype(), spatial, 3);
   c.x = operand_of(layout, x), c.w = operand_of(layout, w), c.y = operand_of(layout, y);
   if (!convolve(call, c)) return false;
   if (const Tensor bias = call.tensor(2)) {
     static const Row& add = line("add");
-    const Tensor base = call.view(bias, Three{bias.size(0), 1, 1}, Three{bias.stride(0), 0, 0});
+    std::vector<int64_t> sizes(size_t(spatial) + 1, 1), strides(size_t(spatial) + 1, 0);
+    sizes[0] = bias.size(0), strides[0] = bias.stride(0);
+    const Tensor base = call.view(bias, sizes, strides);
     run_line(call, add, out.dtype(), out, {&y, &base});
   } else if (!fits) {
     call.copy(out, made);
@@ -193,17 +204,19 @@ bool result_by_library(const Call& call) {
 /// The gradients of input and weight that the mask asks for and the library computes; gives back the mask of the
 /// others.
 int64_t gradients_by_library(const Call& call, int64_t mask) {
-  const Tensor grad = batched(call, call.tensor(0)), input = batched(call, call.tensor(1)), weight = call.tensor(2);
+  const Tensor weight = call.tensor(2);
+  const int spatial = spatial_of(weight);
+  const Tensor grad = batched(call, call.tensor(0), spatial), input = batched(call, call.tensor(1), spatial);
   if (!meets_library({&grad, &input, &weight})) return mask;
   const Layout layout = layout_of({&grad, &input});
   const Tensor y = laid(call, layout, grad);
   if (mask & 1) {
     const Tensor made = empty_in(call, layout, input.sizes(), input.dtype()), w = laid(call, layout, weight);
-    Convolution c = window_of(call, Convolved::InputGradient, input.dtype(), 3);
+    Convolution c = window_of(call, Convolved::InputGradient, input.dtype(), spatial, 3);
     c.x = operand_of(layout, made), c.w = operand_of(layout, w), c.y = operand_of(layout, y);
     if (convolve(call, c)) {
       const std::span strides = made.strides();
-      const int from = call.tensor(1).ndim() == 4 ? 0 : 1;
+      const int from = call.tensor(1).ndim() == spatial + 2 ? 0 : 1;
       call.result(0, call.view(made, made.sizes().subspan(size_t(from)), strides.subspan(size_t(from))));
       mask &= ~int64_t(1);
     }
@@ -211,7 +224,7 @@ int64_t gradients_by_library(const Call& call, int64_t mask) {
   if (mask & 2) {
     const Tensor x = laid(call, layout, input);
     Tensor made = empty_in(call, layout, weight.sizes(), weight.dtype());
-    Convolution c = window_of(call, Convolved::WeightGradient, weight.dtype(), 3);
+    Convolution c = window_of(call, Convolved::WeightGradient, weight.dtype(), spatial, 3);
     c.x = operand_of(layout, x), c.w = operand_of(layout, made), c.y = operand_of(layout, y);
     if (convolve(call, c)) {
       const bool rows = weight.contiguous() && !made.contiguous();
@@ -222,24 +235,30 @@ int64_t gradients_by_library(const Call& call, int64_t mask) {
   return mask;
 }
 
-void conv2d(const Call& call) {
+void convolution(const Call& call) {
   if (call.output(0).numel() > 0 && !result_by_library(call)) unfold_and_multiply(call);
 }
-void conv2d_backward(const Call& call) {
-  const Tensor grad = call.tensor(0);
+void convolution_backward(const Call& call) {
+  const Tensor grad = call.tensor(0), weight = call.tensor(2);
   const int64_t mask = gradients_by_library(call, call.integer(7));
   if (mask & 3) gradients_by_unfolding(call, mask & 3);
   if (!(mask & 4)) return;
-  const int channel = grad.ndim() - 3;
-  Tensor made = call.empty({call.tensor(2).size(0)}, grad.dtype());
-  sum_into(call, made, grad, channel ? 0b1101 : 0b110);
+  const int channel = grad.ndim() - spatial_of(weight) - 1;
+  const uint64_t all = (uint64_t(1) << grad.ndim()) - 1;
+  Tensor made = call.empty({weight.size(0)}, grad.dtype());
+  sum_into(call, made, grad, all & ~(uint64_t(1) << channel));
   call.result(2, std::move(made));
 }
 
 }  // namespace
 
 const std::vector<Operation>& convolution_operations() {
-  static const std::vector<Operation> operations{{"conv2d", conv2d}, {"conv2d_backward", conv2d_backward}};
+  static const std::vector<Operation> operations{
+      {"conv2d", convolution},
+      {"conv2d_backward", convolution_backward},
+      {"conv3d", convolution},
+      {"conv3d_backward", convolution_backward},
+  };
   return operations;
 }
 

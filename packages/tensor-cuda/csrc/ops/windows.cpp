@@ -8,22 +8,23 @@ namespace {
 
 /// im2col and col2im: the arguments behind the tensor and, of col2im, its output's size.
 Columns columns_of(const Call& call, const Tensor& image, int first) {
-  Columns c{};
+  Columns c = one_place_each(2);
   const auto kernel = call.integers(first), dilation = call.integers(first + 1), padding = call.integers(first + 2),
              stride = call.integers(first + 3);
   const int from = image.ndim() - 3;
   c.images = from ? image.size(0) : 1;
   c.channels = image.size(from);
-  for (int d = 0; d < 2; ++d) {
-    c.size[d] = image.size(from + 1 + d);
-    c.kernel[d] = part(kernel, d);
-    c.dilation[d] = part(dilation, d);
-    c.padding[d] = part(padding, d);
-    c.stride[d] = part(stride, d);
+  for (int i = 0; i < 2; ++i) {
+    const int d = 1 + i;
+    c.size[d] = image.size(from + 1 + i);
+    c.kernel[d] = part(kernel, i);
+    c.dilation[d] = part(dilation, i);
+    c.padding[d] = part(padding, i);
+    c.stride[d] = part(stride, i);
     c.out[d] = (c.size[d] + 2 * c.padding[d] - c.dilation[d] * (c.kernel[d] - 1) - 1) / c.stride[d] + 1;
   }
-  c.step_depth = c.out[0] * c.out[1];
-  c.step_image = c.channels * c.kernel[0] * c.kernel[1] * c.step_depth;
+  c.step_depth = Columns::product(c.out);
+  c.step_image = c.channels * Columns::product(c.kernel) * c.step_depth;
   c.item = image.item_size();
   return c;
 }
