@@ -240,6 +240,10 @@ def transforms_and_factors(dtype: Any) -> None:
         beside(lambda t: (lambda v, q: (q * v.unsqueeze(-2)) @ q.mT)(*torch.linalg.eigh(t)), dtype, definite)
         beside(torch.linalg.solve, dtype, definite, b)
         beside(lambda t, s: torch.linalg.solve(t, s.mT, left=False), dtype, definite, b)
+        for upper in (False, True):
+            solve = functools.partial(torch.linalg.solve_triangular, upper=upper)
+            beside(solve, dtype, definite, b)
+            beside(functools.partial(solve, left=False), dtype, definite, b.mT.contiguous())
         for work in (torch.linalg.inv, torch.linalg.det, torch.linalg.slogdet):
             beside(work, dtype, definite)
         for t in (b, b.mT):

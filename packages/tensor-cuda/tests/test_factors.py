@@ -135,6 +135,50 @@ def test_systems_are_solved_from_both_sides(libraries: str) -> None:
     )
 
 
+@pytest.mark.parametrize("libraries", ["", "none"])
+def test_triangular_systems_are_solved_from_both_sides(libraries: str) -> None:
+    run(
+        """
+        for dtype, batch in itertools.product(DTYPES, BATCHES):
+            for n, k in ((1, 3), (5, 2), (32, 1), (33, 4), (70, 130)):
+                if n > 33 and (batch or dtype in (tc.float32, tc.complex64)):
+                    continue
+                for way, given in layouts(*batch, n, n, dtype=dtype):
+                    for upper, left, ones in itertools.product((False, True), repeat=3):
+                        if n == 70 and way not in ("rows", "columns"):
+                            continue
+                        # Rows far from each other, and in the other triangle what must not be read.
+                        diagonal = tc.eye(n, dtype=dtype) * (4 + n)
+                        a = (given * (1 / n) + diagonal if not ones else given * (1 / n)).clone()
+                        a = a.transpose(-1, -2).contiguous().transpose(-1, -2) if way == "columns" else a
+                        part = np.triu if upper else np.tril
+                        exact = part(a.numpy())
+                        if ones:
+                            exact = (exact - exact * np.eye(n) + np.eye(n)).astype(exact.dtype)
+                        odd = tc.from_numpy(np.where(part(np.ones((n, n))), 0, np.nan).astype(a.numpy().dtype))
+                        spoiled = a + odd
+                        b = tc.randn(*batch, n, k, dtype=dtype)
+                        b = b if left else b.transpose(-1, -2)
+                        x = linalg.solve_triangular(spoiled.to("cuda"), b.to("cuda"), upper=upper, left=left,
+                                                    unitriangular=ones)
+                        back = exact @ x.cpu().numpy() if left else x.cpu().numpy() @ exact
+                        near(tc.from_numpy(back), b.numpy(), dtype, batch, n, way, upper, left, ones)
+        a = tc.randn(2, 1, 6, 6, dtype=tc.float64) + tc.eye(6, dtype=tc.float64) * 6
+        b = tc.randn(3, 6, 2, dtype=tc.float64)
+        x = linalg.solve_triangular(a.to("cuda"), b.to("cuda"), upper=False)
+        near(x, np.linalg.solve(np.tril(a.numpy()), np.broadcast_to(b.numpy(), (2, 3, 6, 2))))
+        into = tc.empty(2, 3, 2, 6, dtype=tc.float64, device="cuda").transpose(2, 3)
+        for out in (into, tc.empty(2, 3, 6, 4, dtype=tc.float64, device="cuda")[..., ::2], tc.empty_like(x)):
+            linalg.solve_triangular(a.to("cuda"), b.to("cuda"), upper=False, out=out)
+            near(out, x.cpu().numpy())
+        empty = linalg.solve_triangular(tc.zeros(0, 0, device="cuda"), tc.zeros(0, 3, device="cuda"), upper=True)
+        near(empty, np.zeros((0, 3)))
+        """,
+        least=400,
+        TAEDA_CUDA_LIBRARIES=libraries,
+    )
+
+
 def test_results_go_where_the_call_wants_them() -> None:
     run(
         """

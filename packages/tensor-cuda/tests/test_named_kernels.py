@@ -207,6 +207,33 @@ assert launches(lambda: tc.scatter_add(wide, 0, index, source)) == 2
     )
 
 
+def test_gradients_of_embeddings() -> None:
+    run(
+        """
+for count, width in ((7, 3), (256, 1), (2000, 5), ((40, 50), 8), (0, 4)):
+    for padding in (-1, 0, 4):
+        for often in (False, True):
+            places = rng.integers(0, 9, count)
+            places[rng.random(places.shape) > 0.6] = 4  # some are met again and again
+            grad = rng.standard_normal((*places.shape, width))
+            expected = np.zeros((9, width))
+            np.add.at(expected, places.reshape(-1), grad.reshape(-1, width))
+            if often:
+                expected /= np.maximum(np.bincount(places.reshape(-1), minlength=9), 1)[:, None]
+            if padding >= 0:
+                expected[padding] = 0
+            same(tc.ops.embedding_backward(there(grad), there(places), 9, padding, often), expected, 1e-9)
+try:
+    tc.ops.embedding_backward(there(np.ones((2, 3))), there(np.array([1, 9])), 9, -1, False).cpu()
+except IndexError as error:
+    assert "embedding_backward: index 9 is out of range for size 9" in str(error), error
+else:
+    raise AssertionError
+""",
+        30,
+    )
+
+
 def test_indices_that_change_meanwhile_and_values_that_are_written_over() -> None:
     run(
         """

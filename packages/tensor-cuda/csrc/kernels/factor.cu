@@ -7,6 +7,9 @@ namespace taeda::cuda {
 
 TAEDA_KERNEL(determinant_d, Determinant<double>)
 TAEDA_KERNEL(determinant_c, Determinant<Complex128>)
+TAEDA_KERNEL(triangular_block_f, TriangularBlock<float>)
+TAEDA_KERNEL(triangular_block_d, TriangularBlock<double>)
+TAEDA_KERNEL(triangular_block_c, TriangularBlock<Complex128>)
 TAEDA_KERNEL(places, Places)
 TAEDA_KERNEL(pivots, Pivots)
 

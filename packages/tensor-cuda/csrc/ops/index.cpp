@@ -181,7 +181,25 @@ void embedding_backward_in(const Call& call) {
   to.done();
 }
 
+/// As slices that are added at the indices; what stands where the padding is then is taken away.
+void embedding_backward_by_slices(const Call& call) {
+  const Tensor out = call.output(0), grad = call.tensor(0);
+  const int64_t inner = out.size(-1), padding = call.integer(3);
+  const Target to(call, out);
+  fill_elements(call, to.tensor(), {}, TAEDA_FLOAT64);
+  if (grad.numel() > 0) {
+    const Tensor rows = call.rows(grad), indices = call.rows(call.tensor(1));
+    const std::array<int64_t, 2> sizes{indices.numel(), inner};
+    put_rows(call, to.tensor(), 0, call.view(indices, sizes, std::array<int64_t, 2>{1, 0}),
+             call.view(rows, sizes, std::array<int64_t, 2>{inner, 1}), true);
+    if (padding >= 0)
+      fill_elements(call, call.view(to.tensor(), std::array{inner}, std::array<int64_t, 1>{1}, padding * inner), {},
+                    TAEDA_FLOAT64);
+  }
+  to.done();
+}
 void embedding_backward(const Call& call) {
+  if (!call.flag(4)) return embedding_backward_by_slices(call);
   if (is_complex_type(call.output(0).dtype())) embedding_backward_in<Complex128>(call);
   else embedding_backward_in<double>(call);
 }

@@ -12,7 +12,7 @@ int32_t backend_number = 0;
 const std::vector<Operation>&attention_operations(), &batch_norm_operations(), &convolution_operations(),
     &factor_operations(), &index_operations(), &loss_operations(), &matrix_operations(), &named_operations(),
     &norm_operations(), &pair_operations(), &pool_operations(), &recurrent_operations(), &random_operations(),
-    &reduce_operations(), &row_operations(), &transform_operations(), &window_operations();
+    &reduce_operations(), &row_operations(), &transform_operations(), &triangular_operations(), &window_operations();
 
 namespace {
 
@@ -25,11 +25,11 @@ struct Entry {
 };
 const std::vector<const std::vector<Operation>*>& operation_tables() {
   static const std::vector<const std::vector<Operation>*> tables{
-      &attention_operations(), &batch_norm_operations(), &convolution_operations(), &factor_operations(),
-      &index_operations(),     &loss_operations(),       &matrix_operations(),      &named_operations(),
-      &norm_operations(),      &pair_operations(),       &pool_operations(),        &random_operations(),
-      &recurrent_operations(), &reduce_operations(),     &row_operations(),         &transform_operations(),
-      &window_operations()};
+      &attention_operations(),  &batch_norm_operations(), &convolution_operations(), &factor_operations(),
+      &index_operations(),      &loss_operations(),       &matrix_operations(),      &named_operations(),
+      &norm_operations(),       &pair_operations(),       &pool_operations(),        &random_operations(),
+      &recurrent_operations(),  &reduce_operations(),     &row_operations(),         &transform_operations(),
+      &triangular_operations(), &window_operations()};
   return tables;
 }
 std::vector<Entry>& entries() {
