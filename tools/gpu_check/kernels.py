@@ -254,6 +254,23 @@ def transforms_and_factors(dtype: Any) -> None:
             beside(lambda m: (lambda q, r: q @ r)(*torch.linalg.qr(m)), dtype, t)
 
 
+def many_small() -> None:
+    """LU factors of many small matrices, and systems by them."""
+    for dtype in (torch.float32, torch.float64, torch.complex64):
+        for n, count in ((1, 5), (3, 300), (17, 40), (32, 9)):
+            a = torch.randn(count, n, n).to(dtype) + torch.eye(n) * 4
+            b = torch.randn(count, n, 3).to(dtype)
+            wide = torch.complex128 if dtype.is_complex else torch.float64
+            for work in (
+                torch.linalg.solve,
+                lambda m, t: torch.linalg.lu_solve(*torch.linalg.lu_factor(m), t),
+            ):
+                found = work(a.to("cuda"), b.to("cuda")).cpu()
+                expected = work(a.to(wide), b.to(wide))
+                pair = (torch.view_as_real(t) if dtype.is_complex else t for t in (found, expected))
+                near(*pair, torch.float64 if dtype == torch.float64 else torch.float32, "many small")
+
+
 def optimizers() -> None:
     """Fused steps of several parameters."""
     for make in (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD):
@@ -303,6 +320,7 @@ def main() -> None:
         matrices(dtype)
         if dtype in (torch.float32, torch.float64):
             transforms_and_factors(dtype)
+    many_small()
     optimizers()
     chance()
     torch.cuda.synchronize()

@@ -135,6 +135,44 @@ def test_systems_are_solved_from_both_sides(libraries: str) -> None:
     )
 
 
+def test_many_small_matrices_are_factored_and_solved_at_once() -> None:
+    run(
+        """
+        kind = tc.get_device_module("cuda")
+        for dtype, (m, n) in itertools.product(DTYPES, ((1, 1), (3, 3), (5, 3), (3, 5), (31, 32), (32, 32), (33, 33))):
+            a = tc.randn(7, m, n, dtype=dtype)
+            LU, pivots = tc.linalg.lu_factor(a.to("cuda"))
+            exact, rows = tc.linalg.lu_factor(a)
+            near(LU, exact.numpy(), "factors", dtype, m, n)
+            assert pivots.dtype == tc.int32 and tc.equal(pivots.cpu(), rows)
+            if m != n:
+                continue
+            for sides, left, adjoint in itertools.product((1, 4, 200), (False, True), (False, True)):
+                b = tc.randn(7, n, sides, dtype=dtype)
+                b = b if left else b.transpose(-1, -2)
+                for count in (7, 1):
+                    given = LU[:count], pivots[:count]
+                    x = tc.linalg.lu_solve(*given, b.to("cuda"), left=left, adjoint=adjoint).cpu().numpy()
+                    matrix = a[:count].numpy()
+                    matrix = np.conj(np.swapaxes(matrix, -1, -2)) if adjoint else matrix
+                    near(tc.from_numpy(matrix @ x if left else x @ matrix), b.numpy(), dtype, n, sides, left, adjoint)
+        # One without an inverse, among others.
+        a = tc.randn(4, 3, 3, dtype=tc.float64)
+        a[2] = tc.tensor([[1.0, 2, 3], [2, 4, 6], [0, 0, 1]])
+        infos = tc.linalg.inv_ex(a.to("cuda"))[1].cpu()
+        assert infos.tolist() == tc.linalg.inv_ex(a)[1].tolist() == [0, 0, 2, 0], infos
+        many = tc.randn(1000, 4, 4, device="cuda") + tc.eye(4, device="cuda") * 4
+        start, end = (kind.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        tc.linalg.inv_ex(many)
+        end.record()
+        end.synchronize()
+        assert start.elapsed_time(end) * 1000 / 2 < 20, start.elapsed_time(end)
+        """,
+        least=400,
+    )
+
+
 @pytest.mark.parametrize("libraries", ["", "none"])
 def test_triangular_systems_are_solved_from_both_sides(libraries: str) -> None:
     run(
@@ -371,10 +409,10 @@ linalg.cholesky_ex(some(3, 3))
 with tc.Stream("cuda"):
     linalg.cholesky_ex(some(3, 3, dtype=tc.float64), upper=True)
 linalg.cholesky_ex(some(2, 5, 4, 4, dtype=tc.complex64))
-lu = linalg.lu_factor_ex(some(2, 3, 5, dtype=tc.complex128))
+lu = linalg.lu_factor_ex(some(2, 3, 35, dtype=tc.complex128))
 lu = linalg.lu_factor_ex(some(3, 3))
 linalg.lu_solve(*lu[:2], some(3, 2))
-linalg.lu_solve(*lu[:2], some(2, 2, 3), left=False, adjoint=True)
+linalg.lu_solve(*lu[:2], some(2, 2, 3), left=False, adjoint=True)  # several of small ones: by kernels
 linalg.lu_solve(*lu[:2], some(3, 2), adjoint=True)
 linalg.qr(some(4, 3))
 linalg.qr(some(4, 3, dtype=tc.complex128), "complete")
@@ -384,7 +422,8 @@ linalg.eigvalsh(some(6, 3, 3), "U")
 linalg.svd(some(5, 3))
 linalg.svd(some(3, 5, dtype=tc.float64), full_matrices=False)
 linalg.svdvals(some(5, 3))
-linalg.solve_ex(some(2, 3, 3), some(2, 3))
+linalg.solve_ex(some(2, 3, 3), some(2, 3))  # small: by kernels
+linalg.solve_ex(some(2, 33, 33), some(2, 33))
 linalg.inv_ex(some(3, 3))
 print(cuda.libraries()["cusolver"])
 """,
@@ -393,11 +432,9 @@ print(cuda.libraries()["cusolver"])
         "potrf 0 of 3, ld 3, 0 in 0",
         "potrf 1 of 3, ld 3, 1 in 1, in a stream",
         "Cpotrf 0 of 10 x 4, ld 4",
-        "getrf 3 x 5, ld 3, 5",
-        "getrf 3 x 5, ld 3, 5",
+        "getrf 3 x 35, ld 3, 5",
+        "getrf 3 x 35, ld 3, 5",
         "getrf 3 x 3, ld 3, 0",
-        "getrs 0 of 3, 2 sides, ld 3 3",
-        "getrs 0 of 3, 2 sides, ld 3 3",
         "getrs 0 of 3, 2 sides, ld 3 3",
         "getrs 1 of 3, 2 sides, ld 3 3",
         "geqrf 4 x 3, 0",
@@ -410,10 +447,10 @@ print(cuda.libraries()["cusolver"])
         "gesvd AA 5 x 3, ld 5 5 3, 2 vectors",
         "gesvd SS 5 x 3, ld 5 5 3, 2 vectors",
         "gesvd NN 5 x 3, ld 5 5 3, 0 vectors",
-        "getrf 3 x 3, ld 3, 0",
-        "getrf 3 x 3, ld 3, 0",
-        "getrs 0 of 3, 1 sides, ld 3 3",
-        "getrs 0 of 3, 1 sides, ld 3 3",
+        "getrf 33 x 33, ld 33, 0",
+        "getrf 33 x 33, ld 33, 0",
+        "getrs 0 of 33, 1 sides, ld 33 33",
+        "getrs 0 of 33, 1 sides, ld 33 33",
         "getrf 3 x 3, ld 3, 0",
         "getrs 0 of 3, 3 sides, ld 3 3",
         "{'found': True, 'text': 'libcusolver.so.12', 'version': 12041}",

@@ -123,6 +123,34 @@ bool all_finite(const Call& call, const Tensor& values) {
   return values.dtype() == TAEDA_FLOAT64 ? finite(double()) : finite(float());
 }
 
+// --- many small matrices ---
+
+/// The library takes LU factors of one matrix after the other.
+bool are_small(const Factoring& f, int64_t rows, int64_t columns) {
+  return f.batch > 1 && std::max(rows, columns) <= SmallLu<float>::kMost;
+}
+void factor_small(const Call& call, const Factoring& f) {
+  const Array a{f.a.data, f.dtype, 0};
+  const auto body = [&]<class C>() {
+    call.launch(SmallLu<C>{a, f.beside, f.infos, int32_t(f.a.rows), int32_t(f.a.columns)}, f.batch);
+  };
+  if (is_complex_type(f.dtype)) body.template operator()<Complex128>();
+  else if (f.dtype == TAEDA_FLOAT64) body.template operator()<double>();
+  else body.template operator()<float>();
+}
+void solve_small(const Call& call, const Factoring& f) {
+  const Array a{f.a.data, f.dtype, 0}, b{f.b.data, f.dtype, 0};
+  const auto body = [&]<class C>() {
+    const int64_t chunks = (f.b.columns + SmallSystems<C>::kThreads - 1) / SmallSystems<C>::kThreads;
+    call.launch(SmallSystems<C>{a, b, f.beside, f.a.step, f.beside_step, f.b.columns, chunks, int32_t(f.a.rows),
+                                f.taken != Taken::AsTheyAre, f.taken == Taken::Adjoint, 0},
+                f.batch * chunks);
+  };
+  if (is_complex_type(f.dtype)) body.template operator()<Complex128>();
+  else if (f.dtype == TAEDA_FLOAT64) body.template operator()<double>();
+  else body.template operator()<float>();
+}
+
 // --- operators ---
 
 void cholesky(const Call& call) {
@@ -155,7 +183,8 @@ void factor_all(const Call& call, const FactoringPlan& plan, Factoring f, const 
   f.a = matrix_of(to.tensor());
   f.beside = exchanges.address();
   f.infos = infos.address();
-  run(call, plan, f);
+  if (are_small(f, f.a.rows, f.a.columns)) factor_small(call, f);
+  else run(call, plan, f);
   call.copy(pivots, exchanges);
   to.done();
 }
@@ -204,7 +233,8 @@ class Systems {
     f_.b.data = work.address();
     f_.beside = exchanges.address();
     f_.infos = infos.address();
-    run(call_, *plan_, f_);
+    if (are_small(f_, n_, n_)) solve_small(call_, f_);
+    else run(call_, *plan_, f_);
     if (left_) to.done();
     else copy_adjoint(call_, X, work);
   }
