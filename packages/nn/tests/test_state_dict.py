@@ -156,6 +156,44 @@ def test_modules_may_take_part_in_loading():
     assert "0.w" in state
 
 
+@pytest.mark.parametrize("assign", [False, True])
+def test_loaders_of_modules_find_what_was_loaded_before_them(assign):
+    class Halved(nn.Linear):
+        def _load_from_state_dict(self, state_dict, prefix, *rest):
+            self.outer = outer[0].weight.tolist()
+            super()._load_from_state_dict(state_dict, prefix, *rest)
+            with tt.no_grad():
+                self.weight /= 2
+
+    module = nn.Sequential(nn.Linear(1, 1), Halved(1, 1), nn.Linear(1, 1))
+    outer = [module[0]]
+    state = {
+        f"{i}.{name}": tt.full((1, 1)[: 2 - (name == "bias")], 4.0 + i)
+        for i in range(3)
+        for name in ("weight", "bias")
+    }
+    before, weight = values(module), module[1].weight
+    for bad in (
+        dict(state, **{"2.bias": tt.zeros(7)}),
+        {**state, "3.bias": tt.zeros(1)},
+        {key: state[key] for key in state if key[0] != "0"},
+    ):
+        given = {key: value.clone() for key, value in bad.items()}
+        with pytest.raises(RuntimeError, match="Error\\(s\\) in loading"):
+            module.load_state_dict(given, assign=assign)
+        assert same(values(module), before) and module[1].weight is weight
+    module.load_state_dict(state, assign=assign)
+    assert (
+        module[1].outer == [[4.0]]
+        and module[1].weight.tolist() == [[2.5]]
+        and module[2].bias.tolist() == [6.0]
+    )
+    with pytest.raises(ZeroDivisionError):
+        outer[0] = type("Broken", (), {"weight": property(lambda self: 1 // 0)})()
+        module.load_state_dict({key: value + 1 for key, value in state.items()})
+    assert module[0].weight.tolist() == [[4.0]]
+
+
 def test_extra_state():
     class Counter(nn.Module):
         def __init__(self):

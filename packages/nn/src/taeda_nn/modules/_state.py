@@ -32,6 +32,15 @@ class IncompatibleKeys(NamedTuple):
 IncompatibleKeys.__name__ = IncompatibleKeys.__qualname__ = "_IncompatibleKeys"  # as programs print it
 
 
+class Action(NamedTuple):
+    """What loading does to a member of a module; without a name, to the module as a whole."""
+
+    module: Any
+    name: str | None
+    take: Callable[[], Any]
+    copies: bool = False
+
+
 class LoadPlan(list):
     """The errors found so far, and the actions to take if there are none.
 
@@ -40,34 +49,58 @@ class LoadPlan(list):
 
     def __init__(self) -> None:
         super().__init__()
-        self.actions: list[Callable[[], Any]] = []
+        self.actions: list[Action] = []
+        self._before: list[tuple[Any, str, Tensor, Tensor | None]] = []
+
+    def add(self, module: Any, name: str | None, take: Callable[[], Any], copies: bool = False) -> None:
+        """Plans one more action."""
+        self.actions.append(Action(module, name, take, copies))
+
+    def settle(self, for_now: bool = False) -> None:
+        """Takes the actions so far; none if there are errors.
+
+        Args:
+            for_now: Whether errors may follow, after which ``put_back`` undoes them.
+        """
+        if self:
+            return
+        rest, action, interrupt = iter(self.actions), None, None
+        with no_grad():
+            while True:
+                try:
+                    for action in rest:
+                        module, name, take, copies = action
+                        if for_now and name is not None and not is_lazy(old := attributes(module)[name]):
+                            self._before.append((module, name, old, old.detach().clone() if copies else None))
+                        take()
+                    break
+                except KeyboardInterrupt as found:  # answered after the last one, so that no state is half-loaded
+                    interrupt = interrupt or found
+                    if action is not None and action.name is not None:  # none of a program's own
+                        action.take()
+        self.actions.clear()
+        if interrupt is not None:
+            raise interrupt
+
+    def put_back(self) -> None:
+        """Undoes what was settled for now."""
+        with no_grad():
+            for module, name, old, values in reversed(self._before):
+                if name in attributes(module):
+                    attributes(module)[name] = old
+                if values is not None:
+                    old.copy_(values)
 
 
-class _ExtraState(NamedTuple):
-    """The action that is a program's own."""
-
-    module: Any
-    state: Any
-
-    def __call__(self) -> None:
-        self.module.set_extra_state(self.state)
+def only_edits(loader: Any) -> Any:
+    """Marks a ``_load_from_state_dict`` that edits the state, calls its base's and looks at nothing loaded."""
+    loader.only_edits = True
+    return loader
 
 
-def _carry_out(actions: list[Callable[[], Any]]) -> None:
-    """All copies of a plan: Ctrl-C amid them is answered after the last one, so that no state is half-loaded."""
-    rest, interrupt = iter(actions), None
-    with no_grad():
-        while True:
-            try:
-                for action in rest:
-                    action()
-                break
-            except KeyboardInterrupt as found:
-                interrupt = interrupt or found
-                if not isinstance(action, _ExtraState):
-                    action()
-    if interrupt is not None:
-        raise interrupt
+def _looks_at_loaded(module: Module) -> bool:
+    """Whether a loader may use what was loaded before it, or what its base's loader loads."""
+    return not getattr(module._load_from_state_dict, "only_edits", False)
 
 
 class Stateful:
@@ -143,7 +176,8 @@ class Stateful:
     ) -> IncompatibleKeys:
         """Copies ``state_dict`` into the parameters and buffers, or changes nothing.
 
-        Everything is checked first; all problems are reported in one error.
+        Everything is checked first; all problems are reported in one error. A module with a ``_load_from_state_dict``
+        of its own finds what stands before it loaded, which is undone when there are problems further on.
 
         Args:
             state_dict: Tensors by dotted name, as ``state_dict`` returns them.
@@ -167,14 +201,17 @@ class Stateful:
         metadata = getattr(state_dict, "_metadata", None)
         if metadata is not None:
             source._metadata = metadata  # type: ignore[attr-defined]
-        _plan_below(module, source, "", metadata or {}, strict, assign, (missing, unexpected, plan))
+        try:
+            _plan_below(module, source, "", metadata or {}, strict, assign, (missing, unexpected, plan))
+        except BaseException:  # of a module's own loader
+            plan.put_back()
+            raise
         result = IncompatibleKeys(missing, unexpected)
         hooked = [below for below in _children_first(module) if below._hooks_of("load_post")]
         if not hooked:
             _raise_if_bad(module, result, plan, strict)
         # Hooks may still clear names that are missing: they are called before these are told of.
-        if not plan:
-            _carry_out(plan.actions)
+        plan.settle()
         for below in hooked:
             for hook in below._hooks_of("load_post"):
                 if hook(below, result) is not None:
@@ -184,6 +221,7 @@ class Stateful:
         _raise_if_bad(module, result, plan, strict)
         return result
 
+    @only_edits
     def _load_from_state_dict(
         self,
         state_dict: dict[str, Any],
@@ -198,7 +236,7 @@ class Stateful:
         module: Module = self  # type: ignore[assignment]
         for hook in module._hooks_of("load_pre"):
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
-        actions = error_msgs.actions if isinstance(error_msgs, LoadPlan) else []
+        plan = error_msgs if isinstance(error_msgs, LoadPlan) else LoadPlan()
         assign = local_metadata.get("assign_to_params_buffers", False)
         own = dict(_persistent(module))
         for name, target in own.items():
@@ -212,22 +250,24 @@ class Stateful:
             if problem:
                 error_msgs.append(problem)
             elif assign:
-                actions.append(_assigning(module, name, target, source))
+                plan.add(module, name, _assigning(module, name, target, source))
             else:
                 _warn_of_meta(key, target, source)
-                actions.append(_copying(target, source))
+                plan.add(module, name, _copying(target, source), copies=True)
         if type(self).set_extra_state is not Stateful.set_extra_state:
             key = prefix + _EXTRA_STATE_KEY_SUFFIX
             if key in state_dict:
-                actions.append(_ExtraState(module, state_dict[key]))
+                plan.add(module, None, lambda: self.set_extra_state(state_dict[key]))
             elif strict:
                 missing_keys.append(key)
         elif strict and prefix + _EXTRA_STATE_KEY_SUFFIX in state_dict:
             unexpected_keys.append(prefix + _EXTRA_STATE_KEY_SUFFIX)
         if strict:
             unexpected_keys.extend(_without_place(module, state_dict, prefix, own))
-        if not isinstance(error_msgs, LoadPlan):
-            _carry_out(actions)
+        if plan is not error_msgs:
+            plan.settle()
+        elif _looks_at_loaded(module):
+            plan.settle(for_now=True)
 
     # Hooks
 
@@ -297,6 +337,8 @@ def _plan_below(
     local = dict(metadata.get(prefix[:-1], {}))
     if assign:
         local["assign_to_params_buffers"] = True
+    if _looks_at_loaded(module):
+        report[2].settle(for_now=True)
     module._load_from_state_dict(state, prefix, local, True, *report)
     for name, child in module._modules.items():
         if child is not None:
@@ -397,6 +439,7 @@ def _raise_if_bad(module: Module, result: IncompatibleKeys, plan: LoadPlan, stri
     if strict and result.missing_keys:
         problems.insert(0, f"Missing key(s) in state_dict: {_quoted(result.missing_keys)}. ")
     if problems:
+        plan.put_back()
         raise RuntimeError(
             "\n\t".join([f"Error(s) in loading state_dict for {type(module).__name__}:", *problems])
         )

@@ -8,6 +8,7 @@ from taeda_nn import functional as F
 from taeda_nn import init
 from taeda_nn._bind import Tensor, op, tensor
 from taeda_nn.functional.norm import _need_several_values, _wrong_eps
+from taeda_nn.modules._state import only_edits
 from taeda_nn.modules.lazy import LazyModuleMixin
 from taeda_nn.modules.module import Module
 from taeda_nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter, is_lazy
@@ -87,6 +88,7 @@ class _NormBase(Module):
                 f"{type(self).__name__}: input must have {expected} dimensions, got shape {tuple(input.shape)}"
             )
 
+    @only_edits
     def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any) -> None:
         key = prefix + "num_batches_tracked"
         version = local_metadata.get("version")
