@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import pickle
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
 import pytest
@@ -119,3 +121,11 @@ def test_leaves_of_a_prefix_are_repeated_for_the_parts_in_their_places():
         broadcast_prefix([1, 2, 3], [1, 2])
     with pytest.raises(ValueError):
         broadcast_prefix({"a": 1}, [1, 2])
+
+
+def test_forms_of_leaves_are_of_a_class_of_their_own():
+    _, spec = pytree.tree_flatten([1, (2,)])
+    leaf, inner = spec.children()
+    assert isinstance(leaf, pytree.LeafSpec) and not isinstance(inner, pytree.LeafSpec)
+    assert pytree.LeafSpec() == leaf == inner.child(0) and copy.deepcopy(leaf) == leaf
+    assert issubclass(pytree.LeafSpec, pytree.TreeSpec) and repr(pickle.loads(pickle.dumps(leaf))) == "*"

@@ -458,12 +458,16 @@ def _is_dict(cls: Any) -> bool:
     return cls in (dict, OrderedDict, defaultdict)
 
 
-def LeafSpec() -> TreeSpec:
+class LeafSpec(TreeSpec):
     """The form of a leaf."""
-    return _LEAF
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(None, None, [])
 
 
-_LEAF = TreeSpec(None, None, [])
+_LEAF = LeafSpec()
 
 
 # --- taking apart and putting together ---
