@@ -74,3 +74,9 @@ def test_names_that_annotate_and_are_subclassed():
     for name in ("Args", "DeviceDict", "DeviceDtypeDict", "Indices", "Kwargs", "TensorListList"):
         assert isinstance(getattr(optimizer, name)(), (dict, list, tuple))
     assert optimizer.GlobalOptimizerPreHook and isinstance(optimizer.required, optimizer._RequiredParameter)
+
+
+def test_names_with_dots_are_missing_names():
+    for module in (taeda, taeda.multiprocessing, taeda.nn, taeda.utils):
+        for name in ("nn.Linear", "other.part", ".", "a."):
+            assert getattr(module, name, None) is None

@@ -77,7 +77,8 @@ def __getattr__(name: str) -> object:
         from importlib import import_module
         from importlib.util import find_spec
 
-        if find_spec(f"multiprocessing.{name}") is None:
+        # Names with dots are asked for by programs that guess; of such ones Python would import the parent.
+        if not name.isidentifier() or find_spec(f"multiprocessing.{name}") is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
         return import_module(f"multiprocessing.{name}")
 

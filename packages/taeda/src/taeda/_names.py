@@ -308,6 +308,7 @@ def _submodule(module: ModuleType, name: str) -> ModuleType | None:
     from taeda_registry.submodules import is_package
 
     full_name = f"{module.__name__}.{name}"
-    if not is_package(module) or find_spec(full_name) is None:
+    # Names with dots are asked for by programs that guess; of such ones Python would import the parent.
+    if not is_package(module) or not name.isidentifier() or find_spec(full_name) is None:
         return None
     return import_module(full_name)
