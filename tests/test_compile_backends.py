@@ -184,6 +184,8 @@ def test_names_of_compilers(monkeypatch: pytest.MonkeyPatch) -> None:
     backend = Backend()
     taeda._dynamo.register_backend(backend, name="mine")
     assert taeda._dynamo.list_backends() == ["cudagraphs", "inductor", "mine", "openxla", "tvm"]
+    every = taeda._dynamo.list_backends(exclude_tags=None)
+    assert {"eager", "aot_eager", "mine", "inductor"} <= set(every) and every == sorted(every)
     assert taeda.compile(taeda.exp, backend="mine")(taeda.zeros(1)).item() == 1
     assert taeda._dynamo.optimize("mine")(taeda.sin)(taeda.zeros(1)).item() == 0
     assert [targets(gm) for gm in backend.graphs] == [["exp"], ["sin"]]

@@ -129,3 +129,8 @@ def test_forms_of_leaves_are_of_a_class_of_their_own():
     assert isinstance(leaf, pytree.LeafSpec) and not isinstance(inner, pytree.LeafSpec)
     assert pytree.LeafSpec() == leaf == inner.child(0) and copy.deepcopy(leaf) == leaf
     assert issubclass(pytree.LeafSpec, pytree.TreeSpec) and repr(pickle.loads(pickle.dumps(leaf))) == "*"
+
+
+def test_the_text_of_a_structure_names_the_class_of_named_tuples():
+    pair = namedtuple("Pair", "left right")
+    assert str(pytree.tree_structure(pair(1, 2))) == f"TreeSpec(namedtuple, {pair!r}, [*,\n  *])"

@@ -47,6 +47,29 @@ def test_submodules_are_found_under_the_other_name_and_are_the_same():
     assert shown == ["True True True True", "True True True", "True True", "[]"]
 
 
+def test_texts_say_the_other_name():
+    shown = run(
+        """
+        import sys, taeda
+        sys.modules["torch"] = taeda
+        import torch
+        from torch.nn.utils import parametrize
+        print(torch.ones(0).untyped_storage(), torch.ones(0).storage())
+        print(torch.overrides.resolve_name(torch.Tensor.add), torch.overrides.resolve_name(torch.nn.functional.relu))
+        layer = torch.nn.Linear(1, 1)
+        parametrize.register_parametrization(layer, "weight", torch.nn.Identity())
+        print(type(layer))
+        """
+    )
+    assert shown == [
+        " ",
+        "[torch.storage.UntypedStorage(device=cpu) of size 0] ",
+        "[torch.storage.TypedStorage(dtype=torch.float32, device=cpu) of size 0]",
+        "torch.Tensor.add torch.nn.functional.relu",
+        "<class 'torch.nn.utils.parametrize.ParametrizedLinear'>",
+    ]
+
+
 def test_functions_of_the_functional_module_are_listed():
     from taeda import functional
 

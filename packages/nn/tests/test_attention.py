@@ -366,3 +366,7 @@ def test_grouped_heads_that_do_not_divide_are_refused(to_tensor):
         F.scaled_dot_product_attention(q, k, k, enable_gqa=True)
     with pytest.raises(RuntimeError, match="fused_attention: argument 'key' has shape"):
         tt.ops.fused_attention(q, k, k, None, False, 1.0)
+
+
+def test_backends_are_shown_by_name():
+    assert f"{SDPBackend.MATH}" == str(SDPBackend.MATH) == "SDPBackend.MATH" and SDPBackend.MATH == 0

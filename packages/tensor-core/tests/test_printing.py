@@ -45,6 +45,8 @@ def test_suffixes():
     assert repr(taeda.zeros(1, dtype=taeda.float64)) == "tensor([0.], dtype=taeda.float64)"
     assert repr(taeda.zeros(0, 3)) == "tensor([], size=(0, 3))"
     assert repr(taeda.empty(2, device="meta")) == "tensor(..., device='meta', size=(2,))"
+    indices = taeda.empty(2, device="meta", dtype=taeda.int64)  # whose elements say nothing of their dtype
+    assert repr(indices) == "tensor(..., device='meta', size=(2,), dtype=taeda.int64)"
     assert repr(taeda.zeros(0, dtype=taeda.int64)) == "tensor([], dtype=taeda.int64)"
 
 

@@ -252,3 +252,10 @@ def test_operators_that_store_by_a_given_scale():
     found = named.conv_transpose2d(x, packed, 0.05, 100)
     assert tc.equal(found.int_repr(), tc.quantize_per_tensor(expected, 0.05, 100, tc.quint8).int_repr())
     assert named.conv_transpose2d_unpack(packed)[0] is weight
+
+
+def test_texts_break_lines_as_those_of_plain_tensors_do() -> None:
+    """Each fact begins a line where it does not fit into the last."""
+    shown = repr(tc.quantize_per_tensor(tc.tensor([0.5, 1.0]), 0.5, 1, tc.quint8)).splitlines()
+    assert len(shown) == 2 and shown[0].endswith("dtype=taeda.quint8,") and len(shown[0]) <= 80
+    assert shown[1] == "       quantization_scheme=taeda.per_tensor_affine, scale=0.5, zero_point=1)"

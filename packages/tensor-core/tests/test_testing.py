@@ -48,6 +48,14 @@ def test_mappings_that_iterate_over_something_else_are_compared_by_their_keys():
             r"Mismatched elements: 1 / 3 \(33\.3%\)\nGreatest absolute difference: 1\.0 at index \(2,\) "
             r"\(up to 1e-05 allowed\)\nGreatest relative difference: 0\.25 at index \(2,\)",
         ),
+        (
+            tc.tensor([1.0]), tc.tensor([2.0]), {"rtol": 0, "atol": 0.5},
+            r"\(up to 0\.5 allowed\)\nGreatest relative difference: 0\.5 at index \(0,\) \(up to 0 allowed\)$",
+        ),
+        (
+            1.0, 2.0, {"rtol": 0.25, "atol": 0},
+            r"difference: 1\.0 \(up to 0 allowed\)\nRelative difference: 0\.5 \(up to 0\.25 allowed\)$",
+        ),
         (tc.tensor([1]), tc.tensor([2]), {}, "Tensor-likes are not equal"),
         (tc.tensor(1.0), tc.tensor(2.0), {}, r"Scalars are not close!\n\nExpected 2.0 but got 1.0"),
         (tc.tensor([nan]), tc.tensor([nan]), {}, "Mismatched elements: 1 / 1"),

@@ -8,14 +8,18 @@ from taeda_tensor_core import _C
 from taeda_tensor_core._C import dtype as DType
 
 
+def library_name() -> str:
+    """What texts call the library: torch, where it stands under that name."""
+    return repr(_C.float32).partition(".")[0]
+
+
 class _Named(str):
     """A name of the library, which its text says in full; equal to the name alone."""
 
     __slots__ = ()
 
     def __repr__(self) -> str:
-        library = repr(_C.float32).partition(".")[0]  # torch, where taeda stands under that name
-        return f"{library}.{str.__str__(self)}"
+        return f"{library_name()}.{str.__str__(self)}"
 
     __str__ = __repr__
 

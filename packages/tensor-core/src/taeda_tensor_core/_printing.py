@@ -187,8 +187,9 @@ def _suffixes(tensor: Tensor) -> list[str]:
         out.append(f"device='{tensor.device}'")
     if meta or (tensor.numel() == 0 and tensor.dim() != 1):
         out.append(f"size={tuple(tensor.shape)}")
-    # An empty list says nothing about the dtype.
-    if not _is_usual(tensor.dtype) or (tensor.numel() == 0 and tensor.dtype is not _C.get_default_dtype()):
+    # An empty list says nothing about the dtype, and neither do elements that are not there.
+    silent = meta or tensor.numel() == 0
+    if tensor.dtype is not _C.get_default_dtype() if silent else not _is_usual(tensor.dtype):
         out.append(f"dtype={tensor.dtype!r}")
     return out + _history(tensor)
 

@@ -38,5 +38,5 @@ class UnknownDeviceError(RuntimeError, AssertionError):
     """No backend, installed or not yet loaded, has the device that was named."""
 
 
-class UnusableDeviceError(RuntimeError):
+class UnusableDeviceError(RuntimeError, AssertionError):
     """A plug-in has the device that was named, and failed when it was loaded: there is no driver, say."""

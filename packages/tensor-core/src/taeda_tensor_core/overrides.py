@@ -27,6 +27,7 @@ from typing import Any
 
 from taeda_tensor_core import _C, _overridable
 from taeda_tensor_core._C import Tensor
+from taeda_tensor_core._info import library_name
 from taeda_tensor_core._overridable import DisableTorchFunction, DisableTorchFunctionSubclass
 
 __all__ = [
@@ -318,6 +319,12 @@ def resolve_name(f: Callable) -> str | None:
         >>> taeda.overrides.resolve_name(taeda.Tensor.add)
         'taeda.Tensor.add'
     """
+    name = _own_name(f)
+    return f"{library_name()}{name[5:]}" if name and name.startswith("taeda.") else name
+
+
+def _own_name(f: Callable) -> str | None:
+    """The same, whatever name the library goes by."""
     accessor = _accessor_name(f)
     if accessor is not None:
         return accessor
@@ -349,7 +356,7 @@ def path_of(func: Callable) -> tuple[str, ...]:
 
 def _path(func: Callable) -> tuple[str, ...]:
     with _C.DisableTorchFunctionSubclass():
-        return tuple((resolve_name(func) or getattr(func, "__name__", "?")).split("."))
+        return tuple((_own_name(func) or getattr(func, "__name__", "?")).split("."))
 
 
 _fixed_path = functools.lru_cache(1024)(_path)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from taeda_tensor_core import _C, _copies, _older_names
 from taeda_tensor_core._C import Tensor
+from taeda_tensor_core._info import library_name
 from taeda_tensor_core._mapped import mapped_bytes
 
 if TYPE_CHECKING:
@@ -332,7 +333,9 @@ class UntypedStorage(_StorageBase):
         return hash(self._cdata)
 
     def __repr__(self) -> str:
-        return f"taeda.UntypedStorage(device={str(self.device)!r}, nbytes={self.nbytes()})"
+        items = "..." if self.device.type == "meta" else "\n ".join(map(str, self.tolist()))
+        home = f"{library_name()}.storage.UntypedStorage"
+        return f" {items}\n[{home}(device={self.device}) of size {self.nbytes()}]"
 
 
 class _TypedMeta(type):
@@ -479,7 +482,8 @@ class TypedStorage(_StorageBase, metaclass=_TypedMeta):
 
     def __repr__(self) -> str:
         items = "\n".join(f" {item}" for item in self.tolist())
-        return f"{items}\n[taeda.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
+        home = f"{library_name()}.storage.TypedStorage"
+        return f"{items}\n[{home}(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
 
 
 def _converter(name: str, dtype: str) -> Any:

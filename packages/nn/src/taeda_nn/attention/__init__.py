@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Any
 
 from taeda_nn._bind import tensor
@@ -36,6 +36,8 @@ class SDPBackend(IntEnum):
     EFFICIENT_ATTENTION = 2
     CUDNN_ATTENTION = 3
     OVERRIDEABLE = 4
+
+    __str__, __format__ = Enum.__str__, Enum.__format__  # "SDPBackend.MATH", not its number
 
 
 # Questions about kernels of CUDA, which stand with that device's settings.

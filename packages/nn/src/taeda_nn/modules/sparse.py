@@ -63,7 +63,7 @@ class Embedding(Module):
         super().__init__()
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
-                raise ValueError(
+                raise AssertionError(
                     f"Embedding: padding_idx {padding_idx} is out of range for {num_embeddings} rows"
                 )
             padding_idx %= num_embeddings
@@ -190,7 +190,7 @@ class EmbeddingBag(Module):
         self.scale_grad_by_freq = scale_grad_by_freq
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
-                raise ValueError(
+                raise AssertionError(
                     f"EmbeddingBag: padding_idx {padding_idx} is out of range for {num_embeddings} rows"
                 )
             padding_idx %= num_embeddings

@@ -203,7 +203,10 @@ def _inject_new_class(module: Module) -> None:
             f"{cls.__name__} is parametrized"
         )
 
-    members: dict[str, Any] = {"__reduce_ex__": lambda self, protocol: getstate(self)}
+    members: dict[str, Any] = {
+        "__module__": register_parametrization.__module__,  # where this library stands
+        "__reduce_ex__": lambda self, protocol: getstate(self),
+    }
     if not hasattr(cls, "__deepcopy__"):
         members["__deepcopy__"] = default_deepcopy
     module.__class__ = type(f"Parametrized{cls.__name__}", (cls,), members)

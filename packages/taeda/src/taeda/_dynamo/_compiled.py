@@ -23,7 +23,7 @@ __all__ = ["compiled", "known_backend"]
 #: Compilers that programs have registered, by name.
 REGISTERED: dict[str, Any] = {}
 #: Names for which a function runs as it is.
-_PLAIN = frozenset({
+PLAIN = frozenset({
     "inductor", "eager", "eager_noexcept", "eager_debug", "aot_eager", "aot_eager_decomp_partition",
     "aot_eager_default_partitioner", "aot_ts", "ts", "cudagraphs", "tvm", "openxla", "openxla_eval", "onnxrt",
     "ipex", "hpu_backend", "pre_dispatch_eager", "invoke_subgraph",
@@ -45,7 +45,7 @@ def known_backend(backend: Any) -> Any:
         return backend if callable(backend) else None
     if backend in REGISTERED:
         return REGISTERED[backend]
-    if backend not in _PLAIN:
+    if backend not in PLAIN:
         raise exc.InvalidBackend(
             f"Invalid backend: {backend!r}, see `torch._dynamo.list_backends()` for available backends."
         )

@@ -194,10 +194,15 @@ _OFFERED = ("cudagraphs", "inductor", "openxla", "tvm")
 
 
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
-    """Names of compilers: those that programs have registered, and PyTorch's, with which functions run as they are."""
-    from taeda._dynamo._compiled import REGISTERED
+    """Names of compilers: those that programs have registered, and PyTorch's, with which functions run as they are.
 
-    return sorted({*REGISTERED, *_OFFERED})
+    Args:
+        exclude_tags: Without "debug" among them, those are named that are there to find faults, such as "eager".
+    """
+    from taeda._dynamo._compiled import PLAIN, REGISTERED
+
+    debugging = set() if "debug" in (exclude_tags or ()) else PLAIN
+    return sorted({*REGISTERED, *_OFFERED, *debugging})
 
 
 def cudagraph_mark_step_begin() -> None:

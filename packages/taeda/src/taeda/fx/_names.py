@@ -17,7 +17,7 @@ def _public_name(func: Any) -> str | None:
     if getattr(func, "__module__", None) is None and not isinstance(func, types.BuiltinFunctionType):
         return None
     name = tensor.overrides.resolve_name(func)
-    if name is not None and name.startswith("taeda."):
+    if name is not None and name.startswith(("taeda.", "torch.")):
         return f"torch.{name[len('taeda.') :]}"
     short = getattr(func, "__name__", "")
     for home, prefix in ((nn.functional, "torch.nn.functional"), (tensor, "torch")):

@@ -446,9 +446,9 @@ class TreeSpec:
     def __repr__(self, indent: int = 0) -> str:
         if self.type is None:
             return "*"
-        name = self.context.__name__ if self.type is _NamedTuples else self.type.__name__
+        name = "namedtuple" if self.type is _NamedTuples else self.type.__name__
         inner = f",\n{' ' * (indent + 2)}".join(child.__repr__(indent + 2) for child in self.children_specs)
-        return f"TreeSpec({name}, {None if self.type is _NamedTuples else self.context}, [{inner}])"
+        return f"TreeSpec({name}, {self.context}, [{inner}])"
 
 
 PyTreeSpec = TreeSpec

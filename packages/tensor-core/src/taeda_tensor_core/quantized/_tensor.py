@@ -7,6 +7,7 @@ from typing import Any
 
 from taeda_tensor_core import _C, ops
 from taeda_tensor_core._C import Tensor
+from taeda_tensor_core._printing import with_suffixes
 from taeda_tensor_core.overrides import misplaced, path_of
 from taeda_tensor_core.quantized import _schemes
 
@@ -156,4 +157,4 @@ def _text(x: QuantizedTensor) -> str:
         f"zero_point={x._zero_point!r}",
         *([] if x._axis is None else [f"axis={x._axis}"]),
     ]
-    return f"{values}, " + ", ".join(facts).replace("\n", "\n       ") + ")"
+    return with_suffixes(values, facts, len("tensor("))

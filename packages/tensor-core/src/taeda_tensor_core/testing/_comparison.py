@@ -233,8 +233,8 @@ def _compare_numbers(actual: Any, expected: Any, rules: _Rules, where: tuple[Any
     text = f"Scalars are not {word}!\n\nExpected {expected} but got {actual}.\n"
     difference = abs(actual - expected)
     relative = difference / abs(expected) if expected else float("inf")
-    text += f"Absolute difference: {difference}" + (f" (up to {atol} allowed)" if atol else "")
-    text += f"\nRelative difference: {relative}" + (f" (up to {rtol} allowed)" if rtol else "")
+    text += f"Absolute difference: {difference}{_allowed(atol, word)}"
+    text += f"\nRelative difference: {relative}{_allowed(rtol, word)}"
     raise _Different(text, where)
 
 
@@ -356,10 +356,8 @@ def _report(
     total, wrong = close.numel(), close.numel() - int(close.sum())
     if actual.dim() == 0:
         text = f"Scalars are not {word}!\n\nExpected {expected.item()} but got {actual.item()}.\n"
-        text += f"Absolute difference: {difference.item()}" + (f" (up to {atol} allowed)" if atol else "")
-        return (
-            text + f"\nRelative difference: {relative.item()}" + (f" (up to {rtol} allowed)" if rtol else "")
-        )
+        text += f"Absolute difference: {difference.item()}{_allowed(atol, word)}"
+        return f"{text}\nRelative difference: {relative.item()}{_allowed(rtol, word)}"
     text = f"{subject} are not {word}!\n\nMismatched elements: {wrong} / {total} ({wrong / total:.1%})"
     for name, values, allowed in (("absolute", difference, atol), ("relative", relative, rtol)):
         # Elements that are close count for nothing; NaN is the largest difference.
@@ -369,8 +367,13 @@ def _report(
             _C.unravel_index(_C.tensor(place), tuple(values.shape))[i].item() for i in range(values.dim())
         )
         text += f"\nGreatest {name} difference: {of_wrong[index].item()} at index {index}"
-        text += f" (up to {allowed} allowed)" if allowed else ""
+        text += _allowed(allowed, word)
     return text
+
+
+def _allowed(tolerance: float, word: str) -> str:
+    """What is said of a tolerance, of 0 too, unless all must be equal."""
+    return f" (up to {tolerance} allowed)" if word == "close" else ""
 
 
 def __getattr__(name: str) -> Any:
