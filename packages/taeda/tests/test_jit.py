@@ -54,20 +54,39 @@ def read_again(program, save=jit.save, load=jit.load):
     return load(file)
 
 
-def test_a_script_of_a_module_shares_all_with_it(net):
+def test_a_script_shares_parameters_with_its_module(net):
     made = jit.script(net)
     assert isinstance(made, jit.ScriptModule) and isinstance(made, nn.Module) and not isinstance(made, Words)
     assert same(made(words()), net(words())) and list(made.state_dict()) == list(net.state_dict())
-    assert made.rnn is net.rnn and made.original_name == "Words" and "def forward" in made.code
-    made.train()
-    assert net.training and net.rnn.training
-    made.extra = 3
-    assert net.extra == 3 and jit.script(made) is made
+    assert made.original_name == "Words" and "def forward" in made.code and jit.script(made) is made
+    pairs = zip(made.parameters(), net.parameters(), strict=True)
+    assert all(own is given for own, given in pairs)
     assert repr(made).startswith("RecursiveScriptModule(\n  original_name=Words\n  (embed)")
     layers = jit.script(nn.Sequential(nn.ReLU(), nn.Tanh()))
     assert len(layers) == 2 and isinstance(layers[1], nn.Tanh) and len(list(layers)) == 2
     with pytest.raises(AttributeError, match="no attribute 'missing'"):
         _ = made.missing
+
+
+@pytest.mark.parametrize(
+    "make", [jit.script, lambda module: jit.trace(module, taeda.ones(3, 2), check_trace=False)]
+)
+def test_modes_of_a_script_are_its_own(make):
+    """A program goes on training its module after it has made a script for evaluation of it."""
+    shared = nn.Dropout(0.9)
+    net = nn.Sequential(nn.BatchNorm1d(2), shared, nn.Sequential(shared))
+    first, second = make(net.eval()), make(net)
+    net.train()
+    second.eval()
+    modes = [{module.training for module in one.modules()} for one in (net, first, second)]
+    assert modes == [{True}, {False}, {False}] and first[1] is first[2][0]
+    x = taeda.ones(3, 2)
+    assert taeda.equal(first(x), second(x)) and first[0].running_mean is net[0].running_mean
+    first.train()
+    net.eval()
+    assert first[1].training and not second.training and not shared.training
+    first.extra = 3
+    assert not hasattr(net, "extra")
 
 
 def test_hooks_and_gradients_go_through_scripts():

@@ -141,6 +141,7 @@ def script(
     from types import FunctionType
 
     from taeda.jit._checks import check
+    from taeda.jit._modules import own
     from taeda.jit._state import _enabled
     from taeda_registry.slots import nn
 
@@ -148,7 +149,7 @@ def script(
         return obj
     check(obj)
     if _python_isinstance(obj, nn.Module) and not _python_isinstance(obj, ScriptModule):
-        return RecursiveScriptModule(obj)
+        return RecursiveScriptModule(own(obj))
     return ScriptFunction(obj) if type(obj) is FunctionType else obj
 
 

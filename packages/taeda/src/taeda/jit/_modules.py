@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import inspect
 import sys
 import textwrap
@@ -105,8 +106,24 @@ class ScriptModule(nn.Module):
                 setattr(type(self), name, value)
 
 
+def own(module: Any, made: dict[int, Any] | None = None) -> Any:
+    """A module and those below it with attributes of their own, over the same parameters, buffers and values.
+
+    So what is scripted stays in its mode when the program's module goes into another, and the other way round.
+    """
+    made = {} if made is None else made
+    if isinstance(module, ScriptModule):  # has its own
+        return module
+    if id(module) not in made:
+        copied = made[id(module)] = copy.copy(module)
+        for name, child in copied._modules.items():
+            if child is not None:
+                copied._modules[name] = own(child, made)
+    return made[id(module)]
+
+
 class RecursiveScriptModule(ScriptModule):
-    """What `script` makes of a module: it shares everything with it, and is of this class.
+    """What `script` makes of a module: it shares everything with the one that it is given, and is of this class.
 
     Attributes of the module, its methods too, are found here.
     """
@@ -168,13 +185,9 @@ class RecursiveScriptModule(ScriptModule):
         return type(self), (self._original, self._recorded)
 
     def __copy__(self) -> Any:
-        import copy
-
         return type(self)(copy.copy(self._original), self._recorded)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        import copy
-
         made = type(self)(copy.deepcopy(self._original, memo), copy.deepcopy(self._recorded, memo))
         memo[id(self)] = made
         return made
@@ -423,7 +436,7 @@ def trace(
         raise TypeError(f"trace: expected a module or function, found {type(func).__name__}")
     recorded = _recorded(func, args, kwargs, check_tolerance if check_trace else None)
     if isinstance(func, nn.Module):
-        return TopLevelTracedModule(func, recorded)
+        return TopLevelTracedModule(own(func), recorded)
     return ScriptFunction(func, recorded, traced=True)
 
 
@@ -451,7 +464,7 @@ def trace_module(
         named = {**given} if example_inputs_is_kwarg else {}
         made = _recorded(method, () if example_inputs_is_kwarg else _as_tuple(given), named, None, mod)
         recorded = made if name == "forward" else recorded
-    return TopLevelTracedModule(mod, recorded)
+    return TopLevelTracedModule(own(mod), recorded)
 
 
 def _as_tuple(inputs: Any) -> tuple[Any, ...]:
