@@ -280,6 +280,19 @@ def test_what_is_not_there_says_that_it_is_not_available():
         taeda.profiler.itt.range_push("step")
 
 
+def test_an_interrupt_in_a_callback_leaves_no_future_waiting():
+    def interrupted(future):
+        raise KeyboardInterrupt
+
+    first = taeda.futures.Future()
+    interrupts, after = first.then(interrupted), first.then(lambda done: done.value() + 1)
+    with pytest.raises(KeyboardInterrupt):
+        first.set_result(1)
+    assert first.value() == 1 and after.value() == 2
+    with pytest.raises(RuntimeError, match="KeyboardInterrupt"):
+        interrupts.wait()
+
+
 def test_future():
     future = taeda.futures.Future()
     after = future.then(lambda done: done.value() + 1)

@@ -837,3 +837,14 @@ def test_parameters_that_become_sparse_are_replaced():
     kept = layer.weight
     assert layer.double().weight is kept and kept.is_sparse and kept.dtype == tt.float64
     assert kept.to_dense().dtype == kept.grad.dtype == tt.float64 and kept.requires_grad
+
+
+def test_a_module_within_itself_is_walked_once_or_refused():
+    shared = nn.Linear(1, 1)
+    layer = nn.Sequential(shared, nn.Sequential(shared))
+    names = ["", "0", "1", "1.0"]
+    assert [name for name, _ in layer.named_modules(remove_duplicate=False)] == names
+    layer[1].add_module("back", layer)
+    assert [name for name, _ in layer.named_modules()] == names[:3]
+    with pytest.raises(RecursionError, match=r"'1\.back' contains itself"):
+        list(layer.named_parameters(remove_duplicate=False))

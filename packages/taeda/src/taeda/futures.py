@@ -70,10 +70,12 @@ class Future:
         def run(done: Future) -> None:
             try:
                 value = callback(done)
-            except Exception as error:
+            except BaseException as error:
                 failed = RuntimeError(f"{type(error).__name__}: {error}")
                 failed.__cause__ = error
-                result.set_exception(failed)
+                result.set_exception(failed)  # also of Ctrl-C: others wait for it
+                if not isinstance(error, Exception):
+                    raise
             else:
                 result.set_result(value)
 
@@ -124,8 +126,14 @@ class Future:
             self._value, self._error, self._done = value, error, True
             callbacks, self._callbacks = self._callbacks, []
             self._changed.notify_all()
+        leaving = None
         for callback in callbacks:
-            self._tell(callback)
+            try:
+                self._tell(callback)
+            except BaseException as found:  # Ctrl-C; futures that others wait for hang on those behind it
+                leaving = leaving or found
+        if leaving is not None:
+            raise leaving
 
 
 def collect_all(futures: list[Future]) -> Future:

@@ -388,12 +388,20 @@ class Module(Converting, Stateful):
         """Yields (dotted name, module) of this module, whose name is ``prefix``, and all below it."""
         memo = set() if memo is None else memo
         waiting: list[tuple[str, Module]] = [(prefix, self)]
+        above: list[Module] = []  # of the module that comes next, where it may come more than once
+        depths: list[int] = [0]
         while waiting:
             path, module = waiting.pop()
+            if not remove_duplicate:
+                del above[depths.pop() :]
             if module in memo:
                 continue
             if remove_duplicate:
                 memo.add(module)
+            else:
+                if any(module is one for one in above):
+                    raise RecursionError(f"named_modules: module {path!r} contains itself")
+                above.append(module)
             yield path, module
             names = module._module_names
             values = attributes_with(module, names)
@@ -402,6 +410,8 @@ class Module(Converting, Stateful):
                 below = values[name]
                 if below is not None:
                     waiting.append((dot + name, below))
+                    if not remove_duplicate:
+                        depths.append(len(above))
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
         """Yields this module and all below it, each once unless ``remove_duplicate`` is False."""
