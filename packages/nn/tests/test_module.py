@@ -848,3 +848,18 @@ def test_a_module_within_itself_is_walked_once_or_refused():
     assert [name for name, _ in layer.named_modules()] == names[:3]
     with pytest.raises(RecursionError, match=r"'1\.back' contains itself"):
         list(layer.named_parameters(remove_duplicate=False))
+
+
+def test_a_gradient_that_cannot_be_converted_leaves_its_parameter_alike():
+    class Refused(tt.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            if getattr(function, "__name__", "") == "to":
+                raise MemoryError
+            return super().__torch_function__(function, types, args, kwargs or {})
+
+    layer = nn.Linear(2, 2)
+    layer.weight.grad = layer.weight.detach().clone().as_subclass(Refused)
+    with pytest.raises(MemoryError):
+        layer.double()
+    assert layer.weight.dtype == layer.weight.grad.dtype

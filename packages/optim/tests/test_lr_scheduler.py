@@ -645,3 +645,24 @@ def test_cycles_read_tensors_once(make):
 
     low, high = tensor.tensor(0.25), tensor.tensor(0.5)
     assert course(low, high, lambda: (low.mul_(0.5), high.mul_(0.5))) == course(0.25, 0.5, lambda: None)
+
+
+def test_a_function_that_raises_makes_no_step(make):
+    calls = []
+
+    def rate(step):
+        calls.append(step)
+        if len(calls) == 6:  # of the second group, at the second step
+            raise LookupError("no rate")
+        return 0.5**step
+
+    optimizer = optimizer_of(make, (1.0, 2.0))
+    schedule = lrs.LambdaLR(optimizer, [rate, rate])
+    schedule.step()
+    before = schedule.state_dict() | {"lr_lambdas": None}
+    with pytest.raises(LookupError):
+        schedule.step()
+    assert schedule.state_dict() | {"lr_lambdas": None} == before
+    assert [group["lr"] for group in optimizer.param_groups] == [0.5, 1.0]
+    schedule.step()
+    assert [group["lr"] for group in optimizer.param_groups] == [0.25, 0.5] and schedule.last_epoch == 2

@@ -31,15 +31,16 @@ class Converting:
             for name, param in module._parameters.items():
                 if param is None:
                     continue
-                grad = param.grad
-                converted = fn(param)
+                grad, converted = param.grad, fn(param)
+                # Both before either is changed: memory for the second may be refused.
+                new = None if grad is None else fn(grad).requires_grad_(grad.requires_grad)
                 # One tensor cannot turn from dense to sparse.
                 if overwrites_parameters or converted.layout != param.layout:
                     param = module._parameters[name] = Parameter(converted, requires_grad=param.requires_grad)
                 elif converted is not param:
                     param.data = converted
-                if grad is not None:
-                    param.grad = fn(grad).requires_grad_(grad.requires_grad)
+                if new is not None:
+                    param.grad = new
             for name, buffer in module._buffers.items():
                 if buffer is not None:
                     renew_member(module, "buffer", name, fn(buffer))

@@ -127,6 +127,16 @@ class LRScheduler:
     def _go(self, epoch: int | None = None) -> None:
         """A step without warnings."""
         self._meet_groups()
+        names = ("_step_count", "last_epoch", "_pure", "_pure_at")
+        held = {name: vars(self)[name] for name in names if name in vars(self)}
+        try:
+            self._set(self._next_rates(epoch))
+        except BaseException:  # of a program's function, whose step is not made then
+            vars(self).update(held)
+            raise
+
+    def _next_rates(self, epoch: int | None) -> list[float]:
+        """Goes to the next step; the rates that are to be set there."""
         self._step_count += 1
         before, self.last_epoch = self.last_epoch, self.last_epoch + 1 if epoch is None else epoch
         pure = self._rates_now(epoch)
@@ -137,7 +147,7 @@ class LRScheduler:
         else:
             rates = list(pure)
         self._pure, self._pure_at = list(pure), self.last_epoch
-        self._set(rates)
+        return rates
 
     def _meet_groups(self) -> None:
         """Takes in groups that the optimizer has got since: they go on from their own rates, in the same proportions.
