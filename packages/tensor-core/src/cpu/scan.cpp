@@ -32,12 +32,21 @@ void put_back(const Tensor& out, const Tensor& rows, int64_t dim) {
   if (!rows.same(out))
     copy_elements(out, out.dim() < 2 || dim == out.dim() - 1 ? rows : ops::movedim(rows, Shape{-1}, Shape{dim}));
 }
-template <class Body>
-void for_rows(const Tensor& rows, const Body& body) {
-  const int64_t n = rows.dim() ? rows.size(-1) : 1, count = rows.numel() / n;
-  const Unlocked unlocked(rows.numel() > 32768);
+/// Calls `body(x, y, first, n)` for each row: its n elements, where their results go, and the first one's place.
+template <class T, class Body>
+void for_rows(const Tensor& in, const Tensor& result, const Body& body) {
+  const int64_t n = in.dim() ? in.size(-1) : 1, count = in.numel() / n;
+  const bool converted = in.dtype() != dtype_of<T> || result.dtype() != dtype_of<T>;
+  const Unlocked unlocked(in.numel() > 32768);
   parallel_for(count, std::max<int64_t>(1, 16384 / n), [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) body(r * n, n);
+    Reader<T> reader(in);
+    Writer<T> writer(result);
+    in_runs(begin, end, n, converted, [&](int64_t first, int64_t rows) {
+      const T* const x = reader.at(first * n, rows * n);
+      T* const y = writer.at(first * n, rows * n);
+      for (int64_t r = 0; r < rows; ++r) body(x + r * n, y + r * n, (first + r) * n, n);
+      writer.done();
+    });
   });
 }
 
@@ -111,19 +120,19 @@ void scan(const char* op, const Tensor& out, const Tensor& self, int64_t dim, co
   const Tensor result = rows_for(out, in, self, axis);
   visit_dtype(d, [&]<class T>() {
     if constexpr (!is_half_v<T>)
-      for_rows(in, [&](int64_t at, int64_t n) {
-        Reader<T> reader(in);
-        Writer<T> writer(result);
-        const T* x = reader.at(at, n);
-        T* y = writer.at(at, n);
+      for_rows<T>(in, result, [&](const T* x, T* y, int64_t, int64_t n) {
         using Acc = Total<T>;
+        constexpr int64_t few = 256;  // a block
         Acc total = Acc(y[0] = x[0]);
+        if (n <= few) {
+          for (int64_t i = 1; i < n; ++i) y[i] = T(total = step(total, Acc(x[i])));
+          return;
+        }
         in_blocks(n - 1, [&, x = x + 1, y = y + 1](int64_t begin, int64_t end) {
           Acc so_far = total;  // in a register: what is stored might be `total`
           for (int64_t i = begin; i < end; ++i) y[i] = T(so_far = step(so_far, Acc(x[i])));
           total = so_far;
         });
-        writer.done();
       });
   });
   put_back(out, result, axis);
@@ -200,12 +209,8 @@ void cumulative_extremum(const Tensor& values, const Tensor& indices, const Tens
   const Tensor result = rows_for(values, in, self, axis), index = rows_for(indices, in, self, axis);
   visit_dtype(d, [&]<class T>() {
     if constexpr (!is_half_v<T> && !is_complex_v<T>)
-      for_rows(in, [&](int64_t at, int64_t n) {
-        Reader<T> reader(in);
-        Writer<T> writer(result);
-        const T* const x = reader.at(at, n);
-        T* const y = writer.at(at, n);
-        int64_t* const places = index.data<int64_t>() + at;
+      for_rows<T>(in, result, [&](const T* x, T* y, int64_t first, int64_t n) {
+        int64_t* const places = index.data<int64_t>() + first;
         T best = x[0];
         int64_t where = 0;
         for (int64_t i = 0; i < n; ++i) {
@@ -216,7 +221,6 @@ void cumulative_extremum(const Tensor& values, const Tensor& indices, const Tens
           y[i] = best;
           places[i] = where;
         }
-        writer.done();
       });
   });
   put_back(values, result, axis);
