@@ -255,3 +255,27 @@ def test_dimensions_in_any_order_are_copied_as_numpy_does(dtype):
             np.testing.assert_array_equal(
                 turned.contiguous(memory_format=taeda.channels_last).numpy(), expected
             )
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "bfloat16", "complex128"])
+@pytest.mark.parametrize("shape", [(200, 333), (3, 150, 64, 5), (2, 129, 300)])
+def test_operands_that_run_along_memory_in_different_dimensions(shape, dtype):
+    """Beside a row-major one, a turned operand is read in stripes of lines, from 32,768 elements on."""
+
+    def numbers(t):  # NumPy has no bfloat16
+        return (t.double() if t.dtype is taeda.bfloat16 else t).numpy()
+
+    rng = np.random.default_rng(8)
+    a = rng.integers(0, 100, shape)
+    b = rng.integers(0, 100, shape[::-1])
+    backwards = list(range(len(shape)))[::-1]
+    kind = getattr(taeda, dtype)
+    x, turned = taeda.from_numpy(a).to(kind), taeda.from_numpy(b).to(kind).permute(*backwards)
+    np.testing.assert_array_equal(numbers(x + turned), a + b.T)
+    np.testing.assert_array_equal(numbers(x - turned.to(taeda.complex128)), a - b.T)
+    np.testing.assert_array_equal((x == turned).numpy(), a == b.T)
+    target = x.clone()
+    target += turned
+    np.testing.assert_array_equal(numbers(target), a + b.T)
+    if dtype != "complex128":
+        np.testing.assert_array_equal(numbers(taeda.maximum(turned, x)), np.maximum(a, b.T))

@@ -105,6 +105,9 @@ struct Walk {
   DType dtype[kMax], compute[kMax];
   bool converts = false;
   bool joins = false;  // short runs go together, as of class Rows
+  uint32_t gathered = 0;  // bits of inputs that are brought together first, as those that are converted are
+
+  bool direct(int k) const { return dtype[k] == compute[k] && !(gathered >> k & 1); }
 };
 
 void add_dims(Walk& walk, const LoopOperand* operands) {
@@ -171,6 +174,39 @@ void lengthen_runs(Walk& walk) {
   if (walk.ndim > 1 && walk.sizes[0] <= few && walk.sizes[1] >= many) swap_dims(walk, 0, 1);
 }
 
+/// Whether inputs run along memory in another dimension than the output, as those of a transposed matrix do: they are
+/// marked, and that dimension goes next to the innermost one.
+bool is_turned(Walk& walk) {
+  constexpr int64_t line = 64, least = 16;
+  int turned = 0;
+  for (int k = walk.outputs; k < walk.count; ++k) {
+    if (std::abs(walk.strides[0][k]) < line) continue;
+    for (int d = 1; d < walk.ndim; ++d)
+      if (walk.strides[d][k] == item_size(walk.dtype[k]) && walk.sizes[d] >= least) {
+        walk.gathered |= uint32_t(1) << k;
+        if (!turned) turned = d;
+      }
+  }
+  for (int d = turned; d > 1; --d) swap_dims(walk, d, d - 1);
+  walk.converts |= walk.gathered != 0;
+  return turned != 0;
+}
+/// Takes the first `n` of the innermost dimension away from `walk`, as a walk of their own.
+Walk take_off(Walk& walk, int64_t n) {
+  Walk taken = walk;
+  taken.sizes[0] = n;
+  walk.sizes[0] -= n;
+  for (int k = 0; k < walk.count; ++k) walk.base[k] += n * walk.strides[0][k];
+  return taken;
+}
+/// Runs of `block` elements, one below the other, before the next ones to the right.
+void walk_in_stripes(Walk& walk, int64_t block) {
+  const int outermost = walk.ndim++;
+  walk.sizes[outermost] = walk.sizes[0] / block;
+  walk.sizes[0] = block;
+  for (int k = 0; k < walk.count; ++k) walk.strides[outermost][k] = walk.strides[0][k] * block;
+}
+
 /// One run along the innermost dimension with operands converted through stack buffers.
 void run_converted(const Walk& walk, Loop loop, const LoopParams* params, char* const* data, int64_t n) {
   alignas(64) char buffers[kMax][kChunk * 16];
@@ -181,7 +217,7 @@ void run_converted(const Walk& walk, Loop loop, const LoopParams* params, char* 
     const int64_t m = std::min(kChunk, n - done);
     for (int k = 0; k < walk.count; ++k) {
       char* place = data[k] + done * strides[k];
-      if (walk.dtype[k] == walk.compute[k]) {
+      if (walk.direct(k)) {
         at[k] = place;
         steps[k] = strides[k];
         continue;
@@ -197,7 +233,7 @@ void run_converted(const Walk& walk, Loop loop, const LoopParams* params, char* 
     }
     loop(at, steps, m, params);
     for (int k = 0; k < walk.outputs; ++k) {
-      if (walk.dtype[k] == walk.compute[k]) continue;
+      if (walk.direct(k)) continue;
       char* const pair[2] = {data[k] + done * strides[k], buffers[k]};
       const int64_t pair_strides[2] = {strides[k], item_size(walk.compute[k])};
       convert_elements(walk.dtype[k], walk.compute[k], pair, pair_strides, m);
@@ -371,7 +407,19 @@ bool stays_whole(const LoopOperand* operands, int count, int64_t numel) {
   if (numel <= kLoopGrain) return run_range(walk, loop, params, 0, numel);
   const Unlocked unlocked(true);
   const Uninterrupted whole(stays_whole(operands, count, numel));
-  parallel_for(numel, kLoopGrain, [&](int64_t begin, int64_t end) { run_range(walk, loop, params, begin, end); });
+  const auto run = [&](const Walk& part) {
+    int64_t elements = 1;
+    for (int d = 0; d < part.ndim; ++d) elements *= part.sizes[d];
+    parallel_for(elements, kLoopGrain, [&](int64_t begin, int64_t end) { run_range(part, loop, params, begin, end); });
+  };
+  // As long as the cache lines of a stripe stay, each is read once.
+  constexpr int64_t stripe = 64;
+  if (walk.ndim < kMaxDims && walk.sizes[0] >= 2 * stripe && is_turned(walk)) {
+    walk.joins = false;
+    if (const int64_t rest = walk.sizes[0] % stripe) run(take_off(walk, rest));
+    walk_in_stripes(walk, stripe);
+  }
+  run(walk);
 }
 
 }  // namespace
