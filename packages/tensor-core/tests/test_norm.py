@@ -105,7 +105,7 @@ def test_layer_norm_and_gradients(shape, trailing, dtype, affine):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("shape, groups", [((4, 6, 5, 5), 3), ((2, 8, 3), 2), ((3, 4), 2)])
+@pytest.mark.parametrize("shape, groups", [((4, 6, 5, 5), 3), ((2, 8, 3), 2), ((3, 4), 2), ((2, 9000), 3)])
 def test_group_norm_and_gradients(shape, groups, dtype):
     rng = np.random.default_rng(34)
     x, grad = rng.standard_normal(shape) + 3, rng.standard_normal(shape)

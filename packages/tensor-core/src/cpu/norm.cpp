@@ -435,16 +435,44 @@ struct Groups {
         channels(input.size(1) / num_groups),
         inner(input.numel() ? input.numel() / (input.size(0) * input.size(1)) : 0) {}
   int64_t size() const { return channels * inner; }
-  /// Calls `body(offset, count, channel)` for the runs of row `i`.
+  /// Of planes as short as this a call for each would take longer than its work.
+  static constexpr int64_t kShort = 16;
+  /// Calls `body(offset, planes, count, channel)` for the runs of row `i`: `count` elements of each of `planes`
+  /// channels from `channel` on, of several where planes are short.
   template <class Body>
   void each_run(int64_t i, bool converted, const Body& body) const {
+    if (inner <= kShort)
+      return cpu::in_runs(0, channels, inner, true, [&](int64_t j, int64_t planes) {
+        body(i * size() + j * inner, planes, inner, i % groups * channels + j);
+      });
     for (int64_t j = 0; j < channels; ++j)
       cpu::in_runs(0, inner, 1, converted, [&](int64_t k, int64_t count) {
-        body(i * size() + j * inner + k, count, i % groups * channels + j);
+        body(i * size() + j * inner + k, 1, count, i % groups * channels + j);
       });
   }
   int64_t grain() const { return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, size())); }
 };
+
+/// As LayerTable's functions of the same names do; of short planes at once.
+template <class T>
+void plane_affine(const T* x, double center, double scale, double offset, int64_t n, T* y) {
+  if (n > Groups::kShort) return layers<T>().plane_affine(x, center, scale, offset, n, y);
+  for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - T(center)) * T(scale) + T(offset);
+}
+template <class T>
+void plane_products(const T* grad, const T* x, double mean, int64_t n, double* sums) {
+  if (n > Groups::kShort) return layers<T>().plane_products(grad, x, mean, n, sums);
+  sums[0] = sums[1] = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    sums[0] += double(grad[i]);
+    sums[1] += double(grad[i] * (x[i] - T(mean)));
+  }
+}
+template <class T>
+void plane_combine(const T* grad, const T* x, double center, double a, double b, double d, int64_t n, T* out) {
+  if (n > Groups::kShort) return layers<T>().plane_combine(grad, x, center, a, b, d, n, out);
+  for (int64_t i = 0; i < n; ++i) out[i] = T(a) * grad[i] + (T(b) * (x[i] - T(center)) + T(d));
+}
 
 void native_group_norm_kernel(const Tensor& result, const Tensor& mean, const Tensor& rstd, const Tensor& input,
                               int64_t num_groups, const Tensor& weight, const Tensor& bias, double eps) {
@@ -476,10 +504,14 @@ void native_group_norm_kernel(const Tensor& result, const Tensor& mean, const Te
                      r = 1.0 / std::sqrt(std::max(second / double(s.size()) - rest * rest, 0.0) + eps);
         mean.data<T>()[i] = T(center);
         rstd.data<T>()[i] = T(r);
-        s.each_run(i, converted, [&](int64_t at, int64_t count, int64_t channel) {
-          const double scale = r * (w.defined() ? double(w.data<T>()[channel]) : 1.0);
-          const double offset = (b.defined() ? double(b.data<T>()[channel]) : 0.0) - rest * scale;
-          layers<T>().plane_affine(reader.at(at, count), center, scale, offset, count, writer.at(at, count));
+        s.each_run(i, converted, [&](int64_t at, int64_t planes, int64_t count, int64_t channel) {
+          const T* const from = reader.at(at, planes * count);
+          T* const to = writer.at(at, planes * count);
+          for (int64_t p = 0; p < planes; ++p) {
+            const double scale = r * (w.defined() ? double(w.data<T>()[channel + p]) : 1.0);
+            const double offset = (b.defined() ? double(b.data<T>()[channel + p]) : 0.0) - rest * scale;
+            plane_affine(from + p * count, center, scale, offset, count, to + p * count);
+          }
           writer.done();
         });
       }
@@ -506,34 +538,44 @@ void group_norm_backward_typed(const Groups& s, const Tensor& g, const Tensor& x
       double total = 0, products = 0;
       const auto factor = [&](int64_t channel) { return weight.defined() ? double(weight.data<T>()[channel]) : 1.0; };
       const int64_t sample = i / s.groups;
-      s.each_run(i, converted, [&](int64_t at, int64_t count, int64_t channel) {
-        double two[2];
-        layers<T>().plane_products(grads.at(at, count), values.at(at, count), m, count, two);
-        double* const kept = sums.data() + (sample * all + channel) * 2;
-        kept[0] += two[0];
-        kept[1] += two[1];
-        total += two[0] * factor(channel);
-        products += two[1] * factor(channel);
+      s.each_run(i, converted, [&](int64_t at, int64_t planes, int64_t count, int64_t channel) {
+        const T *const slopes = grads.at(at, planes * count), *const inputs = values.at(at, planes * count);
+        for (int64_t p = 0; p < planes; ++p) {
+          double two[2];
+          plane_products(slopes + p * count, inputs + p * count, m, count, two);
+          double* const kept = sums.data() + (sample * all + channel + p) * 2;
+          kept[0] += two[0];
+          kept[1] += two[1];
+          total += two[0] * factor(channel + p);
+          products += two[1] * factor(channel + p);
+        }
       });
       if (!writer) continue;
       const double slope = -r * r * r * products / double(s.size()), offset = -r * total / double(s.size());
-      s.each_run(i, converted, [&](int64_t at, int64_t count, int64_t channel) {
-        layers<T>().plane_combine(grads.at(at, count), values.at(at, count), m, r * factor(channel), slope, offset,
-                                  count, writer->at(at, count));
+      s.each_run(i, converted, [&](int64_t at, int64_t planes, int64_t count, int64_t channel) {
+        const T *const slopes = grads.at(at, planes * count), *const inputs = values.at(at, planes * count);
+        T* const to = writer->at(at, planes * count);
+        for (int64_t p = 0; p < planes; ++p)
+          plane_combine(slopes + p * count, inputs + p * count, m, r * factor(channel + p), slope, offset, count,
+                        to + p * count);
         writer->done();
       });
     }
   });
-  for (int64_t channel = 0; channel < all; ++channel) {
-    double weight_sum = 0, bias_sum = 0;
-    for (int64_t n = 0; n < s.rows / s.groups; ++n) {
-      const double* const two = sums.data() + (n * all + channel) * 2;
-      bias_sum += two[0];
-      if (s.inner > 0)  // rows without elements have no deviation
-        weight_sum += two[1] * double(rstd.data<T>()[n * s.groups + channel / s.channels]);
+  // Sample after sample, as they lie in memory.
+  std::vector<double> totals(size_t(all * 2));
+  for (int64_t n = 0; n < s.rows / s.groups; ++n)
+    for (int64_t group = 0; group < s.groups; ++group) {
+      const double r = double(rstd.data<T>()[n * s.groups + group]);
+      for (int64_t channel = group * s.channels; channel < (group + 1) * s.channels; ++channel) {
+        const double* const two = sums.data() + (n * all + channel) * 2;
+        totals[size_t(channel * 2)] += two[0];
+        if (s.inner > 0) totals[size_t(channel * 2 + 1)] += two[1] * r;  // rows without elements have no deviation
+      }
     }
-    if (grad_weight.defined()) grad_weight.data<T>()[channel] = T(weight_sum);
-    if (grad_bias.defined()) grad_bias.data<T>()[channel] = T(bias_sum);
+  for (int64_t channel = 0; channel < all; ++channel) {
+    if (grad_weight.defined()) grad_weight.data<T>()[channel] = T(totals[size_t(channel * 2 + 1)]);
+    if (grad_bias.defined()) grad_bias.data<T>()[channel] = T(totals[size_t(channel * 2)]);
   }
 }
 
