@@ -78,15 +78,17 @@ Tensor as_rows(const Tensor& t, int64_t dim) {
 }
 
 /// Some columns of a matrix (n, width) in T, the first element of which is `first`: where they are, or, converted, in
-/// rows of kColumns in `room`.
+/// rows of `columns` in `room`.
 template <class T>
 char* column_tile(const Tensor& of, int64_t first, int64_t n, int64_t width, int64_t columns, bool read,
                   Room<T>& room) {
   const int64_t item = of.item_bytes();
   if (of.dtype() == dtype_of<T>) return of.bytes() + first * item;
-  T* const tile = room.get(n * kColumns);
-  for (int64_t i = 0; read && i < n; ++i)
-    convert_row(of.dtype(), of.bytes() + (first + i * width) * item, columns, dtype_of<T>, tile + i * kColumns);
+  T* const tile = room.get(n * columns);
+  const bool together = columns == width;
+  for (int64_t i = 0; read && i < (together ? 1 : n); ++i)
+    convert_row(of.dtype(), of.bytes() + (first + i * width) * item, together ? n * width : columns, dtype_of<T>,
+                tile + i * columns);
   return reinterpret_cast<char*>(tile);
 }
 
@@ -100,21 +102,23 @@ bool by_columns(RowCode code, const Tensor& out, const Tensor& in, const Tensor*
   const auto run = [&]<class T>(T) {
     const ColumnFn fn = table().column_fns[code][sizeof(T) == 8];
     const bool converted = out.dtype() != dtype_of<T>;
-    parallel_for(outer * tiles, std::max<int64_t>(1, 8192 / (n * kColumns)), [&](int64_t begin, int64_t end) {
-      Room<T> scratch, to, from, saved;
-      for (int64_t p = begin; p < end; ++p) {
-        const int64_t column = p % tiles * kColumns, first = p / tiles * n * width + column,
-                      columns = std::min(kColumns, width - column);
-        const auto tile = [&](const Tensor& of, bool read, Room<T>& room) {
-          return column_tile<T>(of, first, n, width, columns, read, room);
-        };
-        fn(tile(out, false, to), tile(in, true, from), output ? tile(*output, true, saved) : nullptr, n,
-           converted ? kColumns : width, columns, scratch.get(n * kColumns));
-        for (int64_t i = 0; converted && i < n; ++i)
-          convert_row(dtype_of<T>, to.get(0) + i * kColumns, columns, out.dtype(),
-                      out.bytes() + (first + i * width) * item);
-      }
-    });
+    parallel_for(outer * tiles, std::max<int64_t>(1, 8192 / (n * std::min(width, kColumns))),
+                 [&](int64_t begin, int64_t end) {
+                   Room<T> scratch, to, from, saved;
+                   for (int64_t p = begin; p < end; ++p) {
+                     const int64_t column = p % tiles * kColumns, first = p / tiles * n * width + column,
+                                   columns = std::min(kColumns, width - column);
+                     const auto tile = [&](const Tensor& of, bool read, Room<T>& room) {
+                       return column_tile<T>(of, first, n, width, columns, read, room);
+                     };
+                     fn(tile(out, false, to), tile(in, true, from), output ? tile(*output, true, saved) : nullptr, n,
+                        converted ? columns : width, columns, scratch.get(n * columns));
+                     const bool together = columns == width;
+                     for (int64_t i = 0; converted && i < (together ? 1 : n); ++i)
+                       convert_row(dtype_of<T>, to.get(0) + i * columns, together ? n * width : columns, out.dtype(),
+                                   out.bytes() + (first + i * width) * item);
+                   }
+                 });
   };
   const Unlocked unlocked(out.numel() > 8192);
   if (compute_dtype(out.dtype()) == DType::Float64) run(double());

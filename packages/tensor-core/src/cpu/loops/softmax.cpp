@@ -150,7 +150,7 @@ template <class T, bool Log>
     for (int64_t j = 0; j < w; ++j) top[j] = in[j];
     for (int64_t i = 0; i < n; ++i) {
       const T* const from = in + i * stride;
-      T* const to = tile + i * kColumns;
+      T* const to = tile + i * w;
 #pragma GCC ivdep
       for (int64_t j = 0; j < w; ++j) {
         const T v = from[j];
@@ -159,7 +159,7 @@ template <class T, bool Log>
       }
     }
     column_sums(n, width, sum, [&](int64_t i, int64_t j) {
-      T& place = tile[i * kColumns + j];
+      T& place = tile[i * w + j];
       const T shifted = place - top[j], e = vexp_down(shifted);
       place = Log ? shifted : e;
       return e;
@@ -167,8 +167,7 @@ template <class T, bool Log>
     for (int64_t j = 0; j < w; ++j) sum[j] = Log ? vlog(sum[j]) : T(1) / sum[j];
     for (int64_t i = 0; i < n; ++i) {
 #pragma GCC ivdep
-      for (int64_t j = 0; j < w; ++j)
-        out[i * stride + j] = Log ? tile[i * kColumns + j] - sum[j] : tile[i * kColumns + j] * sum[j];
+      for (int64_t j = 0; j < w; ++j) out[i * stride + j] = Log ? tile[i * w + j] - sum[j] : tile[i * w + j] * sum[j];
     }
   });
 }

@@ -9,7 +9,7 @@ using RowFn = void (*)(void* out, const void* in, const void* output, int64_t ro
 enum RowCode { kSoftmax, kLogSoftmax, kSoftmaxBackward, kLogSoftmaxBackward, kRowCount };
 
 /// The same along the first dimension of (n, columns), at most kColumns of them, `stride` elements from row to row;
-/// `scratch` holds n * kColumns elements.
+/// `scratch` holds n * columns elements.
 using ColumnFn = void (*)(void* out, const void* in, const void* output, int64_t n, int64_t stride, int64_t columns,
                           void* scratch);
 inline constexpr int64_t kColumns = 64;
