@@ -165,6 +165,46 @@ struct Left {
   }
 };
 
+/// Sums of bags in turn: where they are wanted, or, of another dtype, in a place from which many are converted at once.
+template <class T, class Sum>
+class SumsOfBags {
+ public:
+  SumsOfBags(T* results, int64_t width, int64_t begin, int64_t end)
+      : results_(results), width_(width), first_(begin), end_(end) {
+    if constexpr (converts) place_.resize(size_t(width * std::min(end - begin, together())));
+  }
+  /// Where those of bag `b` are to be put before the next one's are asked for.
+  Sum* of(int64_t b) {
+    if constexpr (converts) return place_.data() + (b - first_) * width_;
+    else return results_ + b * width_;
+  }
+  void done(int64_t b) {
+    if constexpr (converts) {
+      if (b + 1 - first_ < together() && b + 1 < end_) return;
+      convert_line(results_ + first_ * width_, place_.data(), (b + 1 - first_) * width_);
+      first_ = b + 1;
+    }
+  }
+
+ private:
+  static constexpr bool converts = !std::is_same_v<T, Sum>;
+  int64_t together() const { return std::max<int64_t>(1, 4096 / std::max<int64_t>(1, width_)); }
+
+  T* results_;
+  int64_t width_, first_, end_;
+  std::vector<Sum> place_;
+};
+/// Of one row without a factor: the row itself, but that a sum is never -0.
+template <class T, class Sum>
+void sum_of_one(const loops::Bag<T>& bag, Sum* __restrict out) {
+  constexpr int64_t ahead = 16, line = 64;
+  const T* const row = bag.table + bag.indices[0] * bag.width;
+  if (bag.indices + ahead < bag.end)
+    for (int64_t i = 0; i < bag.width * int64_t(sizeof(T)); i += line)
+      __builtin_prefetch(reinterpret_cast<const char*>(bag.table + bag.indices[ahead] * bag.width) + i);
+  for (int64_t j = 0; j < bag.width; ++j) out[j] = row[j] + Sum(0);
+}
+
 struct BagResults {
   const Tensor &sums, &owners, &sizes, &places;  // places: of maxima alone
 };
@@ -182,7 +222,7 @@ void fill_bags(const BagResults& to, const Tensor& table, const Tensor& indices,
   T* const results = to.sums.data<T>();
   parallel_for(bags, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, mean * width)), [&](int64_t begin, int64_t end) {
     Left<Sum> left;
-    std::vector<Sum> sums_of_one(size_t(std::is_same_v<T, Sum> ? 0 : width));
+    SumsOfBags<T, Sum> all_sums(results, width, begin, end);
     for (int64_t b = begin; b < end; ++b) {
       const int64_t first = borders[size_t(b)], last = borders[size_t(b + 1)];
       std::fill(owners + first, owners + last, b);
@@ -191,19 +231,19 @@ void fill_bags(const BagResults& to, const Tensor& table, const Tensor& indices,
       if (padding >= 0) left.leave_out(bag, padding);
       sizes[b] = bag.count;
       if (mode == 1 && bag.count) bag.divisor = Sum(bag.count);
-      Sum* sums;
-      if constexpr (std::is_same_v<T, Sum>) sums = results + b * width;
-      else sums = sums_of_one.data();
+      Sum* const sums = all_sums.of(b);
       int64_t* const at = places ? places + b * width : nullptr;
       if (!bag.count) {
         std::fill_n(sums, width, Sum(0));
         if (at) std::fill_n(at, width, int64_t(0));
       } else if (at) {
         loops.most(bag, sums, at);
+      } else if (std::is_same_v<T, Sum> && bag.count == 1 && !bag.factors) {
+        if constexpr (std::is_same_v<T, Sum>) sum_of_one(bag, sums);
       } else {
         loops.sum(bag, sums);
       }
-      if constexpr (!std::is_same_v<T, Sum>) convert_line(results + b * width, sums, width);
+      all_sums.done(b);
     }
   });
 }
