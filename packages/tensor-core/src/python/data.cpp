@@ -32,12 +32,25 @@ template <class... Parts>
 }
 [[noreturn]] void no_numbers(PyObject* o) { refuse("tensor: argument 'data' must hold numbers, found ", type_name(o)); }
 
+/// Of NumPy's own numbers, which are told by the name of their class: lists of them are many programs' results.
+std::optional<DType> numpy_dtype(PyObject* o) {
+  const PyTypeObject* const type = Py_TYPE(o);
+  const std::string_view name = type->tp_name, module = "numpy.";
+  if (type->tp_flags & Py_TPFLAGS_HEAPTYPE || !name.starts_with(module)) return std::nullopt;
+  static constexpr std::pair<std::string_view, DType> kinds[] = {
+      {"float32", DType::Float32}, {"float64", DType::Float64}, {"float16", DType::Float16}, {"int64", DType::Int64},
+      {"int32", DType::Int32},     {"int16", DType::Int16},     {"int8", DType::Int8},       {"uint8", DType::UInt8}};
+  for (const auto& [kind, dtype] : kinds)
+    if (name.substr(module.size()) == kind) return dtype;
+  return std::nullopt;
+}
 DType leaf_dtype(PyObject* o) {
   if (PyFloat_CheckExact(o)) return default_dtype();
   if (PyLong_CheckExact(o)) return DType::Int64;
   if (PyBool_Check(o)) return DType::Bool;
   if (PyComplex_CheckExact(o)) return complex_of(default_dtype());
   if (is_tensor(o)) return tensor_of(o).dtype();
+  if (const std::optional<DType> dtype = numpy_dtype(o)) return *dtype;
   if (Object kind = optional_attribute(o, "dtype"); kind)
     if (std::optional<DType> dtype = as_dtype(kind.get())) return *dtype;
   if (std::optional<Scalar> number = number_for(o, "tensor", "data")) return number->dtype();
@@ -84,6 +97,11 @@ T leaf(PyObject* o) {
       return T(PyFloat_AS_DOUBLE(o));
     if (PyLong_CheckExact(o)) {  // of any size
       const double value = PyLong_AsDouble(o);
+      ensure(value != -1 || !PyErr_Occurred());
+      return T(value);
+    }
+    if (const std::optional<DType> dtype = numpy_dtype(o); dtype && is_floating(*dtype)) {
+      const double value = PyFloat_AsDouble(o);
       ensure(value != -1 || !PyErr_Occurred());
       return T(value);
     }
