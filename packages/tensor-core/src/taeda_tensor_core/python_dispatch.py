@@ -478,6 +478,14 @@ def _beginning_at(shape: Tensor, offset: int) -> Tensor:
     return whole.as_strided(shape.shape, shape.stride(), offset).detach()
 
 
+def _shape_alone(size: Any, strides: Any, offset: Any, dtype: Any) -> Tensor:
+    if strides is None:
+        empty = _C.empty(tuple(size), dtype=dtype, device="meta")
+    else:
+        empty = _C.empty_strided(tuple(size), tuple(strides), dtype=dtype, device="meta")
+    return _beginning_at(empty, offset) if offset else empty
+
+
 def make_wrapper_subclass(
     cls: type,
     size: Any,
@@ -498,15 +506,11 @@ def make_wrapper_subclass(
     """
     if not _dispatches(cls):
         raise RuntimeError(f"_make_wrapper_subclass: {cls.__name__} must define __torch_dispatch__")
-    options = {"dtype": dtype, "device": "meta"}
-    with _disable_current_modes():  # it has no elements of its own
-        empty = (
-            _C.empty(tuple(size), **options)
-            if strides is None
-            else _C.empty_strided(tuple(size), tuple(strides), **options)
-        )
-        if storage_offset:
-            empty = _beginning_at(empty, storage_offset)
+    if any(_thread.modes.values()):
+        with _disable_current_modes():  # it has no elements of its own
+            empty = _shape_alone(size, strides, storage_offset, dtype)
+    else:
+        empty = _shape_alone(size, strides, storage_offset, dtype)
     made = Tensor._make_subclass(cls, empty, requires_grad)
     made.__dict__["_wrapped_device"] = _C.device("cpu" if device is None else device)
     return made
