@@ -131,9 +131,13 @@ constexpr Loop shared_loop() {
 template <class T> inline constexpr bool frequent = std::is_same_v<T, bool> || std::is_same_v<T, uint8_t> ||
                                                     std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t> ||
                                                     is_half_v<T> || std::is_floating_point_v<T>;
+/// Samples of sound and quantized weights, which become numbers to compute with and come from them.
+template <class T> inline constexpr bool sample = std::is_same_v<T, int8_t> || std::is_same_v<T, int16_t>;
+template <class T> inline constexpr bool computed = std::is_same_v<T, float> || is_half_v<T>;
 template <class To, class From>
 constexpr Loop loop_here() {
-  if constexpr (everything || std::is_same_v<To, From> || (frequent<To> && frequent<From>))
+  if constexpr (everything || std::is_same_v<To, From> || (frequent<To> && frequent<From>) ||
+                (sample<To> && computed<From>) || (computed<To> && sample<From>))
     return shared_loop<To, From>();
   else return nullptr;
 }
