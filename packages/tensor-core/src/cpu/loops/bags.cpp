@@ -78,15 +78,20 @@ inline void sum_part(const Bag<T>& bag, int64_t at, typename Bag<T>::Sum* out) {
     for (int i = 0; i < N; ++i) sums[i] /= bag.divisor;
   std::memcpy(out + at, sums, sizeof sums);
 }
-/// The columns that fill no register.
+/// The columns that fill no register, each in four sums, so that no addition waits for the one before.
 template <class T, bool kFactors>
 inline void sum_column(const Bag<T>& bag, int64_t at, typename Bag<T>::Sum* out) {
   using Sum = typename Bag<T>::Sum;
-  Sum sum = 0;
-  for (int64_t k = 0; k < bag.count; ++k) {
+  const auto term = [&](int64_t k) {
     const Sum x = Sum(bag.table[bag.indices[k] * bag.width + at]);
-    sum += kFactors ? bag.factors[k] * x : x;
-  }
+    return kFactors ? bag.factors[k] * x : x;
+  };
+  Sum sums[4] = {};
+  int64_t k = 0;
+  for (; k + 4 <= bag.count; k += 4)
+    for (int i = 0; i < 4; ++i) sums[i] += term(k + i);
+  for (; k < bag.count; ++k) sums[0] += term(k);
+  const Sum sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
   out[at] = bag.divisor != 1 ? sum / bag.divisor : sum;
 }
 
