@@ -297,3 +297,43 @@ def test_norms_that_no_elements_have(ord):
         with pytest.raises(RuntimeError, match=r"vector_norm: dimension 0 of shape \(0,\) is empty"):
             taeda.linalg.vector_norm(taeda.zeros(0), ord, dim)
     assert taeda.linalg.vector_norm(taeda.zeros(0, 3), ord, 1).shape == (0,)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("gap", [0, 3])
+@pytest.mark.parametrize("length", [1, 2, 3, 7, 8, 9, 16, 17, 33, 64, 70, 81, 128, 131])
+def test_many_short_rows_are_reduced_as_each_alone(length, gap, dtype):
+    """Rows are taken together, as many as a register has lanes; what is left over, alone."""
+    rng = np.random.default_rng(length)
+    values = rng.normal(size=(53, length + gap))
+    x = tensor(values).to(getattr(taeda, dtype))[:, :length]
+    if length > 2:
+        x[5, 1], x[6, 2], x[7, 0] = float("nan"), float("inf"), float("-inf")
+    wide = x.double().numpy()
+    near = {"float32": 1e-5, "float64": 1e-12, "bfloat16": 1e-2}[dtype]
+    for name, reduce in REDUCTIONS.items():
+        if name in ("var", "std"):
+            continue
+        found = getattr(taeda, name)(x, 1)
+        alone = taeda.stack([getattr(taeda, name)(row) for row in x])
+        np.testing.assert_array_equal(found.double().numpy(), alone.double().numpy(), name)
+        with np.errstate(invalid="ignore"):
+            expected = reduce(wide, axis=1)
+        np.testing.assert_allclose(found.double().numpy(), expected, rtol=near, atol=near, err_msg=name)
+    np.testing.assert_array_equal(taeda.any(x > 0, 1).numpy(), (wide > 0).any(1))
+    np.testing.assert_array_equal(taeda.all(x, 1).numpy(), (wide != 0).all(1))
+    for p, power in ((1, lambda a: np.abs(a).sum(1)), (2, lambda a: np.sqrt((a * a).sum(1)))):
+        found = taeda.linalg.vector_norm(x, p, 1).double().numpy()
+        np.testing.assert_allclose(found, power(wide), rtol=near, atol=near)
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax"])
+@pytest.mark.parametrize("shape", [(3000, 3), (5, 700), (2, 9000)])
+def test_scans_of_halves_round_once(name, shape):
+    x = tensor(np.random.default_rng(3).normal(size=shape)).bfloat16()
+    found, expected = getattr(taeda, name)(x, 1), getattr(taeda, name)(x.double(), 1)
+    if name == "cummax":
+        np.testing.assert_array_equal(found[1].numpy(), expected[1].numpy())
+        found, expected = found[0], expected[0]
+    assert found.dtype is taeda.bfloat16
+    np.testing.assert_allclose(found.double().numpy(), expected.numpy(), rtol=2**-8, atol=1e-30)

@@ -104,7 +104,7 @@ struct Walk {
   char* base[kMax];
   DType dtype[kMax], compute[kMax];
   bool converts = false;
-  bool joins = false;  // short runs go together, as of class Rows
+  bool joins = false;     // short runs go together, as of class Rows
   uint32_t gathered = 0;  // bits of inputs that are brought together first, as those that are converted are
 
   bool direct(int k) const { return dtype[k] == compute[k] && !(gathered >> k & 1); }
