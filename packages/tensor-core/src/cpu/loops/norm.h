@@ -91,7 +91,7 @@ template <class T>
 /// Two sums over a contiguous run (or the first alone) in fixed lanes, flushed to double every few thousand elements.
 template <class T, bool first_only = false, class Term>
 inline void run_sums(int64_t n, double* sums, const Term& term) {
-  constexpr int64_t lanes = 32, block = 4096, few = 8;
+  constexpr int64_t lanes = 32, block = 4096, few = 15;
   sums[0] = sums[1] = 0;
   if (n <= few) {  // folding the lanes would take longer
     for (int64_t i = 0; i < n; ++i) {
@@ -149,49 +149,6 @@ void plane_combine(const void* grad_, const void* x_, double center_, double a_,
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) out[i] = a * grad[i] + (b * (x[i] - center) + d);
 }
-
-/// Sums over short rows, as many rows at once as a vector has elements: folding the lanes of each alone would take
-/// longer than adding them. Where there are fewer rows the last one stands for those that are missing, so that a row's
-/// sum does not depend on what is beside it.
-template <class T>
-struct RowSums {
-  struct Adds {
-    template <class V> static V join(V a, V b) { return a + b; }
-  };
-  using Short = ShortRows<Adds, T, 0>;
-  using Vector = typename Short::Vector;
-  static constexpr int64_t width = Short::width;
-  /// How many rows of n elements are summed at once; one is better off alone.
-  static int64_t together(int64_t n) { return n > 8 && n <= 512 ? width : 1; }
-
-  static Vector all(T value) {
-    Vector v;
-    for (int64_t j = 0; j < width; ++j) v[j] = value;
-    return v;
-  }
-  static Vector load(const T* from, int64_t count, T missing) {
-    if (count < width) {
-      Vector v = all(missing);
-      for (int64_t j = 0; j < count; ++j) v[j] = from[j];
-      return v;
-    }
-    Vector v;
-    __builtin_memcpy(&v, from, sizeof v);
-    return v;
-  }
-  /// sums[r] = the sum over row r of `rows` of `term(row, first element, how many)`, a vector whose missing elements
-  /// add nothing.
-  template <class Term>
-  static void of(int64_t rows, int64_t n, T* sums, const Term& term) {
-    const Vector found = Short::template folded<int(width), 0>([&](int r) {
-      const int64_t row = std::min<int64_t>(r, rows - 1);
-      Vector sum = term(row, int64_t(0), std::min(width, n));
-      for (int64_t i = width; i < n; i += width) sum += term(row, i, std::min(width, n - i));
-      return sum;
-    });
-    __builtin_memcpy(sums, &found, sizeof found);
-  }
-};
 
 /// What makes a row standard: y = (x - mean) * scale + shift.
 template <class T>

@@ -1,10 +1,11 @@
-// Reductions of many short rows at once, for one instruction set; included by loops/reduce.cpp.
+// Reductions of many short rows at once, for one instruction set.
 //
 // A row alone ends with a fold of its lanes, whose steps wait for each other; of rows of some dozens of elements that
 // is most of the time. Here as many rows as a vector has elements are folded together: each step joins halves of the
 // parts of two rows, so that at the end one vector holds a result for each row. Which elements are joined with which is
 // the same as in `block_of`, to the last bit.
 #pragma once
+#include <algorithm>
 #include <type_traits>
 #include <utility>
 
@@ -81,6 +82,58 @@ struct ShortRows {
       for (int64_t i = done; i < n; ++i) one = F::join(one, F::map(row(r)[i]));
       acc[r * acc_step] = F::join(acc[r * acc_step], one);
     }
+  }
+};
+
+struct Adds {
+  template <class V> static V join(V a, V b) { return a + b; }
+};
+/// NaN wins.
+struct Greatest {
+  template <class V> static V join(V a, V b) { return (a > b) | (a != a) ? a : b; }
+};
+
+/// Sums (or whatever joins) over short rows of what a function makes of their elements. Where there are fewer rows than
+/// are folded together the last one stands for those that are missing, so that a row's result does not depend on what
+/// is beside it.
+template <class T>
+struct RowSums {
+  using Vector = typename ShortRows<Adds, T, 0>::Vector;
+  static constexpr int64_t width = ShortRows<Adds, T, 0>::width;
+  /// How many rows of n elements are taken at once; one is better off alone.
+  static int64_t together(int64_t n) { return n > 8 && n >= width && n <= 512 ? width : 1; }
+
+  static Vector all(T value) {
+    Vector v;
+    for (int64_t j = 0; j < width; ++j) v[j] = value;
+    return v;
+  }
+  /// `count` elements of a row of at least `width`: its last ones stand at a vector's end, behind missing ones.
+  static Vector load(const T* from, int64_t count, T missing) {
+    Vector v;
+    __builtin_memcpy(&v, from - (width - count), sizeof v);
+    return count < width ? last_of(v, count, missing) : v;
+  }
+  /// sums[r] = the sum over row r of `rows` of `term(row, first element, how many)`, a vector whose missing elements
+  /// add nothing.
+  template <class Join = Adds, class Term>
+  static void of(int64_t rows, int64_t n, T* sums, const Term& term) {
+    const Vector found = ShortRows<Join, T, 0>::template folded<int(width), 0>([&](int r) {
+      const int64_t row = std::min<int64_t>(r, rows - 1);
+      Vector sum = term(row, int64_t(0), std::min(width, n));
+      for (int64_t i = width; i < n; i += width) sum = Join::join(sum, term(row, i, std::min(width, n - i)));
+      return sum;
+    });
+    __builtin_memcpy(sums, &found, sizeof found);
+  }
+
+ private:
+  static Vector last_of(Vector v, int64_t count, T missing) {
+    using Number = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+    using Numbers [[gnu::vector_size(kVectorBytes)]] = Number;
+    Numbers lane;
+    for (int64_t j = 0; j < width; ++j) lane[j] = Number(j);
+    return lane >= Number(width - count) ? v : all(missing);
   }
 };
 

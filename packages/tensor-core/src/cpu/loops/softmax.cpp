@@ -1,8 +1,10 @@
 // Inner loops of softmax, over rows and along columns.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "cpu/loops/lanes.h"
+#include "cpu/loops/short_rows.h"
 #include "cpu/loops/softmax.h"
 #include "scalar/math.h"
 
@@ -192,6 +194,72 @@ void softmax_backward_columns(void* out_, const void* grad_, const void* output_
   });
 }
 
+// Short rows: their extremes and sums are found together.
+
+constexpr int64_t kShortRow = 256;
+
+template <class T, bool Log>
+[[gnu::noinline]] void softmax_short_rows(T* out, const T* in, int64_t rows, int64_t n) {
+  using Sums = RowSums<T>;
+  constexpr T nothing = -std::numeric_limits<T>::infinity();
+  const int64_t padded = (n + Sums::width - 1) / Sums::width * Sums::width;
+  alignas(64) T tile[Sums::width * kShortRow];
+  alignas(64) T top[Sums::width], sum[Sums::width], by[Sums::width];
+  Sums::template of<Greatest>(
+      rows, n, top, [=](int64_t r, int64_t i, int64_t count) { return Sums::load(in + r * n + i, count, nothing); });
+  for (int64_t r = 0; r < rows; ++r) {
+    T* const to = tile + r * padded;
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) to[i] = in[r * n + i] - top[r];
+    for (int64_t i = n; i < padded; ++i) to[i] = nothing;
+  }
+#pragma GCC ivdep
+  for (int64_t i = 0; i < rows * padded; ++i) tile[i] = vexp_down(tile[i]);
+  Sums::of(rows, padded, sum,
+           [&](int64_t r, int64_t i, int64_t) { return Sums::load(tile + r * padded + i, Sums::width, T(0)); });
+#pragma GCC ivdep
+  for (int64_t r = 0; r < Sums::width; ++r) by[r] = Log ? vlog(sum[r]) : T(1) / sum[r];
+  for (int64_t r = 0; r < rows; ++r) {
+    const T *const x = in + r * n, *const e = tile + r * padded;
+    T* const to = out + r * n;
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) to[i] = Log ? (x[i] - top[r]) - by[r] : e[i] * by[r];
+  }
+}
+template <class T, bool Log>
+[[gnu::noinline]] void softmax_backward_short_rows(T* out, const T* grad, const T* y, int64_t rows, int64_t n) {
+  using Sums = RowSums<T>;
+  T sums[Sums::width];
+  Sums::of(rows, n, sums, [=](int64_t r, int64_t i, int64_t count) {
+    auto term = Sums::load(grad + r * n + i, count, T(0));
+    if constexpr (!Log) term *= Sums::load(y + r * n + i, count, T(0));
+    return term;
+  });
+  for (int64_t r = 0; r < rows; ++r, grad += n, y += n, out += n) {
+    const T sum = sums[r];
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = Log ? grad[i] - vexp_down(y[i]) * sum : y[i] * (grad[i] - sum);
+  }
+}
+/// Calls `body(first row, rows)` for as many rows as are taken together; false where they are too short or too long.
+template <class T, class Body>
+inline bool in_short_rows(int64_t rows, int64_t n, const Body& body) {
+  if (n > kShortRow || RowSums<T>::together(n) == 1) return false;
+  for (int64_t r = 0; r < rows; r += RowSums<T>::width) body(r, std::min(RowSums<T>::width, rows - r));
+  return true;
+}
+template <class T, bool Log>
+void softmax_backward_by_length(void* out_, const void* grad_, const void* output_, int64_t rows, int64_t n) {
+  T* const out = static_cast<T*>(out_);
+  const T *const grad = static_cast<const T*>(grad_), *const y = static_cast<const T*>(output_);
+  if (in_short_rows<T>(rows, n, [=](int64_t r, int64_t count) {
+        softmax_backward_short_rows<T, Log>(out + r * n, grad + r * n, y + r * n, count, n);
+      }))
+    return;
+  if constexpr (Log) log_softmax_backward_rows<T>(out, grad, y, rows, n);
+  else softmax_backward_rows<T>(out, grad, y, rows, n);
+}
+
 /// to[j * to_step + i] = from[i * from_step + j].
 template <class T>
 inline void turn(const T* __restrict from, int64_t from_step, int64_t rows, int64_t columns, T* __restrict to,
@@ -199,27 +267,33 @@ inline void turn(const T* __restrict from, int64_t from_step, int64_t rows, int6
   for (int64_t j = 0; j < columns; ++j)
     for (int64_t i = 0; i < rows; ++i) to[j * to_step + i] = from[i * from_step + j];
 }
-/// Short rows fill few vectors, so that many are turned into the columns of a tile; longer or few ones go by `Rows`.
-template <class T, RowFn Rows, ColumnFn Columns>
-void rows_by_length(void* out, const void* in, const void*, int64_t rows, int64_t n) {
-  constexpr int64_t kShort = 64, kFew = 16;
-  if (n > kShort || rows < kFew) return Rows(out, in, nullptr, rows, n);
-  alignas(64) T tile[kShort * kColumns], scratch[kShort * kColumns];
+/// The shortest rows are turned into the columns of a tile; longer ones go together, or each by itself.
+template <class T, bool Log>
+void softmax_by_length(void* out_, const void* in_, const void*, int64_t rows, int64_t n) {
+  constexpr int64_t shortest = 16, few = 16;
+  T* const out = static_cast<T*>(out_);
+  const T* const in = static_cast<const T*>(in_);
+  if (in_short_rows<T>(
+          rows, n, [=](int64_t r, int64_t count) { softmax_short_rows<T, Log>(out + r * n, in + r * n, count, n); }))
+    return;
+  if (n > shortest || rows < few)
+    return Log ? log_softmax_rows<T>(out, in, nullptr, rows, n) : softmax_rows<T>(out, in, nullptr, rows, n);
+  alignas(64) T tile[shortest * kColumns], scratch[shortest * kColumns];
   for (int64_t r = 0; r < rows; r += kColumns) {
     const int64_t count = rows - r < kColumns ? rows - r : kColumns;
-    turn(static_cast<const T*>(in) + r * n, n, count, n, tile, kColumns);
-    Columns(tile, tile, nullptr, n, kColumns, count, scratch);
-    turn(tile, kColumns, n, count, static_cast<T*>(out) + r * n, n);
+    turn(in + r * n, n, count, n, tile, kColumns);
+    softmax_columns<T, Log>(tile, tile, nullptr, n, kColumns, count, scratch);
+    turn(tile, kColumns, n, count, out + r * n, n);
   }
 }
 
 template <class T>
 constexpr void set(SoftmaxTable& t) {
   constexpr int which = sizeof(T) == 8;
-  t.row_fns[kSoftmax][which] = rows_by_length<T, softmax_rows<T>, softmax_columns<T, false>>;
-  t.row_fns[kLogSoftmax][which] = rows_by_length<T, log_softmax_rows<T>, softmax_columns<T, true>>;
-  t.row_fns[kSoftmaxBackward][which] = softmax_backward_rows<T>;
-  t.row_fns[kLogSoftmaxBackward][which] = log_softmax_backward_rows<T>;
+  t.row_fns[kSoftmax][which] = softmax_by_length<T, false>;
+  t.row_fns[kLogSoftmax][which] = softmax_by_length<T, true>;
+  t.row_fns[kSoftmaxBackward][which] = softmax_backward_by_length<T, false>;
+  t.row_fns[kLogSoftmaxBackward][which] = softmax_backward_by_length<T, true>;
   t.column_fns[kSoftmax][which] = softmax_columns<T, false>;
   t.column_fns[kLogSoftmax][which] = softmax_columns<T, true>;
   t.column_fns[kSoftmaxBackward][which] = softmax_backward_columns<T, false>;
