@@ -1,7 +1,8 @@
-"""Operators on every dtype beside PyTorch in one run: loops that the compiler could not vectorise for one of them."""
+"""Operators on every dtype and layout beside PyTorch in one run: loops that one of them keeps from being vectors."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import time
@@ -14,17 +15,28 @@ REAL = ("float64", "float32", "float16", "bfloat16")
 COMPLEX = ("complex64", "complex128")
 DTYPES = ("bool", *WHOLE, *REAL, *COMPLEX)
 
+#: How matrices lie in memory: a function of a row-major one.
+LAYOUTS = {
+    "rows": "lambda t: t",
+    "turned": "lambda t: t.t().contiguous().t()",
+    "second": "lambda t: t.repeat_interleave(2, 1)[:, ::2]",
+    "apart": "lambda t: t.repeat_interleave(2, 0)[::2]",
+    "one row": "lambda t: t[:1].expand_as(t)",
+    "one column": "lambda t: t[:, :1].expand_as(t)",
+}
+
 #: Matrices a and b of half a thousand rows: whole numbers below 100 and from 1 to 6, others between 0.1 and 1.
 OPERANDS = """
 import numpy
 rng = numpy.random.default_rng(3)
-dtype = torch.{dtype}
+dtype, lay = torch.{dtype}, {layout}
 if dtype is torch.bool:
     a, b = (torch.from_numpy(rng.random((512, 512)) < 0.5) for _ in range(2))
 elif dtype.is_floating_point or dtype.is_complex:
     a, b = (torch.from_numpy(rng.uniform(0.1, 1, (512, 512))).to(dtype) for _ in range(2))
 else:
     a, b = (torch.from_numpy(rng.integers(low, high, (512, 512))).to(dtype) for low, high in ((0, 100), (1, 7)))
+a, b = (lay(t) for t in (a, b))
 x, y, c = a.flatten(), b.flatten(), torch.from_numpy(rng.random((512, 512)) < 0.5)
 i, r = torch.from_numpy(rng.integers(0, 512, (512, 512))), torch.from_numpy(rng.permutation(512))
 image = a.reshape(4, 16, 64, 64)
@@ -56,19 +68,22 @@ def main() -> None:
     """Prints for each dtype the rows above a ratio, and the geometric mean of all that both libraries compute."""
     options = parser(__doc__)
     options.add_argument("--dtypes", default=",".join(DTYPES), help="names of dtypes, divided by commas")
+    options.add_argument("--layouts", default="rows", help=f"some of: {', '.join(LAYOUTS)}; or all")
     options.add_argument("--only", default="", help="regular expression: statements to measure")
     options.add_argument("--above", type=float, default=1.3, help="print only rows whose ratio is above this")
     given = options.parse_args()
     libraries = load(given.libraries.split(","), threads=1)
     statements = [text for line in STATEMENTS.split(";") if re.search(given.only, text := line.strip())]
-    for dtype in given.dtypes.split(","):
+    layouts = LAYOUTS if given.layouts == "all" else given.layouts.split(",")
+    for dtype, layout in itertools.product(given.dtypes.split(","), layouts):
+        operands = OPERANDS.format(dtype=dtype, layout=LAYOUTS[layout])
         found: list[float] = []
 
-        def rows(dtype: str = dtype, found: list[float] = found) -> Iterator[list[str]]:
+        def rows(operands: str = operands, found: list[float] = found) -> Iterator[list[str]]:
             for statement in statements:
                 try:
                     times = statements_in_turn(
-                        libraries, OPERANDS.format(dtype=dtype), statement, repeats=3, clock=time.thread_time
+                        libraries, operands, statement, repeats=3, clock=time.thread_time
                     )
                 except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError):
                     continue  # one of them has no such operator for the dtype
@@ -80,7 +95,8 @@ def main() -> None:
                         ratio(times),
                     ]
 
-        table(f"{dtype}, (512, 512)", ["statement", *(f"{name} us" for name in libraries), "ratio"], rows())
+        title = f"{dtype}, (512, 512)" + (f", {layout}" if layout != "rows" else "")
+        table(title, ["statement", *(f"{name} us" for name in libraries), "ratio"], rows())
         mean = math.exp(sum(map(math.log, found)) / max(1, len(found)))
         above = sum(value > given.above for value in found)
         print(f"\n{len(found)} rows: geometric mean {mean:.2f}, {above} above {given.above}\n", flush=True)
