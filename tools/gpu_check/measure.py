@@ -76,6 +76,30 @@ def indexing(torch: Any, square: Any, rows: int) -> dict[str, tuple[int, Work]]:
     }
 
 
+def more_kernels(torch: Any, sizes: Sizes) -> dict[str, tuple[int, Work]]:
+    """Volumes, triangular systems, many small matrices, and gradients of a table of which one row is met often."""
+    functional, linalg = torch.nn.functional, torch.linalg
+    images, side = sizes.images, sizes.side
+    volumes = torch.rand(images[0], images[1], 4, *images[2:], device="cuda")
+    weight = torch.rand(images[1], images[1], 3, 3, 3, device="cuda")
+    a = torch.rand(side, side, device="cuda") / side + torch.eye(side, device="cuda")
+    small = torch.rand(side, 4, 4, device="cuda") + torch.eye(4, device="cuda") * 4
+    table = torch.rand(1000, 256, device="cuda", requires_grad=True)
+    tokens = torch.arange(sizes.rows * 16, device="cuda") % 1000
+    tokens[::2] = 7
+    found = functional.embedding(tokens, table)
+    up = found.detach()
+    return {
+        "conv3d, 3 x 3 x 3": (0, lambda: functional.conv3d(volumes, weight, padding=1)),
+        "solve_triangular": (0, lambda: linalg.solve_triangular(a, a, upper=False)),
+        "inv of many, 4 x 4": (0, lambda: linalg.inv(small)),
+        "embedding, gradients": (
+            4 * up.numel(),
+            lambda: torch.autograd.grad(found, table, up, retain_graph=True),
+        ),
+    }
+
+
 def operators(torch: Any, sizes: Sizes) -> dict[str, tuple[int, Work]]:
     """What is measured, with one library's tensors: bytes that have to move, and the call."""
     torch.manual_seed(0)
@@ -117,6 +141,7 @@ def operators(torch: Any, sizes: Sizes) -> dict[str, tuple[int, Work]]:
         "conv2d, 3 x 3": (0, lambda: functional.conv2d(images, weight, padding=1)),
         "sort": (0, lambda: x[: n >> 6].sort()),
         **attention(torch, sizes.rows),
+        **more_kernels(torch, sizes),
     }
 
 
