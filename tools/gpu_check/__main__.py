@@ -39,6 +39,7 @@ MOST_SECONDS = {
     "racecheck": 1800,
     "sharing": 300,
     "activities": 600,
+    "together": 600,
     "measurements": 1800,
     "kernels, launching thread": 600,
     "measurements, launching thread": 1800,
@@ -198,6 +199,7 @@ def main(arguments: list[str] | None = None) -> int:
         "racecheck": ([*sanitizer("racecheck"), *kernels], {**real, **whole}),
         "sharing": ([python, "tools/gpu_check/sharing.py"], real),
         "activities": ([python, "tools/gpu_check/activities.py"], real),
+        "together": ([python, "tools/gpu_check/together.py"], real),
         "kernels, launching thread": (kernels, {**real, **whole, **LAUNCHING}),
         "measurements": ([*measure, str(figures)], real),
         "measurements, launching thread": (

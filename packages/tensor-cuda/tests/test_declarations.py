@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import taeda_registry
+
 SOURCES = Path(__file__).resolve().parents[1] / "csrc"
 # Enumerations are ints and handles are pointers, so types are compared by what a call passes.
 AGREE = r"""
@@ -271,6 +273,30 @@ static_assert(int(Side::Pinned) == CUPTI_ACTIVITY_MEMORY_KIND_PINNED);
 static_assert(int(Side::Device) == CUPTI_ACTIVITY_MEMORY_KIND_DEVICE);
 """
 )
+NCCL = (
+    "#include <nccl.h>\n#include <cstddef>\n"
+    + AGREE
+    + r"""
+#include "driver/nccl_functions.h"
+#include "taeda/abi.h"
+using namespace taeda::cuda;
+#define CHECK(RESULT, NAME, PARAMETERS) \
+  static_assert(agree<decltype(&::NAME), RESULT (*) PARAMETERS>, #NAME);
+TAEDA_NCCL_FUNCTIONS(CHECK)
+static_assert(sizeof(NcclId) == sizeof(ncclUniqueId));
+static_assert(offsetof(NcclConfig, magic) == offsetof(ncclConfig_t, magic));
+static_assert(offsetof(NcclConfig, blocking) == offsetof(ncclConfig_t, blocking));
+static_assert(kNcclInProgress == ncclInProgress && ncclSuccess == 0 && NCCL_API_MAGIC == 0xcafebeef);
+static_assert(kNcclTypes[TAEDA_BOOL] == ncclUint8 && kNcclTypes[TAEDA_INT8] == ncclInt8);
+static_assert(kNcclTypes[TAEDA_INT32] == ncclInt32 && kNcclTypes[TAEDA_INT64] == ncclInt64);
+static_assert(kNcclTypes[TAEDA_UINT8] == ncclUint8 && kNcclTypes[TAEDA_UINT32] == ncclUint32);
+static_assert(kNcclTypes[TAEDA_UINT64] == ncclUint64 && kNcclTypes[TAEDA_FLOAT16] == ncclFloat16);
+static_assert(kNcclTypes[TAEDA_BFLOAT16] == ncclBfloat16 && kNcclTypes[TAEDA_FLOAT32] == ncclFloat32);
+static_assert(kNcclTypes[TAEDA_FLOAT64] == ncclFloat64);
+// As taeda_tensor_cuda.nccl.Reduction counts.
+static_assert(ncclSum == 0 && ncclProd == 1 && ncclMax == 2 && ncclMin == 3 && ncclAvg == 4);
+"""
+)
 STATUSES = r"""
 #include "driver/driver.h"
 using taeda::cuda::Status;
@@ -302,7 +328,8 @@ def compiled(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
     source = folder / "check.cpp"
     source.write_text(text)
     # Everything but the host's compiler, which nvcc gives the toolkit's folders to.
-    command = [compiler, "-std=c++20", f"-I{SOURCES}", "-c", str(source), "-o", str(folder / "check.o")]
+    folders = [f"-I{SOURCES}", f"-I{taeda_registry.include_dir()}"]
+    command = [compiler, "-std=c++20", *folders, "-c", str(source), "-o", str(folder / "check.o")]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -319,9 +346,10 @@ def test_what_is_declared_is_what_the_toolkit_declares(tmp_path: Path) -> None:
         ("cudnn.h", CUDNN, "NVIDIA's wheel of cuDNN or CPATH brings"),
         ("cufftXt.h", CUFFT, "NVIDIA's wheel of cuFFT or CPATH brings"),
         ("cusolverDn.h", CUSOLVER, "NVIDIA's wheels of cuSOLVER and cuBLAS or CPATH bring"),
+        ("nccl.h", NCCL, "NVIDIA's wheel of NCCL or CPATH brings"),
         ("cupti_activity.h", CUPTI, "a toolkit with CUPTI, NVIDIA's wheel of it or CPATH brings"),
     ],
-    ids=["cublas", "cublaslt", "cudnn", "cufft", "cusolver", "cupti"],
+    ids=["cublas", "cublaslt", "cudnn", "cufft", "cusolver", "nccl", "cupti"],
 )
 def test_what_is_declared_of_a_library_is_what_its_header_declares(
     tmp_path: Path, header: str, text: str, brought: str

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <new>
 #include <string>
@@ -17,6 +18,9 @@ namespace {
 constexpr size_t kMost = 128;
 std::array<std::atomic<Trouble*>, kMost> troubles;
 std::mutex lock;
+// What was found out beside the device's work.
+std::atomic<bool> any_later = false;
+auto& later = *new std::map<int, std::string>;  // threads may wait while the process ends
 
 /// See Weights::check.
 std::string weights_text(const Trouble& trouble) {
@@ -54,7 +58,18 @@ Trouble* trouble_of(int device) {
   place.store(made, std::memory_order_release);
   return made;
 }
+void fail_later(int device, const std::string& text) {
+  const std::lock_guard held(lock);
+  later.emplace(device, text);
+  any_later = true;
+}
 int32_t trouble_found(int device) {
+  if (any_later.load(std::memory_order_relaxed)) {
+    const std::lock_guard held(lock);
+    const auto found = later.extract(device);
+    any_later = !later.empty();
+    if (!found.empty()) return api->set_error(TAEDA_E_RUNTIME, found.mapped().c_str());
+  }
   Trouble* const found = troubles[size_t(device)].load(std::memory_order_acquire);
   if (!found) return TAEDA_OK;
   std::atomic_ref<uint32_t> state(found->state);

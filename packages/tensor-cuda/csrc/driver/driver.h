@@ -15,6 +15,7 @@
 namespace taeda::cuda {
 
 struct Kernel;
+class Nccl;
 
 /// Numbers of the driver (CUresult). Those without a name here pass through as they are.
 enum class Status : int {
@@ -175,11 +176,14 @@ class Driver {
   /// Puts them into the stream; `workspace` is memory of the plan's size, its own until they are done.
   virtual Status factor(int device, const FactoringPlan& plan, const Factoring& factoring, Address workspace,
                         StreamHandle stream) = 0;
+  /// NVIDIA's library of work that processes do together, with the device at hand for the calling thread (-1: none is
+  /// needed), and all that was asked for before on its way; null where it is not there, and `why`.
+  virtual Nccl* nccl(int device, std::string& why) = 0;
   /// From now on what devices do with work that is handed over is noted, `most` activities at most. Calls that hand it
   /// over ask `work_origin` on the thread that made them.
   virtual void start_activities(uint64_t most) = 0;
-  /// Ends that; with `may_wait` after the work is done, whose errors stay for those who will wait for it. Gives what was
-  /// noted, with names that live as long as the driver; empty, or why nothing is known.
+  /// Ends that; with `may_wait` after the work is done, whose errors stay for those who will wait for it. Gives what
+  /// was noted, with names that live as long as the driver; empty, or why nothing is known.
   virtual std::string stop_activities(bool may_wait, std::vector<Activity>& noted, uint64_t& dropped) = 0;
   /// What of NVIDIA's libraries was found where, as a JSON object by their names.
   virtual std::string libraries() = 0;

@@ -136,6 +136,10 @@ class QueuedDriver final : public Driver {
   }
   Status factor(int device, const FactoringPlan& plan, const Factoring& factoring, Address workspace,
                 StreamHandle stream) override;
+  Nccl* nccl(int device, std::string& why) override {
+    issue();
+    return below_->nccl(device, why);
+  }
   void start_activities(uint64_t most) override {
     issue();
     below_->start_activities(most);

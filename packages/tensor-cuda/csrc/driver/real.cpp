@@ -20,6 +20,7 @@
 #include "driver/cusolver.h"
 #include "driver/functions.h"
 #include "driver/images.h"
+#include "driver/nccl.h"
 #include "kernels/launch.h"
 
 namespace taeda::cuda {
@@ -52,6 +53,7 @@ class RealDriver final : public Driver {
     if (status == kAfterFork)
       return "CUDA was started before this process was forked, and cannot be used in the child; try: "
              "multiprocessing's start method 'spawn'";
+    if (int(status) >= kFirstNcclStatus) return nccl_.text_of(status);
     if (int(status) >= kFirstCusolverStatus) return Cusolver::text_of(status);
     if (int(status) >= kFirstCufftStatus) return Cufft::text_of(status);
     if (int(status) >= kFirstCudnnStatus) return cudnn_.text_of(status);
@@ -275,6 +277,12 @@ class RealDriver final : public Driver {
                 StreamHandle stream) override {
     return handed(device, [&] { return cusolver_.factor(device, plan, factoring, workspace, stream); });
   }
+  Nccl* nccl(int device, std::string& why) override {
+    const Status status = device < 0 ? Status::Ok : use(device);
+    if (status != Status::Ok) return why = text_of(status), nullptr;
+    if (!nccl_.there()) return why = nccl_.description(), nullptr;
+    return &nccl_;
+  }
   void start_activities(uint64_t most) override {
     if (!forked) cupti_.start(most);  // a child of a fork has no device to tell of
   }
@@ -302,7 +310,8 @@ class RealDriver final : public Driver {
            entry("cudnn", cudnn_.there(), cudnn_.description()) + version + "}, " +
            entry("cufft", cufft_.there(), cufft_.description()) + cufft + "}, " +
            entry("cusolver", cusolver_.there(), cusolver_.description()) + cusolver + "}, " +
-           entry("cupti", cupti_.there(), cupti_.description()) + "}}";
+           entry("cupti", cupti_.there(), cupti_.description()) + "}, " +
+           entry("nccl", nccl_.there(), nccl_.description()) + "}}";
   }
 
  private:
@@ -385,6 +394,7 @@ class RealDriver final : public Driver {
   Cufft cufft_;
   Cusolver cusolver_;
   Cupti cupti_;
+  mutable Nccl nccl_;
   std::mutex lock_;
   std::vector<void*> contexts_;
   std::vector<Loaded> loaded_;

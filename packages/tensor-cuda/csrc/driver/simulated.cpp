@@ -42,6 +42,7 @@ constexpr Address kFirstAddress = Address(1) << 56, kBetweenDevices = Address(1)
 constexpr size_t kGranularity = 512;
 constexpr int64_t kCopyStart = 1000, kBytesPerNanosecond = 10;
 constexpr int64_t kLaunch = 2000, kItemsPerNanosecond = 64;
+constexpr const char* kNoNccl = "simulated devices work together by nothing";
 constexpr size_t kSimulatedWorkspace = 1024;
 
 }  // namespace
@@ -529,11 +530,16 @@ Status SimulatedDriver::factor(int device, const FactoringPlan& plan, const Fact
       },
       handed("factors"));
 }
+Nccl* SimulatedDriver::nccl(int, std::string& why) {
+  why = kNoNccl;
+  return nullptr;
+}
 std::string SimulatedDriver::libraries() {
   const std::string entry =
       std::string("{\"found\": ") + (has_libraries() ? "true" : "false") + ", \"text\": \"simulated\"}";
   return "{\"cublas\": " + entry + ", \"cublaslt\": " + entry + ", \"cudnn\": " + entry + ", \"cufft\": " + entry +
-         ", \"cusolver\": " + entry + ", \"cupti\": " + entry + "}";
+         ", \"cusolver\": " + entry + ", \"cupti\": " + entry + ", \"nccl\": {\"found\": false, \"text\": \"" +
+         kNoNccl + "\"}}";
 }
 
 }  // namespace taeda::cuda

@@ -71,6 +71,7 @@ class SimulatedDriver final : public Driver {
   const FactoringPlan* plan_factoring(int device, const Factoring& factoring, StreamHandle stream) override;
   Status factor(int device, const FactoringPlan& plan, const Factoring& factoring, Address workspace,
                 StreamHandle stream) override;
+  Nccl* nccl(int device, std::string& why) override;
   void start_activities(uint64_t most) override;
   std::string stop_activities(bool may_wait, std::vector<Activity>& noted, uint64_t& dropped) override;
   std::string libraries() override;

@@ -5,7 +5,7 @@ They can be imported, and most be called, on machines without a device.
 
 from __future__ import annotations
 
-from taeda_tensor_cuda import libraries, memory, unavailable_reason
+from taeda_tensor_cuda import libraries, memory, nccl, unavailable_reason
 from taeda_tensor_cuda.capability import is_bf16_supported, is_tf32_supported
 from taeda_tensor_cuda.graphs import (
     CUDAGraph,
@@ -28,5 +28,6 @@ __all__ += [
     "is_tf32_supported",
     "libraries",
     "make_graphed_callables",
+    "nccl",
     "unavailable_reason",
 ]

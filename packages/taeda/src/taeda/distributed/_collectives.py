@@ -511,6 +511,13 @@ def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
         raise ValueError(
             "Invalid ``p2p_op_list``. Each op is expected to to be of type ``torch.distributed.P2POp``."
         )
+    group = p2p_op_list[0].group if p2p_op_list else None
+    together = getattr(chosen(group), "batch", None) if p2p_op_list else None
+    # Of devices they begin together, since the first would wait for the second.
+    if together and all(op.group is group and op.tensor.device.type == "cuda" for op in p2p_op_list):
+        return [
+            together([("send" if op.op is isend else "recv", op.tensor, op.group_peer) for op in p2p_op_list])
+        ]
     begun = [op.op(op.tensor, op.peer, op.group, op.tag) for op in p2p_op_list]
     return [work for work in begun if work is not None]
 

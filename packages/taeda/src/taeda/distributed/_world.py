@@ -22,8 +22,8 @@ NON_GROUP_MEMBER = -100
 class Backend(str):
     """Name of a way of communication, in small letters.
 
-    There is one: sockets between processes. It answers to "gloo", and where there is a GPU to "nccl" too; tensors of a
-    GPU go through the memory of the host.
+    Sockets between processes answer to "gloo". Where there is a GPU there is "nccl" too: tensors of GPUs go by NVIDIA's
+    NCCL if that library is there, else through the memory of the host.
 
     Example:
         >>> taeda.distributed.Backend("GLOO")
@@ -133,6 +133,18 @@ def _checked_backend(backend: str | None) -> str:
     return str(backend).lower()
 
 
+def _made(way: str, ranks: Sequence[int], name: str, seconds: float, store: Store) -> ProcessGroup:
+    """A group with that way of communication."""
+    kind: type[ProcessGroup] = ProcessGroup
+    if Backend.NCCL in way:
+        from taeda.distributed import _nccl_group
+
+        if _nccl_group.library() is not None:
+            kind = _nccl_group.NcclGroup
+    assert groups.mesh is not None
+    return kind(groups.mesh, ranks, name, seconds, way, store)
+
+
 def is_initialized() -> bool:
     """Whether there is a group of all processes."""
     return processes.default is not None
@@ -222,7 +234,7 @@ def init_process_group(
     groups.mesh = Mesh(rank, world_size, home, host, timeout.total_seconds())
     groups.seconds = timeout.total_seconds()
     groups.made = 0
-    made = ProcessGroup(groups.mesh, range(world_size), "0", groups.seconds, name, home)
+    made = _made(name, range(world_size), "0", groups.seconds, home)
     if device_id is not None:
         made.bound_device_id = torch.device(device_id)
     groups.named["0"] = made
@@ -313,9 +325,8 @@ def new_group(
         return None if use_local_synchronization else NON_GROUP_MEMBER
     seconds = groups.seconds if timeout is None else _checked_timeout(timeout).total_seconds()
     way = world.name() if backend is None else _checked_backend(backend)
-    assert groups.mesh is not None
     store = PrefixStore(name, world.get_group_store())
-    made = ProcessGroup(groups.mesh, chosen_ranks, name, seconds, way, store)
+    made = _made(way, chosen_ranks, name, seconds, store)
     if group_desc is not None:
         made.group_desc = group_desc
     groups.named[name] = made
