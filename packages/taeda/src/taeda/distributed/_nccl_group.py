@@ -32,7 +32,7 @@ _OF_BOOL = {ReduceOp.SUM: "MAX", ReduceOp.PRODUCT: "MIN", ReduceOp.MIN: "MIN", R
 
 def library() -> Any:
     """The device's part of NCCL; None where it is not there."""
-    found = getattr(torch.cuda, "nccl", None)
+    found: Any = getattr(torch.cuda, "nccl", None)
     return found if hasattr(found, "Communicator") and not found.unavailable_reason() else None
 
 
@@ -252,18 +252,19 @@ class NcclGroup(ProcessGroup):
         """
         with self._changed:
             first = self._failure is None
-            if first:
-                self._failure = DistBackendError(f"rank {self._me} of group {self.group_name}: NCCL: {text}")
+            failure = self._failure or DistBackendError(
+                f"rank {self._me} of group {self.group_name}: NCCL: {text}"
+            )
+            self._failure = failure
             opened, self._open = self._open, []
         if first:
             for (index, _), member in list(self._members.items()):
                 member.abort()
-                self._nccl.fail_later(index, str(self._failure))
+                self._nccl.fail_later(index, str(failure))
         for work in opened:
             if not work._future.done():
-                work._future.set_exception(self._failure)
-        assert self._failure is not None
-        raise self._failure
+                work._future.set_exception(failure)
+        raise failure
 
     def abort(self) -> None:
         """Ends what the group's devices do together; nothing further can begin."""
