@@ -56,6 +56,11 @@ def test_special():
     assert kernel.sum() == 3 and all(kernel[i, i, 1, 1] == 1 for i in range(3))
 
 
+def test_gains_that_change_nothing_are_whole_numbers_as_they_are_printed():
+    assert [str(init.calculate_gain(name)) for name in ("linear", "sigmoid", "conv2d")] == ["1"] * 3
+    assert init.calculate_gain("selu") == 0.75
+
+
 def test_bad_calls():
     for call in (
         lambda: init.xavier_uniform_(tt.empty(3)),

@@ -28,7 +28,7 @@ def _in_place(fill: F) -> F:
     return run  # type: ignore[return-value]
 
 
-_GAINS = {"sigmoid": 1.0, "tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 0.75, "linear": 1.0}
+_GAINS = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 0.75, "linear": 1, "sigmoid": 1}
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
@@ -46,7 +46,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
         1.3867504905630728
     """
     if nonlinearity.startswith("conv"):
-        return 1.0
+        return 1
     if nonlinearity == "leaky_relu":
         slope = 0.01 if param is None else param
         if isinstance(slope, bool) or not isinstance(slope, (int, float)):

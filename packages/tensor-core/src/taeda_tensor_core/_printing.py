@@ -150,9 +150,10 @@ def _nested(sizes: tuple[int, ...], full: tuple[int, ...], take: Callable[[], st
     cut = sizes[0] != full[0]
     if len(sizes) == 1:
         items = [take() for _ in range(sizes[0])]
+        width = max(map(len, items), default=0) + 2
         if cut:
-            items.insert(edge, "...")
-        return "[" + _wrapped(items, indent + 1) + "]"
+            items.insert(edge, " ...")
+        return "[" + _wrapped(items, width, indent + 1) + "]"
     rows = [_nested(sizes[1:], full[1:], take, indent + 1) for _ in range(sizes[0])]
     if cut:
         rows.insert(edge, "...")
@@ -160,9 +161,8 @@ def _nested(sizes: tuple[int, ...], full: tuple[int, ...], take: Callable[[], st
     return "[" + between.join(rows) + "]"
 
 
-def _wrapped(items: list[str], indent: int) -> str:
-    """Items joined by commas, broken into lines of the allowed width."""
-    width = max(map(len, items), default=0) + 2
+def _wrapped(items: list[str], width: int, indent: int) -> str:
+    """Items joined by commas, broken into lines of the allowed width; `width` is that of an item with its comma."""
     per_line = max(1, (options.linewidth + 1 - indent) // width)  # no comma and space at its end
     lines = [", ".join(items[i : i + per_line]) for i in range(0, len(items), per_line)]
     return (",\n" + " " * indent).join(lines)
