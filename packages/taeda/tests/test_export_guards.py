@@ -540,3 +540,51 @@ def test_sparse_inputs():
 
     x = taeda.eye(2).to_sparse()
     assert taeda.export.export(Dense(), (x,)).module()(x).tolist() == [[2, 1], [1, 2]]
+
+
+class _Ways(nn.Module):
+    """A program that goes on by what it asks of a size."""
+
+    def __init__(self, asked):
+        super().__init__()
+        self.asked = asked
+
+    def forward(self, x):
+        return x + 1 if self.asked(x) else x - 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "shape", "bounds"),
+    [
+        (lambda x: x.shape[0] > 5, (3, 4), (0, 5)),
+        (lambda x: x.size(0) > 5, (8, 4), (6, None)),
+        (lambda x: not x.shape[0] * 2 + 1 <= 20, (3, 4), (0, 9)),
+        (lambda x: x.shape[0] // 8, (8, 4), (8, None)),
+        (lambda x: x.shape[0] in (7, 9), (8, 4), (8, 8)),
+        (lambda x: x.shape[0] < 1000, (8, 4), (0, None)),  # further than is looked
+        (lambda x: x.shape[1] == 4, (8, 4), (0, None)),  # a size that stays
+        (lambda x: x.shape[0] % 2 == 0, (4, 4), None),  # no bounds say it
+        (lambda x: x.shape[0] == x.shape[1], (4, 4), None),
+    ],
+)
+def test_a_way_taken_by_a_size_is_taken_within_the_sizes_that_go_it(asked, shape, bounds):
+    program, x = _Ways(asked), taeda.arange(float(shape[0] * shape[1])).view(shape)
+    if bounds != (0, None):
+        with pytest.raises(UserError, match="Constraints violated"):  # it was said that all go
+            taeda.export.export(program, (x,), dynamic_shapes=({0: Dim("rows")},))
+    found = taeda.export.export(program, (x,), dynamic_shapes=({0: Dim.AUTO},))
+    ranges = [(each.lower, each.upper) for each in found.range_constraints.values()]
+    if bounds in (None, (8, 8)):
+        assert ranges in ([], [bounds])
+    else:
+        assert ranges == [bounds]
+    for rows in range(2, 20):
+        y = taeda.arange(float(rows * 4)).view(rows, 4)
+        within = (not ranges and rows == shape[0]) or any(
+            least <= rows <= (rows if most is None else most) for least, most in ranges
+        )
+        if within:
+            assert taeda.equal(found.module()(y), program(y))
+        else:
+            with pytest.raises(AssertionError, match="Guard failed"):
+                found.module()(y)

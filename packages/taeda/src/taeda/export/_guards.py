@@ -126,6 +126,22 @@ class Guards:
             self._guards = [guard for guard in self._guards if guard.spelled != text]
             self._guards.insert(place, own[0]._replace(text=f"{text} == {size}", kind="size", bound=size))
 
+    def narrow(self, symbol: str, bounds: ValueRanges) -> None:
+        """Let the sizes of a symbol be within closer bounds."""
+        self.ranges[symbol] = bounds
+        self._sizes = [s._replace(bounds=bounds) if s.symbol == symbol else s for s in self._sizes]
+        for size in [one for one in self._sizes if one.symbol == symbol]:
+            first = next(guard for guard in self._guards if guard.spelled == size.text)
+            ends = [("at least", ">=", size.at(bounds.lower))]
+            if bounds.upper is not None:
+                ends.append(("at most", "<=", size.at(bounds.upper)))
+            place = self._guards.index(first)
+            self._guards = [g for g in self._guards if g.spelled != size.text or g.kind == "same"]
+            self._guards[place:place] = [
+                first._replace(text=f"{size.text} {sign} {bound}", kind=kind, bound=bound)
+                for kind, sign, bound in ends
+            ]
+
     def unite(self, symbols: list[str]) -> None:
         """Let sizes of several symbols be the same size, under the last of these symbols."""
         *others, last = symbols

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from taeda._subclasses import FakeTensor, FakeTensorMode
 from taeda.export import graph_signature as signature
 from taeda.export._assemble import Held, NeedsRuns, assembled
+from taeda.export._guards import ValueRanges
 from taeda.export._runs import CannotTrace, Run
 from taeda.fx._keeping import left_alone
+from taeda.fx._record import SizeDecidedError, holds
+from taeda.fx.interpreter import Interpreter
 from taeda.utils import _pytree
 from taeda_registry.slots import tensor
 
@@ -40,6 +43,10 @@ _MORE = {
     _MOVED: tuple((lambda size, place, by=by: size + by + place) for by in (3, 8, 25)),
     _MULTIPLIED: tuple((lambda size, place, by=by: size * (by + place)) for by in (4, 7, 11)),
 }
+
+
+#: How far above the example's a size is tried, and up to where each is; sizes of 0 and 1 are not, which many refuse.
+_FAR, _CLOSE, _LEAST = 256, 16, 2
 
 
 class InOperators(NamedTuple):
@@ -125,6 +132,7 @@ class _Sampling:
         self.form = form
         self.inputs: list[list[Any]] = []
         self.symbols: dict[str, list[int]] = {}
+        self.asks = any(node.target is holds for node in program.graph.nodes)  # sizes, by which it goes on
 
     def runs(self) -> list[Run]:
         """The run of the example, and further ones."""
@@ -142,6 +150,9 @@ class _Sampling:
             further = self._further(sizes)
         if further is None:
             raise CannotTrace("its sizes vary together")
+        if self.asks and (narrowed := self._narrowed(sizes)) != sizes:
+            sizes = narrowed
+            further = self._further(sizes) or []
         self.inputs.insert(0, self.leaves)
         for symbol, size in {size.symbol: size.root for size in sizes}.items():
             self.symbols[symbol].insert(0, size)
@@ -168,6 +179,62 @@ class _Sampling:
             except Exception as error:  # whatever a program raises for a size
                 self.refusal = error
         return None
+
+    def _narrowed(self, sizes: list[Size]) -> list[Size]:
+        """The sizes that may vary, within those for which the program goes the way of the example.
+
+        Raises:
+            UserError: It was said that one varies further.
+        """
+        for symbol in dict.fromkeys(size.symbol for size in sizes):
+            size = next(one for one in sizes if one.symbol == symbol)
+            bounds = self._reach(sizes, size)
+            if bounds == size.bounds:
+                continue
+            if not size.hint or (bounds is None and size.hint == "DYNAMIC"):
+                self._refuse(size, bounds)
+            if bounds is None:
+                self.guards.fix(symbol)
+            else:
+                self.guards.narrow(symbol, bounds)
+        return self.guards.sizes()
+
+    def _reach(self, sizes: list[Size], size: Size) -> ValueRanges | None:
+        """The bounds within which the way is the same; None where they have gaps."""
+        own, root = size.bounds, size.root
+
+        def same(length: int) -> bool:
+            lengths = {one.symbol: one.root for one in sizes} | {size.symbol: length}
+            return self._goes(
+                [_resized(leaf, index, sizes, lengths) for index, leaf in enumerate(self.leaves)]
+            )
+
+        least = max(own.lower, min(_LEAST, root))
+        lower = own.lower if same(least) else _last(same, root, least)
+        most = root + _FAR if own.upper is None else min(own.upper, root + _FAR)
+        steps = [root + 2**k for k in range(_FAR.bit_length()) if root + 2**k < most] + [most]
+        failing = next((length for length in steps if not same(length)), None)
+        upper = own.upper if failing is None else _last(same, root, failing)
+        between = range(max(lower, least), min(most if upper is None else upper, root + _CLOSE) + 1)
+        return ValueRanges(lower, upper) if all(map(same, between)) else None
+
+    def _goes(self, inputs: list[Any]) -> bool:
+        """Whether the program goes the way of the example; without elements, where it does not ask for them."""
+        mode = FakeTensorMode(allow_non_fake_inputs=True)
+        fakes = [mode.from_tensor(one) if isinstance(one, tensor.Tensor) else one for one in inputs]
+        try:
+            with tensor.no_grad(), mode:
+                Interpreter(self.program).run(*fakes, enable_io_processing=False)
+        except SizeDecidedError as error:
+            self.refusal = error
+            return False
+        except Exception:  # whatever a program raises for a size, or without elements
+            try:
+                self._run(1, inputs)
+            except Exception as error:  # with elements too
+                self.refusal = error
+                return False
+        return True
 
     def more(self) -> list[Run]:
         """Runs with sizes that there were not yet.
@@ -222,15 +289,28 @@ class _Sampling:
             found = [size._replace(symbol=min(symbols)) for size in found]
         return self._further(found) is None
 
-    def _refuse(self, size: Size) -> None:
+    def _refuse(self, size: Size, bounds: ValueRanges | None = None) -> None:
         from taeda._dynamo.exc import UserError
+
+        said = repr(size.size)
+        if bounds is not None:
+            upper = "" if bounds.upper is None else f", max={bounds.upper}"
+            said = f"Dim({size.name!r}, min={bounds.lower}{upper})"
 
         raise UserError(
             f'Constraints violated ({size.name})! For more information, run with TORCH_LOGS="+dynamic".\n'
             f"  - Not all values of {size.name} = {size.text} in the specified range satisfy what the program asks: "
             f"{type(self.refusal).__name__}: {self.refusal}\n"
-            f"Suggested fixes:\n  {size.name} = {size.size}"
+            f"Suggested fixes:\n  {size.name} = {said}"
         )
+
+
+def _last(good_at: Callable[[int], bool], good: int, bad: int) -> int:
+    """The size next to those that do not hold, between one that does and one that does not."""
+    while abs(bad - good) > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if good_at(middle) else (good, middle)
+    return good
 
 
 def _chosen(sizes: list[Size], ways: Any) -> list[dict[str, int]]:

@@ -335,6 +335,7 @@ def _exported(
             keep_class=True,
             data_dependent=not whole,
             notes=Notes(mod, strict),
+            settles=bool(guards.sizes()),
         )
     if done.module is None:
         raise RuntimeError(f"export: {type(mod).__name__} cannot be exported: {done.failure}")

@@ -101,6 +101,54 @@ for _name in ("add", "sub", "mul", "floordiv", "mod"):
     setattr(_Int, f"__r{_name}__", _followed(_name, True))
 
 
+def _compared(name: str) -> Any:
+    plain = getattr(int, f"__{name}__")
+
+    def method(self: _Int, other: Any) -> Any:
+        answer = plain(self, other)
+        if type(answer) is bool and self.recording in _active:
+            self.recording.settle(name, self, other, answer)
+        return answer
+
+    return method
+
+
+for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+    setattr(_Int, f"__{_name}__", _compared(_name))
+_Int.__hash__ = int.__hash__  # type: ignore[method-assign]
+
+
+def _asked(self: _Int) -> bool:
+    answer = int(self) != 0
+    if self.recording in _active:
+        self.recording.settle("ne", self, 0, answer)
+    return answer
+
+
+_Int.__bool__ = _asked  # type: ignore[method-assign]
+
+
+class SizeDecidedError(Exception):
+    """A program took a way by a size, and does not go it with another."""
+
+
+def holds(question: str, left: int, right: int, answer: bool) -> None:
+    """A step of a graph: the program asked this of sizes ("lt" and the like) and went on by the answer.
+
+    Raises:
+        SizeDecidedError: The answer is another.
+    """
+    if getattr(operator, question)(int(left), int(right)) is not answer:
+        raise SizeDecidedError(f"{left} {question} {right} is not {answer}, as it was in the example")
+
+
+def _is_element(node: Node) -> bool:
+    """Whether a number comes from an element of a tensor."""
+    if node.target in _ARITHMETIC and node.target is not operator.getitem:
+        return any(isinstance(arg, Node) and _is_element(arg) for arg in node.args)
+    return node.target == "item"
+
+
 def _named(items: list[Any], kind: Any) -> tuple[Any, ...]:
     """A named tuple of nodes; a plain one where the class asks its arguments for what nodes are not."""
     try:
@@ -120,6 +168,7 @@ class _Recording(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name
     def __init__(self, root: Any, data_dependent: bool = True, notes: Notes | None = None) -> None:
         super().__init__()
         self.data_dependent, self.notes = data_dependent, notes
+        self.settles, self.within = False, 0  # calls of public functions, whose own questions are theirs
         self.graph = Graph()
         self.nodes: dict[int, Node] = {}
         self.kept: list[Any] = []
@@ -188,6 +237,11 @@ class _Recording(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name
         """A node of a function."""
         return self.graph.call_function(function, tuple(self.arg(item) for item in args))
 
+    def settle(self, question: str, left: _Int, right: Any, answer: bool) -> None:
+        """Keep what the program asked of a size, where other sizes shall be allowed."""
+        if self.settles and not self.within and not _is_element(left.node) and type(right) in (int, _Int):
+            self.call(holds, question, left, right, answer)
+
     # --- calls ---
 
     def __torch_function__(
@@ -210,7 +264,11 @@ class _Recording(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name
             if result is not NotImplemented:
                 return result
         ready = self._prepared(func, args, kwargs)
-        result = func(*args, **kwargs)
+        self.within += 1
+        try:
+            result = func(*args, **kwargs)
+        finally:
+            self.within -= 1
         last = self.graph._root._prev
         try:
             result = self._noted(func, ready, result)
@@ -398,6 +456,7 @@ def record(
     keep_class: bool = False,
     data_dependent: bool = True,
     notes: Notes | None = None,
+    settles: bool = False,
 ) -> Recorded:
     """Run a function once and give the graph of what it called.
 
@@ -410,12 +469,14 @@ def record(
         keep_class: Let the graph module give a container of the result's own class; else mappings become dicts.
         data_dependent: Take a branch on elements of tensors for good, and numbers out of them for constants.
         notes: Says of nodes where they come from.
+        settles: Keep what the program asks of sizes, as calls of `holds`.
 
     Raises:
         GuardOnDataDependentSymNode: There is such a branch, and it may not be.
     """
     kwargs = kwargs or {}
     recording = _Recording(root, data_dependent, notes)
+    recording.settles = settles
     graph = recording.graph
     values = (*args, *kwargs.values())
     names = _names(getattr(root, "forward", function) if root is not None else function, args, kwargs)
