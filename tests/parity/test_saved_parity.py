@@ -29,17 +29,15 @@ RESULTS = -1  # in the place of an argument's number
 
 #: Why a gradient is refused that PyTorch gives.
 KEPT = {
-    "its backward reads weights that PyTorch copies for each example": ["nn.functional.instance_norm"],
     "PyTorch takes it apart into steps, of which it keeps results": [
         "masked.cumprod", "masked.cumsum", "masked.logaddexp", "masked.prod", "masked.std", "masked.var",
         "nn.functional.linear_cross_entropy.chunked",
     ],
-    "without a fused kernel it multiplies the queries and keys that PyTorch scales first": [
+    "of three dimensions PyTorch keeps the weights, where the fused kernel keeps its result": [
         "nn.functional.scaled_dot_product_attention",
     ],
     "PyTorch's own gradient is wrong": ["kron"],
     "called by name it is a reciprocal times a tensor in PyTorch": ["__rdiv__"],
-    "it is written in place through the complex view of real numbers": ["view_as_complex"],
     "its result, of which the derivative is a function": ["erfinv"],
     "several elements share one place": ["as_strided", "unfold"],
 }  # fmt: skip

@@ -67,6 +67,38 @@ def test_gradients_are_those_of_the_values_that_were_read(function: str, write: 
     np.testing.assert_allclose(found.numpy(), derivative(X), rtol=1e-6)
 
 
+SEVERAL: dict[str, tuple[Any, list[tuple[int, ...]], list[int]]] = {
+    "instance_norm": (lambda x, w, b: taeda.ops.instance_norm(x, w, b, None, None, True), [(2, 3, 4), (3,), (3,)], [1]),
+    "instance_norm by statistics": (
+        lambda x, w, b: taeda.ops.instance_norm(
+            x, w, b, taeda.zeros(3, dtype=x.dtype), taeda.ones(3, dtype=x.dtype), False
+        ),
+        [(2, 3, 4), (3,), (3,)],
+        [1],
+    ),
+    "attention with a mask that is learnt": (
+        lambda q, k, v, mask: taeda.ops.scaled_dot_product_attention(q, k, v, mask, scale=-0.3),
+        [(1, 2, 5, 4)] * 3 + [(5, 5)],
+        [0, 1, 3],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_gradients_do_not_change_with_what_is_overwritten(name: str) -> None:
+    function, shapes, overwritten = SEVERAL[name]
+    random = np.random.default_rng(0)
+    leaves = [taeda.tensor(random.standard_normal(shape)).requires_grad_() for shape in shapes]
+    expected = grad((function(*leaves) ** 2).sum(), leaves)
+    for place in overwritten:
+        inner = [leaf.clone() for leaf in leaves]
+        made = function(*inner)
+        with no_grad():
+            inner[place].mul_(2)
+        for a, b in zip(grad((made**2).sum(), leaves), expected, strict=True):
+            np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-12)
+
+
 def test_second_derivatives_and_a_second_backward_see_the_old_values_too() -> None:
     x = leaf()
     inner = x.clone()

@@ -145,7 +145,9 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
                                         is_causal, factor, false);
   if (any_half(query, key, value, attn_mask))
     return through_float32(query, key, value, attn_mask, dropout_p, is_causal, factor, enable_gqa);
-  Tensor scores = ops::matmul(query, ops::transpose(key, -2, -1)) * Tensor(factor);
+  // Each takes a root of the scale, and so is a copy: programs may overwrite theirs before backward.
+  const double root = std::sqrt(std::abs(factor));
+  Tensor scores = ops::matmul(query * Tensor(std::copysign(root, factor)), ops::transpose(key, -2, -1) * Tensor(root));
   if (is_causal) {
     const Tensor past = causal_mask(query.size(-2), key.size(-2), query.device());
     scores = ops::masked_fill(scores, ops::logical_not(past), Tensor(kNever));
