@@ -194,6 +194,30 @@ def masked(x):
     return y * x
 
 
+@program
+def write_reals_read_complex_view(x):
+    y = x * 1
+    view = taeda.view_as_complex(y.reshape(3, 2, 2))
+    y.mul_(x)
+    return taeda.view_as_real(view * view) * x[0, 0]
+
+
+@program
+def write_complex_view_of_reals(x):
+    y = x * 1
+    view = taeda.view_as_complex(y.reshape(3, 2, 2))
+    view.mul_(2 + 1j)
+    view.t()[1].mul_(taeda.complex(x[:, 0], x[:, 1]))
+    return y * x
+
+
+@program
+def write_complex_view_of_some_reals(x):
+    y = x * 1
+    taeda.view_as_complex(y[:, 2:]).copy_(taeda.complex(x[:, 1], x[:, 0] * x[:, 3]))
+    return y.sin()
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_gradients_agree_with_differences(name, make):
     assert gradcheck(PROGRAMS[name], (make(3, 4),))

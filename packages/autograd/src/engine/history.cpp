@@ -102,7 +102,8 @@ void check_inplace_grad(const OpEntry& op, const Tensor& self) {
     fail(ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),
          ") is a view made under no_grad and is modified while gradients are recorded; make the view outside no_grad, "
          "or modify it inside");
-  if (base->dtype != impl->dtype && base->dtype != complex_of(impl->dtype)) [[unlikely]]
+  if (base->dtype != impl->dtype && base->dtype != complex_of(impl->dtype) && impl->dtype != complex_of(base->dtype))
+      [[unlikely]]
     fail(ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self), ") is a view of dtype ", name(impl->dtype),
          " of a tensor of dtype ", name(base->dtype), "; recorded in-place operations need the same dtype");
 }

@@ -59,7 +59,10 @@ Tensor scatter_sum(const Tensor& values, const Geometry& g, int64_t origin, int6
 }  // namespace
 
 Geometry Geometry::of(const Tensor& t, const Tensor& base) {
-  return {Shape(t.sizes()), Shape(t.strides()), (t.bytes() - base.bytes()) / t.item_bytes()};
+  const int64_t bytes = t.bytes() - base.bytes();
+  check(bytes % t.item_bytes() == 0, ErrorKind::NotImplemented, "the gradient of a view whose first element, of ",
+        t.item_bytes(), " bytes, stands ", bytes, " bytes from its base is not implemented");
+  return {Shape(t.sizes()), Shape(t.strides()), bytes / t.item_bytes()};
 }
 
 Tensor embed(const Tensor& grad, const Geometry& base, const Geometry& view) {
@@ -90,14 +93,15 @@ std::pair<Tensor, Tensor> materialize(const Tensor& values, const Geometry& base
 }
 
 namespace {
-/// A complex base as the reals that it consists of.
-Geometry in_reals(Geometry base) {
-  for (int64_t& s : base.strides) s *= 2;
-  base.offset *= 2;
-  base.sizes.push_back(2);
-  base.strides.push_back(1);
-  return base;
+/// A complex base, or view, as the reals that it consists of.
+Geometry in_reals(Geometry complex) {
+  for (int64_t& s : complex.strides) s *= 2;
+  complex.offset *= 2;
+  complex.sizes.push_back(2);
+  complex.strides.push_back(1);
+  return complex;
 }
+Tensor reals_of(const Tensor& complex) { return ops::view_as_real(ops::contiguous(complex)); }
 }  // namespace
 
 void ViewBackward::apply(Tensor* grads, Tensor* result) {
@@ -106,13 +110,9 @@ void ViewBackward::apply(Tensor* grads, Tensor* result) {
     result[0] = embed(grads[0], base, view);
     return;
   }
-  // A complex base seen as reals, or the other way round: place in the view's field, then change the field.
-  if (is_complex(base_dtype)) {
-    result[0] = ops::view_as_complex(ops::contiguous(embed(grads[0], in_reals(base), view)));
-    return;
-  }
-  fail(ErrorKind::NotImplemented, name(),
-       ": the gradient of a complex view of a modified real tensor is not implemented");
+  // A complex base seen as reals, or the other way round: placed as reals.
+  if (is_complex(base_dtype)) result[0] = ops::view_as_complex(ops::contiguous(embed(grads[0], in_reals(base), view)));
+  else result[0] = embed(reals_of(grads[0]), base, in_reals(view));
 }
 
 void CopySlices::wrap(Node* node) {
@@ -137,14 +137,17 @@ Ref<Node> CopySlices::view_node() const {
 
 void CopySlices::apply(Tensor* grads, Tensor* result) {
   if (!grads[0].defined()) return;
-  const bool reals = is_complex(grads[0].dtype()) && !is_complex(view_dtype);
-  const auto [whole, part] = reals ? materialize(ops::view_as_real(ops::contiguous(grads[0])), in_reals(base), view)
-                                   : materialize(grads[0], base, view);
+  const bool of_complex = is_complex(grads[0].dtype()), as_complex = is_complex(view_dtype);
+  const bool reals = of_complex && !as_complex, pairs = as_complex && !of_complex;
+  const auto [whole, part] = reals   ? materialize(reals_of(grads[0]), in_reals(base), view)
+                             : pairs ? materialize(grads[0], base, in_reals(view))
+                                     : materialize(grads[0], base, view);
   std::vector<Tensor> inner(std::max<size_t>(fn->edge_count, 1));
   Tensor given = ops::clone(part);
+  if (pairs) given = ops::view_as_complex(ops::contiguous(given));
   fn->apply(&given, inner.data());
   if (wanted(0)) {
-    if (inner[0].defined()) ops::copy_(part, inner[0]);
+    if (inner[0].defined()) ops::copy_(part, pairs ? reals_of(inner[0]) : inner[0]);
     else ops::zero_(part);
     result[0] = reals ? ops::view_as_complex(ops::contiguous(whole)) : whole;
   }
