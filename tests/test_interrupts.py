@@ -142,6 +142,18 @@ FAMILIES = {
             return lambda: t.searchsorted(edges, x)
         hold("searchsorted", searched, 10_000_000)
     """,
+    "repeated": """
+        def one_of(call, *more):
+            x = t.full((1,), 2.0).expand(2, 1 << 39)
+            def make(n):
+                return lambda: call(x, *more)
+            return make
+        hold("sum", one_of(t.sum), 1)
+        hold("amax", one_of(t.amax), 1)
+        hold("rows of var", one_of(t.var, 1), 1)
+        hold("rows of prod", one_of(t.prod, 1), 1)
+        hold("columns of norms", one_of(lambda x: t.ones(16).expand(1 << 37, 16).norm(dim=0)), 1)
+    """,
     "unary": """
         def of(f, dtype=t.float64):
             def make(n):

@@ -147,6 +147,11 @@ def test_wrong_states_change_nothing(twister):
     for wrong in (state[:-1], state.long(), taeda.zeros(5056, dtype=taeda.uint8)):
         with pytest.raises(ValueError, match=r"Generator\.set_state: argument 'new_state'"):
             taeda.set_rng_state(wrong)
+    for held in (state, taeda.zeros(16, dtype=taeda.uint8)):
+        with pytest.raises(
+            ValueError, match=r"Generator\.set_state"
+        ):  # what has no memory of its own to read
+            taeda.Generator().set_state(held.to_sparse())
     broken = state.clone()
     broken[24 + 4 : 24 + 8] = 1  # the upper half of the first word
     with pytest.raises(ValueError, match="holds no state of an mt19937"):

@@ -337,3 +337,9 @@ def test_scans_of_halves_round_once(name, shape):
         found, expected = found[0], expected[0]
     assert found.dtype is taeda.bfloat16
     np.testing.assert_allclose(found.double().numpy(), expected.numpy(), rtol=2**-8, atol=1e-30)
+
+
+def test_what_is_repeated_without_end_has_the_first_as_its_greatest():
+    x = taeda.tensor([1.0, float("nan"), 3.0]).view(3, 1).expand(3, 1 << 40)
+    assert taeda.argmax(x, 1).tolist() == taeda.argmin(x, 1).tolist() == [0, 0, 0]
+    assert taeda.argmax(x[:, :5], 0).tolist() == [1] * 5

@@ -6,6 +6,7 @@
 
 #include "cpu/converted.h"
 #include "taeda/elementwise.h"
+#include "taeda/interrupt.h"
 #include "taeda/parallel.h"
 
 namespace taeda::cpu {
@@ -43,6 +44,8 @@ struct Axes {
 
 constexpr int64_t kPiece = 65536;  // elements of one parallel piece
 constexpr int64_t kTile = 256;     // columns handled together
+// Elements between two looks at signals. Memory seldom has more, but what is repeated may have any number.
+constexpr int64_t kUnlooked = int64_t(1) << 26;
 
 struct Job {
   const loops::Reducer* reducer;
@@ -141,18 +144,33 @@ class Pairwise {
   }
   parts.finish(acc);
 }
+/// `part(into, begin, count)` for parts of `n` steps of `width` elements each, with a look at signals before each.
+template <class Part>
+[[gnu::noinline]] void long_way(const Job& job, char* acc, int64_t n, int64_t width, const Part& part) {
+  const auto room = std::make_unique_for_overwrite<char[]>(size_t(Pairwise::kLevels * width * job.acc_size));
+  Pairwise parts(*job.reducer, room.get(), width, job.acc_size);
+  const int64_t most = kUnlooked / width;
+  for (int64_t begin = 0; begin < n; begin += most) {
+    poll_signals();
+    part(parts.place(), begin, std::min(most, n - begin));
+    parts.taken();
+  }
+  parts.finish(acc);
+}
 void Job::row(char* into, const char* in, int64_t stride, int64_t n) const {
+  if (n > kUnlooked) [[unlikely]]
+    return long_way(*this, into, n, 1,
+                    [&](char* to, int64_t begin, int64_t count) { row(to, in + begin * stride, stride, count); });
   if (converts()) [[unlikely]]
     return converted_row(*this, into, in, stride, n);
   reducer->row(into, in, stride, n);
 }
 /// Many rows of contiguous elements, as many of them at once as are converted.
 void Job::rows(char* into, int64_t acc_step, const char* in, int64_t row_stride, int64_t count, int64_t n) const {
-  if (!converts()) return reducer->rows(into, acc_step, in, row_stride, count, n);
+  if (!converts() && n <= kUnlooked) return reducer->rows(into, acc_step, in, row_stride, count, n);
   const int64_t together = kConverted / n, size = item_size(from), item = item_size(to), steps[] = {item, size};
   if (together < 2) {
-    for (int64_t r = 0; r < count; ++r)
-      converted_row(*this, into + r * acc_step * acc_size, in + r * row_stride, size, n);
+    for (int64_t r = 0; r < count; ++r) row(into + r * acc_step * acc_size, in + r * row_stride, size, n);
     return;
   }
   alignas(64) char numbers[kConverted * sizeof(Complex128)];
@@ -195,6 +213,11 @@ void Job::rows(char* into, int64_t acc_step, const char* in, int64_t row_stride,
   parts.finish(acc);
 }
 void Job::column_rows(char* into, const char* in, int64_t row_stride, int64_t rows, int64_t count) const {
+  if (rows > kUnlooked / kTile) [[unlikely]]
+    if (rows > kUnlooked / count)
+      return long_way(*this, into, rows, count, [&](char* to, int64_t begin, int64_t some) {
+        column_rows(to, in + begin * row_stride, row_stride, some, count);
+      });
   if (converts() || apart()) [[unlikely]]
     return converted_columns(*this, into, in, row_stride, rows, count);
   reducer->columns(into, in, row_stride, rows, count);
@@ -220,6 +243,7 @@ void accumulate(const Job& job, const Axes& reduced, int inner, const char* in, 
     if (++i < kGroup) return;
     parts.taken();
     i = 0;
+    poll_signals();
   });
   if (i) parts.taken();
   parts.finish(acc);
@@ -231,7 +255,9 @@ void run_plane(const Job& job, const Axes& reduced, char* acc, const char* in) {
   constexpr int64_t most = 64;
   alignas(64) char local[most * kMaxAccumulator];
   const Axis inner = reduced.items[0], next = reduced.items[1];
+  Patience patience;
   for (int64_t begin = 0; begin < next.size; begin += most) {
+    patience();
     int64_t count = std::min(most, next.size - begin);
     job.reducer->start(local, count);
     job.rows(local, 1, in + begin * next.in, next.in, count, inner.size);
@@ -405,7 +431,8 @@ void reduce_through(const loops::Reducer& reducer, int64_t acc_size, const Opera
 }
 
 void arg_reduce_into(const loops::ArgReducer& reducer, const Tensor& self, int64_t dim, int64_t* index) {
-  const int64_t n = self.size(dim), in_step = self.stride(dim) * self.item_bytes();
+  // Of what is repeated the first is the result.
+  const int64_t in_step = self.stride(dim) * self.item_bytes(), n = in_step ? self.size(dim) : 1;
   Axes kept;
   int64_t step = 1;
   for (int64_t d = self.dim() - 1; d >= 0; --d) {

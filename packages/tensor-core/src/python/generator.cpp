@@ -3,6 +3,7 @@
 
 #include "python/internal.h"
 #include "taeda/generator_state.h"
+#include "taeda/levels.h"
 #include "taeda/ops/cast.h"
 
 namespace taeda::py {
@@ -97,9 +98,12 @@ PyObject* set_state(PyObject* self, PyObject* state) {
   return guarded([&] {
     if (!is_tensor(state))
       fail(ErrorKind::Type, "Generator.set_state: argument 'new_state' must be a Tensor, found ", type_name(state));
+    check_has_memory(tensor_of(state), "Generator.set_state");
     const Tensor bytes = ops::to_device(tensor_of(state), Device{});
     const bool twister = value_of(self)->device.backend == kCPU && bytes.numel() == int64_t(Twister::kStateBytes);
-    if (bytes.dtype() != DType::UInt8 || !(bytes.numel() == 16 || twister) || !bytes.contiguous()) [[unlikely]]
+    // A sparse tensor stays where it is: on no device with memory.
+    if (bytes.dtype() != DType::UInt8 || !(bytes.numel() == 16 || twister) || !bytes.contiguous() ||
+        bytes.device().backend != kCPU) [[unlikely]]
       fail(ErrorKind::Value,
            "Generator.set_state: argument 'new_state' must be the uint8 tensor that get_state gave, of 16 elements or, "
            "of an mt19937 on the cpu, 5056, found ",
