@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 import taeda_tensor_core as taeda
@@ -215,3 +218,46 @@ def test_one_name_for_the_gradient(make):
 
     with pytest.raises(RuntimeError, match="Both: Implementing both 'backward' and 'vjp' is not allowed"):
         Both.apply(make(1)).backward()
+
+
+REFUSED = """
+import _testcapi, sys
+import taeda_autograd as autograd
+from taeda_registry.slots import tensor
+
+class Product(autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return x * y
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, y = ctx.saved_tensors
+        return grad * y, grad * x
+
+x = tensor.tensor([2.0], requires_grad=True)
+refused = 0
+for number in range(1, 80):
+    _testcapi.set_nomemory(number, number + 1)
+    try:
+        made = Product.apply(x, x)
+    except MemoryError:
+        made = None
+    finally:
+        _testcapi.remove_mem_hooks()
+    if made is None:
+        refused += 1
+    else:
+        x.grad = None
+        made.backward()
+        assert x.grad.tolist() == [4.0], number
+print(refused)
+"""
+
+
+def test_what_is_saved_is_there_or_memory_was_refused():
+    """Each of the interpreter's own requests for memory in turn."""
+    pytest.importorskip("_testcapi", reason="the interpreter's own tests are not installed")
+    done = subprocess.run([sys.executable, "-c", REFUSED], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0 and int(done.stdout) > 3, done.stderr

@@ -49,6 +49,7 @@ PyObject* saved_tensors(PyObject* self, void*) {
     if (!context_of(self)->node) {
       Object waiting(PyObject_GetAttrString(self, "_to_save"));
       if (waiting) return PySequence_Tuple(waiting.get());
+      ensure(PyErr_ExceptionMatches(PyExc_AttributeError));
       PyErr_Clear();
     }
     PyNode* node = live_node(self);
@@ -298,7 +299,10 @@ void Call::keep(PyObject* value, Shared name) {
 
 void Call::attach_saved() {
   Object saved(PyObject_GetAttrString(ctx.get(), "_to_save"));
-  if (!saved) return PyErr_Clear();
+  if (!saved) {
+    ensure(PyErr_ExceptionMatches(PyExc_AttributeError));  // memory may have been refused
+    return PyErr_Clear();
+  }
   check(PyTuple_Check(saved.get()), ErrorKind::Type, "Function: ctx._to_save must be a tuple, found ",
         Py_TYPE(saved.get())->tp_name);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(saved.get()); ++i) {
