@@ -109,6 +109,24 @@ inline void lanes_of(const T* x, int64_t n, int64_t& i, typename F::Acc& total) 
     for (int j = 0; j < step; ++j) lanes[j] = F::join(lanes[j], lanes[j + step]);
   total = F::join(total, lanes[0]);
 }
+/// For what ShortRows is compiled: reductions that models make of rows.
+template <class F, class T>
+inline constexpr bool folds_together = std::is_floating_point_v<T> && std::is_same_v<typename F::Acc, T>
+                                           ? std::is_same_v<F, Sum<T>> || std::is_same_v<F, SquareSum<T>> ||
+                                                 std::is_same_v<F, Max<T>> || std::is_same_v<F, Min<T>>
+                                           : std::is_same_v<F, Sum<int64_t>>;
+/// Fewer than L elements, joined in the order of whole groups: what is not there would be neutral.
+template <class F, int L, class T>
+inline T rest_of(const T* x, int64_t n) {
+  T lanes[L];
+  for (int64_t j = 0; j < n; ++j) lanes[j] = F::map(x[j]);
+  for (int64_t step = L / 2; step; step /= 2) {
+    if (n <= step) continue;
+    for (int64_t j = 0; j + step < n; ++j) lanes[j] = F::join(lanes[j], lanes[j + step]);
+    n = step;
+  }
+  return lanes[0];
+}
 /// Narrow integers are summed in 32 bits within a block, where they cannot overflow; truth values in lanes of bytes.
 template <class T>
 int64_t narrow_sum(const T* x, int64_t n) {
@@ -137,7 +155,11 @@ typename F::Acc block_of(const T* x, int64_t n) {
   int64_t i = 0;
   lanes_of<F, L>(x, n, i, total);
   lanes_of<F, L / 4>(x, n, i, total);
-  for (; i < n; ++i) total = F::join(total, F::map(x[i]));
+  if constexpr (folds_together<F, T>) {
+    if (i < n) total = F::join(total, rest_of<F, L / 4>(x + i, n - i));
+  } else {
+    for (; i < n; ++i) total = F::join(total, F::map(x[i]));
+  }
   return total;
 }
 template <class F, class T>
@@ -184,23 +206,16 @@ void row(void* acc_, const char* in, int64_t stride, int64_t n) {
   acc = F::join(acc, total);
 }
 
-/// For what ShortRows is compiled: reductions that models make of rows.
-template <class F, class T>
-inline constexpr bool folds_together =
-    std::is_floating_point_v<T> && std::is_same_v<typename F::Acc, T>
-        ? std::is_same_v<F, Sum<T>> || std::is_same_v<F, SquareSum<T>> ||
-              (std::is_same_v<T, float> && (std::is_same_v<F, Max<T>> || std::is_same_v<F, Min<T>>))
-        : std::is_same_v<F, Sum<int64_t>>;
 template <class F, class T>
 void rows(void* acc_, int64_t acc_step, const char* in, int64_t row_stride, int64_t count, int64_t n) {
   auto* const acc = static_cast<typename F::Acc*>(acc_);
   int64_t r = 0;
   if constexpr (folds_together<F, T>) {
     using Short = ShortRows<F, T, kLanes<T>>;
-    constexpr int64_t least = kLanes<T> / 4, longest = 1024;
-    if (n >= least && n <= longest)
-      for (; r + Short::width <= count; r += Short::width)
-        Short::block(acc + r * acc_step, acc_step, in + r * row_stride, row_stride, n);
+    constexpr int64_t longest = 1024;
+    const int64_t readable = n <= longest ? Short::readable(row_stride, count, n) : 0;
+    for (; r + Short::width <= readable; r += Short::width)
+      Short::block(acc + r * acc_step, acc_step, in + r * row_stride, row_stride, n);
   }
   for (; r < count; ++r) row<F, T>(acc + r * acc_step, in + r * row_stride, sizeof(T), n);
 }

@@ -25,7 +25,7 @@ inline constexpr int kVectorBytes = 16;
 /// F: the reduction, whose accumulators are of the elements' type T; `Lanes`: those of `block_of`.
 template <class F, class T, int Lanes>
 struct ShortRows {
-  static constexpr int width = kVectorBytes / int(sizeof(T));
+  static constexpr int width = kVectorBytes / int(sizeof(T)), kFew = Lanes / 4;
   using Vector [[gnu::vector_size(kVectorBytes)]] = T;
 
   static Vector load(const T* x) {
@@ -65,23 +65,43 @@ struct ShortRows {
       for (int k = 0; k < step; ++k) lanes[k] = F::join(lanes[k], lanes[k + step]);
     return lanes[0];
   }
+  /// What is left of a row, fewer than kFew elements, where kFew can be read: those for which `there` is 0 are neutral.
+  static Vector rest_of_row(const T* x, const T* there) {
+    constexpr int vectors = kFew / width;
+    Vector lanes[vectors];
+    for (int k = 0; k < vectors; ++k) {
+      Vector wanted, neutral = {};
+      __builtin_memcpy(&wanted, there + k * width, sizeof wanted);
+      neutral += F::neutral();
+      lanes[k] = wanted != 0 ? load(x + k * width) : neutral;
+    }
+    for (int step = vectors / 2; step; step /= 2)
+      for (int k = 0; k < step; ++k) lanes[k] = F::join(lanes[k], lanes[k + step]);
+    return lanes[0];
+  }
+  /// How many of `count` rows can be taken: what is read beyond a row's end is the next ones'.
+  static int64_t readable(int64_t row_step, int64_t count, int64_t n) {
+    const int64_t size = sizeof(T), left = n % kFew, beyond = left ? (kFew - left) * size : 0;
+    if (beyond == 0) return count;
+    return row_step < n * size ? 0 : count - (beyond + row_step - 1) / row_step;
+  }
   /// acc[r] joined with row r, for as many rows as `width`.
   static void block(T* acc, int64_t acc_step, const char* in, int64_t row_step, int64_t n) {
     const auto row = [=](int r) { return reinterpret_cast<const T*>(in + r * row_step); };
-    const int64_t groups = n / Lanes, more = n % Lanes / (Lanes / 4), done = groups * Lanes + more * (Lanes / 4);
+    const int64_t groups = n / Lanes, more = n % Lanes / kFew, done = groups * Lanes + more * kFew;
     Vector total;
     for (int j = 0; j < width; ++j) total[j] = F::neutral();
     if (groups) total = F::join(total, folded<width, 0>([&](int r) { return lanes_of<Lanes>(row(r), groups); }));
     if (more)
-      total =
-          F::join(total, folded<width, 0>([&](int r) { return lanes_of<Lanes / 4>(row(r) + groups * Lanes, more); }));
+      total = F::join(total, folded<width, 0>([&](int r) { return lanes_of<kFew>(row(r) + groups * Lanes, more); }));
+    if (done < n) {
+      T there[kFew];
+      for (int64_t j = 0; j < kFew; ++j) there[j] = T(j < n - done);
+      total = F::join(total, folded<width, 0>([&](int r) { return rest_of_row(row(r) + done, there); }));
+    }
     T totals[width];
     __builtin_memcpy(totals, &total, sizeof totals);
-    for (int r = 0; r < width; ++r) {
-      T one = totals[r];
-      for (int64_t i = done; i < n; ++i) one = F::join(one, F::map(row(r)[i]));
-      acc[r * acc_step] = F::join(acc[r * acc_step], one);
-    }
+    for (int r = 0; r < width; ++r) acc[r * acc_step] = F::join(acc[r * acc_step], totals[r]);
   }
 };
 
