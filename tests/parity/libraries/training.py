@@ -282,3 +282,20 @@ def captum(torch: Any, folder: Path) -> Found:
         "conductance": LayerConductance(net, net[0]).attribute(x, target=1, n_steps=4),
         "layer": LayerIntegratedGradients(net, net[0]).attribute(x, target=1, n_steps=4),
     }
+
+
+def pytorch_grad_cam(torch: Any, folder: Path) -> Found:
+    """Maps of what a network looked at, by several ways."""
+    import pytorch_grad_cam as cams
+    import torchvision
+    from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget
+
+    net = filled(torch, torchvision.models.resnet18(num_classes=5)).eval()
+    x = numbers(torch, 2, 3, 64, 64, dtype=torch.float32)
+    names = "GradCAM HiResCAM GradCAMPlusPlus XGradCAM EigenCAM LayerCAM EigenGradCAM AblationCAM FullGrad"
+    found: Found = {}
+    for name in names.split():
+        with getattr(cams, name)(model=net, target_layers=[net.layer4[-1]]) as cam:
+            cam.batch_size = 16
+            found[name] = cam(input_tensor=x.clone(), targets=[ClassifierOutputTarget(1)] * 2)
+    return found

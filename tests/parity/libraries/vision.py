@@ -63,3 +63,25 @@ def kornia(torch: Any, folder: Path) -> Found:
         list(k.augmentation.RandomErasing(p=1.0)(x.float()).shape),
     ]
     return {**found, "gradient": x.grad, "flip": turned, "both": list(both), "shapes": shapes}
+
+
+def torchio(torch: Any, folder: Path) -> Found:
+    """Volumes and their labels: transformed, cut into patches and put together again, and their files."""
+    import torchio as tio
+
+    x = numbers(torch, 1, 20, 20, 20, dtype=torch.float32)
+    subject = tio.Subject(volume=tio.ScalarImage(tensor=x), labels=tio.LabelMap(tensor=(x > 0).long()))
+    change = tio.Compose([
+        tio.ToCanonical(), tio.Resample(1.5), tio.Affine(1.1, (5, 0, 10), (1, 0, 2)), tio.Blur(0.8), tio.Flip(0),
+        tio.Gamma(0.2), tio.ZNormalization(), tio.CropOrPad(12), tio.OneHot(),
+    ])  # fmt: skip
+    changed = change(subject)
+    sampler = tio.GridSampler(subject, 8, 2)
+    whole = tio.GridAggregator(sampler, overlap_mode="average")
+    for batch in tio.SubjectsLoader(sampler, batch_size=4):
+        whole.add_batch(batch["volume"][tio.DATA] * 2, batch[tio.LOCATION])
+    subject.volume.save(folder / "volume.nii.gz")
+    return {
+        "volume": changed.volume.data, "labels": changed.labels.data, "whole": whole.get_output_tensor(),
+        "again": tio.ScalarImage(folder / "volume.nii.gz").data,
+    }  # fmt: skip
