@@ -18,8 +18,8 @@ def mapped_bytes(operator: str, filename: Any, shared: bool, nbytes: int | None)
     Args:
         operator: Named in errors.
         filename: Of the file.
-        shared: Whether writes go to the file, which is made or grows where it is shorter. Its blocks are reserved, since
-            a write to memory for which the disk has no room ends the process.
+        shared: Whether writes go to the file, which is made or grows where it is shorter. Its blocks are reserved,
+            since a write to memory for which the disk has no room ends the process.
         nbytes: How many bytes; None for all.
 
     Raises:

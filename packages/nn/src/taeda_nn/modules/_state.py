@@ -74,7 +74,7 @@ class LoadPlan(list):
                             self._before.append((module, name, old, old.detach().clone() if copies else None))
                         take()
                     break
-                except KeyboardInterrupt as found:  # answered after the last one, so that no state is half-loaded
+                except KeyboardInterrupt as found:  # answered after the last one: no state is half-loaded
                     interrupt = interrupt or found
                     if action is not None and action.name is not None:  # none of a program's own
                         action.take()

@@ -188,11 +188,14 @@ def spectral_norm(
 
 def remove_spectral_norm(module: M, name: str = "weight") -> M:
     """Undoes `spectral_norm`; ValueError where there is none."""
-    for number, hook in module._forward_pre_hooks.items():
-        if isinstance(hook, SpectralNorm) and hook.name == name:
-            break
-    else:
+    normalising = [
+        (number, hook)
+        for number, hook in module._forward_pre_hooks.items()
+        if isinstance(hook, SpectralNorm) and hook.name == name
+    ]
+    if not normalising:
         raise ValueError(f"remove_spectral_norm: {name!r} of {type(module).__name__} is not normalised")
+    number, hook = normalising[0]
     with Whole(module):
         hook.remove(module)
         del module._forward_pre_hooks[number]
@@ -200,8 +203,8 @@ def remove_spectral_norm(module: M, name: str = "weight") -> M:
             (module._state_dict_hooks, SpectralNormStateDictHook),
             (module._load_state_dict_pre_hooks, SpectralNormLoadStateDictPreHook),
         ):
-            for number, hook in tuple(hooks.items()):
-                found = getattr(hook, "hook", hook)
+            for place, entry in tuple(hooks.items()):
+                found = getattr(entry, "hook", entry)
                 if isinstance(found, kind) and found.fn.name == name:
-                    del hooks[number]
+                    del hooks[place]
     return module
