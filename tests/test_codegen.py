@@ -273,6 +273,7 @@ def test_a_recorded_decomposition_is_called_above_the_layer(tmp_path: Path) -> N
         ({"op": "plus", "self": '""'}, "expression"),
         ({"op": "plus", "self": "grad", "nondifferentiable": "[indices]"}, "indices"),
         ({"op": "plus", "self": "grad * other", "lent": "[result]"}, "no tensor arguments"),
+        ({"op": "plus", "self": "grad * other", "node": "Plus-0"}, "node must be a name"),
         ({"op": "plus", "recorded": "grad + other"}, "decomposed"),
         ({"op": "plus", "recorded": "decomposed", "self": "grad"}, "in the place of formulas"),
     ],

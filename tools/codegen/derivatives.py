@@ -71,6 +71,7 @@ class Derivative:
     nondifferentiable: frozenset[str]
     decomposed: bool = False
     lent: dict[str, str] = field(default_factory=dict)
+    node: str = ""  # what the node is called, where the operator's name does not say it
 
     @property
     def without_formula(self) -> list[Argument]:
@@ -114,7 +115,7 @@ def parse(record: object, ops: dict[str, Operator], path: Path) -> Derivative:
     tensors = {a.name for a in op.arguments if a.is_tensor or a.is_tensor_list}
     formulas, seen = [], set()
     for key, text in record.items():
-        if key in ("op", "nondifferentiable", "recorded", "lent"):
+        if key in ("op", "nondifferentiable", "recorded", "lent", "node"):
             continue
         targets = tuple(part.strip() for part in key.split(","))
         for target in targets:
@@ -143,7 +144,10 @@ def parse(record: object, ops: dict[str, Operator], path: Path) -> Derivative:
     lent = dict.fromkeys(lent, "true") if isinstance(lent, list) else lent
     if unknown := set(lent) - {a.name for a in op.arguments if a.is_tensor}:
         raise DeclarationError(f"{where}: lent names {sorted(unknown)}, which are no tensor arguments")
-    return Derivative(op, tuple(formulas), frozenset(skipped), recorded is not None, lent)
+    node = record.get("node", "")
+    if node and (not isinstance(node, str) or not node.isidentifier()):
+        raise DeclarationError(f"{where}: node must be a name such as MulBackward0, found {node!r}")
+    return Derivative(op, tuple(formulas), frozenset(skipped), recorded is not None, lent, node)
 
 
 def load(folder: Path, ops: dict[str, Operator]) -> dict[str, Derivative]:

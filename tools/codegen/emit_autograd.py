@@ -135,6 +135,11 @@ def camel(name: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in re.split(r"[._]+", name) if part)
 
 
+def node_name(name: str, number: int) -> str:
+    """What programs read of an operator's node: `max_pool2d` -> `MaxPool2DBackward0`, a capital after digits too."""
+    return re.sub(r"[._]+", "", name.title()) + f"Backward{number}"
+
+
 class Saved:
     """What one name in an operator's formulas makes the node keep."""
 
@@ -281,7 +286,7 @@ class NodeWriter:
         self.d, self.op = d, d.op
         suffix = "InPlace" if d.op.in_place_only else ""
         self.struct = camel(d.op.name) + suffix + "Backward"
-        self.shown = camel(d.op.python_name) + f"Backward{number}"
+        self.shown = d.node or node_name(d.op.python_name, number)
         self.saved = saved_values(d)
         self.targets = d.targets
         self.edge = {a.name: i for i, a in enumerate(self.targets) if a.is_tensor}

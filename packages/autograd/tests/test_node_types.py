@@ -157,3 +157,12 @@ def test_the_call_of_a_node_checks_its_gradients():
     (y := x * x).sum().backward()
     with pytest.raises(RuntimeError, match="freed"):
         y.grad_fn(tt.ones(2))
+
+
+def test_nodes_have_the_names_that_programs_look_for():
+    x = tt.ones(1, 2, 3, 3, requires_grad=True)
+    assert (x * 2).grad_fn.name() == "MulBackward0" and tt.log1p(x).grad_fn.name() == "Log1PBackward0"
+    assert tt.avg_pool2d(x, 2).grad_fn.name() == "AvgPool2DBackward0"
+    assert tt.conv2d(x, tt.ones(1, 2, 1, 1)).grad_fn.name() == "ConvolutionBackward0"
+    assert x.double().grad_fn.name() == "ToCopyBackward0"
+    assert tt.linalg.vector_norm(x).grad_fn.name() == "LinalgVectorNormBackward0"
