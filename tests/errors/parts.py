@@ -108,7 +108,7 @@ ROWS = [
     ("dropout-p", lambda: nn.Dropout(-0.1), ValueError, "Dropout", "-0.1"),
     ("batchnorm-rank", lambda: nn.BatchNorm2d(3)(t.ones(2, 3)), ValueError, "BatchNorm2d", "(2, 3)"),
     ("groupnorm-groups", lambda: nn.GroupNorm(2, 3), ValueError, "GroupNorm", "3", "2"),
-    ("embedding-padding", lambda: nn.Embedding(3, 2, padding_idx=3), ValueError, "Embedding", "3"),
+    ("embedding-padding", lambda: nn.Embedding(3, 2, padding_idx=3), AssertionError, "Embedding", "3"),
     ("lstm-size", lambda: nn.LSTM(3, 0), ValueError, "LSTM", "hidden_size", "0"),
     ("lstm-input", lambda: nn.LSTM(3, 4)(t.ones(5, 2, 7)), RuntimeError, "LSTM", "7", "3"),
     ("rnn-nonlinearity", lambda: nn.RNN(3, 4, nonlinearity="sine"), ValueError, "RNN", "sine"),

@@ -72,8 +72,8 @@ def unavailable_reason() -> str:
     """Why there is no NCCL for devices in use; empty where there is one.
 
     Example:
-        >>> taeda.cuda.nccl.unavailable_reason()
-        'there is no libnccl.so.2 (nor an older one)'
+        >>> isinstance(taeda.cuda.nccl.unavailable_reason(), str)
+        True
     """
     try:
         version()
