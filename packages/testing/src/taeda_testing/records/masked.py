@@ -199,7 +199,7 @@ RECORDS = [
     _record("masked_cumsum", lambda x, dim, mask=None: np.cumsum(np.where(_full(x, mask), x, 0), dim), _along(),
             FLOATS_AND_COMPLEX, differentiable=True),
     _record("masked_log_softmax", _softmax(1, log=True), _along("what is masked is -inf"), FLOATS,
-            differentiable=True, errors=()),
+            differentiable=True, cancels=True, errors=()),
     # The second derivatives of logaddexp are NaN where an operand, masked, is -inf.
     _record("masked_logaddexp", _logaddexp, _pairs, FLOATS_AND_COMPLEX, differentiable=True, second=False, errors=()),
     _record("masked_logsumexp", _logsumexp, _reduced(), FLOATS_AND_COMPLEX, differentiable=True),
@@ -210,8 +210,8 @@ RECORDS = [
         _norm(x, ord, dim, True, mask), 1e-12
     ), _normalised, FLOATS_AND_COMPLEX, differentiable=True, errors=()),
     _record("masked_prod", _summed(np.prod), _reduced(0.5, 2), NUMBERS[2:4] + FLOATS_AND_COMPLEX, differentiable=True),
-    _record("masked_softmax", _softmax(1), _along(), FLOATS, differentiable=True, errors=()),
-    _record("masked_softmin", _softmax(-1), _along(), FLOATS, differentiable=True, errors=()),
+    _record("masked_softmax", _softmax(1), _along(), FLOATS, differentiable=True, cancels=True, errors=()),
+    _record("masked_softmin", _softmax(-1), _along(), FLOATS, differentiable=True, cancels=True, errors=()),
     _record("masked_std", _spread(True), _spreads, FLOATS_AND_COMPLEX, differentiable=True),
     _record("masked_sum", _summed(np.sum), _reduced(), REALS[:4] + FLOATS_AND_COMPLEX, differentiable=True),
     _record("masked_var", _spread(False), _spreads, FLOATS_AND_COMPLEX, differentiable=True),
