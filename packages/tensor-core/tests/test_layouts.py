@@ -137,6 +137,23 @@ def test_rows_together_are_rows_alone(name, dtype):
         assert tc.equal(together.nan_to_num(77), alone.nan_to_num(77)), (n, SEED)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("n", [16, 30, 64, 100, 256, 300, 600])
+def test_normalised_rows_together_are_rows_alone(n, dtype):
+    rng = np.random.default_rng(SEED)
+    x, up = (tc.from_numpy(rng.standard_normal((37, n)) * 9).to(getattr(tc, dtype)) for _ in range(2))
+    calls = {
+        "softmax": lambda x, up: tc.softmax(x, -1),
+        "log_softmax": lambda x, up: tc.log_softmax(x, -1),
+        "softmax_backward": lambda x, up: tc.ops.softmax_backward(up, tc.softmax(x, -1), -1),
+        "log_softmax_backward": lambda x, up: tc.ops.log_softmax_backward(up, tc.log_softmax(x, -1), -1),
+        "layer_norm": lambda x, up: tc.ops.native_layer_norm(x, [n], None, None, 1e-5)[0],
+    }
+    for name, call in calls.items():
+        alone = tc.cat([call(x[i : i + 1], up[i : i + 1]) for i in range(len(x))])
+        assert tc.equal(call(x, up), alone), (name, SEED)
+
+
 @every_layout
 @every_dtype
 def test_picked_and_cleared_elements(dtype, layout):

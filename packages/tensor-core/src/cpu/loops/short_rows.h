@@ -9,24 +9,17 @@
 #include <type_traits>
 #include <utility>
 
+#include "cpu/loops/lanes.h"
 #include "taeda/dtype.h"
 
 namespace taeda::loops::TAEDA_ISA {
 namespace {
 
-#if defined(__AVX512F__)
-inline constexpr int kVectorBytes = 64;
-#elif defined(__AVX2__)
-inline constexpr int kVectorBytes = 32;
-#else
-inline constexpr int kVectorBytes = 16;
-#endif
-
 /// F: the reduction, whose accumulators are of the elements' type T; `Lanes`: those of `block_of`.
 template <class F, class T, int Lanes>
 struct ShortRows {
-  static constexpr int width = kVectorBytes / int(sizeof(T)), kFew = Lanes / 4;
-  using Vector [[gnu::vector_size(kVectorBytes)]] = T;
+  static constexpr int width = kRegister / int(sizeof(T)), kFew = Lanes / 4;
+  using Vector = typename Register<T>::type;
 
   static Vector load(const T* x) {
     Vector v;
@@ -150,7 +143,7 @@ struct RowSums {
  private:
   static Vector last_of(Vector v, int64_t count, T missing) {
     using Number = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
-    using Numbers [[gnu::vector_size(kVectorBytes)]] = Number;
+    using Numbers = typename Register<Number>::type;
     Numbers lane;
     for (int64_t j = 0; j < width; ++j) lane[j] = Number(j);
     return lane >= Number(width - count) ? v : all(missing);
