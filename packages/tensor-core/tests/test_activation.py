@@ -121,3 +121,42 @@ def test_gradients_of_a_threshold_of_whole_numbers(dtype):
         found = ops.threshold_backward(tensor(grad), tensor(x), at)
         assert found.numpy().dtype == grad.dtype
         np.testing.assert_array_equal(found.numpy(), np.where(x > at, grad, 0))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "complex128"])
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 3, 1), (3, 2, 1, 0), (1, 0, 3, 2)])
+def test_glu_in_every_order_of_memory(order, dtype):
+    """Lines shorter and longer than what is converted at a time; halves with gaps, gradients that lie otherwise."""
+    rng = np.random.default_rng(8)
+    print("seed 8")
+    unit = {"float32": 1e-6, "float64": 1e-14, "bfloat16": 8e-3, "complex128": 1e-14}[dtype]
+    back = np.argsort(order).tolist()
+
+    def draw(sizes, order, back, step=1):
+        kept = [sizes[d] for d in order]
+        kept[-1] *= step
+        a = rng.normal(size=kept) + (1j * rng.normal(size=kept) if dtype == "complex128" else 0)
+        return tensor(a).to(getattr(taeda, dtype))[..., ::step].permute(back)
+
+    wide = np.complex128 if dtype == "complex128" else np.float64
+    plain = lambda t: t.to(taeda.complex128 if dtype == "complex128" else taeda.float64).numpy().astype(wide)  # noqa: E731
+    for sizes in ((2, 6, 4, 2), (2, 4, 10, 600)):
+        for dim in range(4):
+            half = [size // 2 if d == dim else size for d, size in enumerate(sizes)]
+            for step, up_order in ((1, order), (2, order), (1, (0, 1, 2, 3))):
+                x = draw(sizes, order, back, step)
+                up = draw(half, up_order, np.argsort(up_order).tolist())
+                value, gate = np.split(plain(x), 2, dim)
+                s, left, g = sigmoid(gate), sigmoid(-gate), plain(up)
+                np.testing.assert_allclose(plain(ops.glu(x, dim)), value * s, rtol=unit, atol=unit)
+                slope = np.concatenate((g * np.conj(s), g * np.conj(value * s * left)), dim)
+                np.testing.assert_allclose(plain(ops.glu_backward(up, x, dim)), slope, rtol=unit, atol=unit)
+
+
+def test_glu_refuses():
+    with pytest.raises(RuntimeError, match="glu: dimension 1 has size 3, expected an even size"):
+        ops.glu(taeda.zeros(2, 3))
+    with pytest.raises(NotImplementedError, match="glu.*int64"):
+        ops.glu(taeda.zeros(4, dtype=taeda.int64))
+    with pytest.raises(RuntimeError, match=r"glu_backward: argument 'grad' has shape \[?\(?4"):
+        ops.glu_backward(taeda.zeros(4), taeda.zeros(4), 0)

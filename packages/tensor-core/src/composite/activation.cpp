@@ -27,15 +27,6 @@ Tensor softmin(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
   return ops::softmax(ops::neg(self), dim, dtype);
 }
 
-Tensor glu(const Tensor& self, int64_t dim) {
-  check(self.dim() > 0, ErrorKind::Runtime, "glu: argument 'self' is 0-dimensional");
-  dim = wrap_dim(dim, self.dim(), "glu");
-  const int64_t half = self.size(dim) / 2;
-  check(self.size(dim) % 2 == 0, ErrorKind::Runtime, "glu: dimension ", dim, " has size ", self.size(dim),
-        ", expected an even size");
-  return ops::mul(ops::narrow(self, dim, 0, half), ops::sigmoid(ops::narrow(self, dim, half, half)));
-}
-
 Tensor prelu(const Tensor& self, const Tensor& weight) {
   Tensor slope = weight;
   if (weight.numel() != 1) {

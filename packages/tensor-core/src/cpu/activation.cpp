@@ -1,12 +1,16 @@
 // CPU kernels of the activation family; those of plain lines follow from scalar/activation.inc.
 #include "taeda/ops/activation.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "cpu/arith.h"
 #include "cpu/converted.h"
+#include "cpu/loops/layers.h"
 #include "cpu/loops/softmax.h"
+#include "cpu/prepare.h"
 #include "infer/dims.h"
+#include "taeda/ops/arith.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/compare.h"
 #include "taeda/ops/creation.h"
@@ -172,6 +176,83 @@ void softmax_gradient(const Tensor& out, const Tensor& grad, const Tensor& outpu
   by_rows(Code, out, grad, &output, dim);
 }
 
+/// Whether `half` lies as `whole` does, without gaps, except that it is half as long along `axis`.
+bool lies_as_half_of(const Tensor& half, const Tensor& whole, int64_t axis) {
+  if (!half.dense() || !whole.dense()) return false;
+  const int64_t inner = whole.stride(axis);
+  for (int64_t d = 0; d < whole.dim(); ++d)
+    if (half.size(d) > 1 && half.stride(d) * (whole.stride(d) > inner ? 2 : 1) != whole.stride(d)) return false;
+  return true;
+}
+/// Calls `body(at, n)` for pieces of halves along `axis` of `whole`, of n elements that lie together: from element
+/// at.first of a half tensor on, which are at.second of the whole one and as many further as half a line has.
+template <class Body>
+void by_halves(const Tensor& whole, int64_t axis, const Body& body) {
+  const int64_t line = whole.size(axis) / 2 * whole.stride(axis), lines = whole.numel() / (2 * line),
+                pieces = (line + kConverted - 1) / kConverted;
+  const Unlocked unlocked(whole.numel() > 8192);
+  parallel_for(lines * pieces, std::max<int64_t>(1, 8192 / std::min(line, kConverted)),
+               [&](int64_t begin, int64_t end) {
+                 auto piece = body();
+                 for (int64_t p = begin; p < end; ++p) {
+                   const int64_t at = p / pieces * line, from = p % pieces * kConverted;
+                   piece(at + from, 2 * at + from, line, std::min(kConverted, line - from));
+                 }
+               });
+}
+template <class Body>
+void in_float(DType dtype, const Body& body) {
+  if (compute_dtype(dtype) == DType::Float64) body(double());
+  else body(float());
+}
+void glu(const Tensor& out, const Tensor& self, int64_t dim) {
+  if (out.numel() == 0) return;
+  const int64_t axis = infer::axis_of(dim, self.dim()), half = self.size(axis) / 2;
+  if (is_complex(out.dtype())) {
+    ops::copy_(out, ops::mul(ops::narrow(self, axis, 0, half), ops::sigmoid(ops::narrow(self, axis, half, half))));
+    return;
+  }
+  const bool fits = lies_as_half_of(out, self, axis);
+  const Tensor whole = fits ? self : row_major(self),
+               to = fits || out.contiguous() ? out : empty(out.sizes(), out.dtype());
+  in_float(out.dtype(), [&]<class T>(T) {
+    by_halves(whole, axis, [&] {
+      return [values = Reader<T>(whole), gates = Reader<T>(whole), results = Writer<T>(to)](
+                 int64_t at, int64_t from, int64_t line, int64_t n) mutable {
+        loops::layers<T>().gated(values.at(from, n), gates.at(from + line, n), n, results.at(at, n));
+        results.done();
+      };
+    });
+  });
+  if (!to.same(out)) ops::copy_(out, to);
+}
+void glu_backward(const Tensor& out, const Tensor& grad, const Tensor& self, int64_t dim) {
+  if (out.numel() == 0) return;
+  const int64_t axis = infer::axis_of(dim, self.dim()), half = self.size(axis) / 2;
+  if (is_complex(out.dtype())) {
+    const Tensor value = ops::conj(ops::narrow(self, axis, 0, half)),
+                 gate = ops::conj(ops::narrow(self, axis, half, half)), passed = ops::mul(grad, ops::sigmoid(gate));
+    ops::copy_(ops::narrow(out, axis, 0, half), passed);
+    ops::copy_(ops::narrow(out, axis, half, half), ops::mul(ops::mul(passed, value), ops::sigmoid(ops::neg(gate))));
+    return;
+  }
+  const bool fits = lies_as_half_of(grad, self, axis) && std::ranges::equal(out.strides(), self.strides());
+  const Tensor up = fits ? grad : row_major(grad), whole = fits ? self : row_major(self),
+               to = fits || out.contiguous() ? out : empty(out.sizes(), out.dtype());
+  in_float(out.dtype(), [&]<class T>(T) {
+    by_halves(whole, axis, [&] {
+      return [grads = Reader<T>(up), values = Reader<T>(whole), gates = Reader<T>(whole), to_values = Writer<T>(to),
+              to_gates = Writer<T>(to)](int64_t at, int64_t from, int64_t line, int64_t n) mutable {
+        loops::layers<T>().gated_backward(grads.at(at, n), values.at(from, n), gates.at(from + line, n), n,
+                                          to_values.at(from, n), to_gates.at(from + line, n));
+        to_values.done();
+        to_gates.done();
+      };
+    });
+  });
+  if (!to.same(out)) ops::copy_(out, to);
+}
+
 void native_dropout(const Tensor& out, const Tensor& mask, const Tensor& self, double p, const Generator& generator) {
   ops::bernoulli_(mask, 1 - p, generator);
   dropout_backward(out, self, mask, p < 1 ? 1 / (1 - p) : 0);
@@ -181,6 +262,8 @@ const bool registered = [] {
 #include "cpu/register_lines.h"
   kernel<op::gelu>(kCPU, gelu);
   kernel<op::gelu_backward>(kCPU, gelu_backward);
+  kernel<op::glu>(kCPU, glu);
+  kernel<op::glu_backward>(kCPU, glu_backward);
   line_kernel<op::hardtanh, SharedLine::clamp, Operands::Given>();
   kernel<op::log_softmax>(kCPU, softmax<kLogSoftmax>);
   kernel<op::log_softmax_backward>(kCPU, softmax_gradient<kLogSoftmaxBackward>);

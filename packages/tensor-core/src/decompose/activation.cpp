@@ -1,4 +1,5 @@
 // Activations, softmax and dropout, with their gradients.
+#include <array>
 #include <cmath>
 #include <numbers>
 
@@ -38,6 +39,16 @@ Tensor gelu_backward(const Tensor& grad, const Tensor& x, std::string_view appro
   }
   const Tensor density = ops::exp(x * x * Tensor(-0.5)) * Tensor(1 / std::sqrt(2 * std::numbers::pi));
   return grad * (ops::erfc(x * Tensor(-1 / std::numbers::sqrt2)) * Tensor(0.5) + x * density);
+}
+Tensor glu(const Tensor& x, int64_t dim) {
+  const int64_t half = x.size(dim) / 2;
+  return ops::narrow(x, dim, 0, half) * ops::sigmoid(ops::narrow(x, dim, half, half));
+}
+Tensor glu_backward(const Tensor& grad, const Tensor& x, int64_t dim) {
+  const int64_t half = x.size(dim) / 2;
+  const Tensor value = ops::narrow(x, dim, 0, half), gate = ops::narrow(x, dim, half, half), s = ops::sigmoid(gate);
+  const Tensor slope = value * s * ops::sigmoid(-gate);
+  return ops::cat(std::array{grad * conj_of(s), grad * conj_of(slope)}, dim);
 }
 Tensor hardshrink(const Tensor& x, const Scalar& lambd) {
   return ops::where(within(x, lambd.to_double()), Tensor(0), x);
@@ -127,6 +138,8 @@ DECOMPOSE(elu)
 DECOMPOSE(elu_backward)
 DECOMPOSE(gelu)
 DECOMPOSE(gelu_backward)
+DECOMPOSE(glu)
+DECOMPOSE(glu_backward)
 DECOMPOSE(hardshrink)
 DECOMPOSE(softshrink)
 DECOMPOSE(shrink_backward)

@@ -38,6 +38,31 @@ Spec gelu_backward(const Tensor& grad, const Tensor& self, std::string_view appr
   expect_approximation("gelu_backward", approximate);
   return binary("gelu_backward", grad, self);
 }
+namespace {
+/// The sizes of glu's result, of an argument whose first half along `dim` goes through gates made of the second one.
+Shape halved(const char* op, const Tensor& self, int64_t dim) {
+  check(self.dim() > 0, ErrorKind::Runtime, op, ": argument 'self' is 0-dimensional");
+  dim = wrap_dim(dim, self.dim(), op);
+  check(self.size(dim) % 2 == 0, ErrorKind::Runtime, op, ": dimension ", dim, " has size ", self.size(dim),
+        ", expected an even size");
+  Shape sizes = self.sizes();
+  sizes[size_t(dim)] /= 2;
+  return sizes;
+}
+}  // namespace
+Spec glu(const Tensor& self, int64_t dim) {
+  const Shape sizes = halved("glu", self, dim);
+  check(is_floating(self.dtype()) || is_complex(self.dtype()), ErrorKind::NotImplemented,
+        "glu: not implemented for dtype ", name(self.dtype()));
+  return spec_like(sizes, self.dtype(), self);
+}
+Spec glu_backward(const Tensor& grad, const Tensor& self, int64_t dim) {
+  const Shape sizes = halved("glu_backward", self, dim);
+  check(std::ranges::equal(grad.sizes(), IntSpan(sizes)), ErrorKind::Runtime,
+        "glu_backward: argument 'grad' has shape ", shape_text(grad.sizes()), ", expected that of the result, ",
+        shape_text(sizes));
+  return spec_like(self.sizes(), common_dtype(grad, self), self);
+}
 Spec hardtanh(const Tensor& self, const Scalar& min_val, const Scalar& max_val) {
   const double low = min_val.to_double(), high = max_val.to_double();
   refuse_bool("hardtanh", self.dtype());

@@ -259,7 +259,7 @@ def _lifted(whole: Any) -> Any:
 
 
 @rule(
-    "select", "slice", "unfold", "softmax", "log_softmax", "cumsum", "cumprod", "cummax", "cummin", "logcumsumexp",
+    "select", "slice", "unfold", "glu", "softmax", "log_softmax", "cumsum", "cumprod", "cummax", "cummin", "logcumsumexp",
     "sort", "max.dim", "min.dim",
 )  # fmt: skip
 def _along(level: Batching, op: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -277,7 +277,7 @@ def _along(level: Batching, op: Any, self: Any, *args: Any, **kwargs: Any) -> An
     return changed(made, lambda t: t.reshape(whole.shape))
 
 
-@rule("softmax_backward", "log_softmax_backward", "rank_indices")
+@rule("glu_backward", "softmax_backward", "log_softmax_backward", "rank_indices")
 def _two_along(level: Batching, op: Any, first: Any, second: Any, dim: int = -1) -> Any:
     """Two tensors of as many dimensions, and one of these."""
     if not first.dim():

@@ -1,4 +1,4 @@
-// Inner loops of cross entropy and of recurrent cells.
+// Inner loops of cross entropy, of gates and of recurrent cells.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -157,6 +157,26 @@ inline bool all_classes(const int64_t* numbers, int64_t n, int64_t c, int64_t ig
   int64_t wrong = 0;
   for (int64_t i = 0; i < n; ++i) wrong |= int64_t(numbers[i] != ignored) & (numbers[i] < 0 || numbers[i] >= c);
   return !wrong;
+}
+
+template <class T>
+void gated(const void* x_, const void* gate_, int64_t n, void* out_) {
+  const T *const x = static_cast<const T*>(x_), *const gate = static_cast<const T*>(gate_);
+  T* const out = static_cast<T*>(out_);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) out[i] = x[i] * vsigmoid(gate[i]);
+}
+template <class T>
+void gated_backward(const void* grad_, const void* x_, const void* gate_, int64_t n, void* grad_x_, void* grad_gate_) {
+  const T *const grad = static_cast<const T*>(grad_), *const x = static_cast<const T*>(x_),
+                 *const gate = static_cast<const T*>(gate_);
+  T *const grad_x = static_cast<T*>(grad_x_), *const grad_gate = static_cast<T*>(grad_gate_);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) {
+    const T passed = grad[i] * vsigmoid(gate[i]);
+    grad_gate[i] = passed * x[i] * vsigmoid(-gate[i]);
+    grad_x[i] = passed;
+  }
 }
 
 template <class T>

@@ -41,6 +41,8 @@ constexpr LayerLoops make() {
   t.plane_log_sum_exp = plane_log_sum_exp<T>;
   t.plane_softmax_scaled = plane_softmax_scaled<T>;
   t.all_classes = all_classes;
+  t.gated = gated<T>;
+  t.gated_backward = gated_backward<T>;
   t.lstm_gates = lstm_gates<T>;
   t.lstm_gates_backward = lstm_gates_backward<T>;
   t.gru_gates = gru_gates<T>;

@@ -88,6 +88,9 @@ struct LayerLoops {
   /// Whether each number is `ignored` or at least 0 and less than c.
   bool (*all_classes)(const int64_t* numbers, int64_t n, int64_t c, int64_t ignored);
 
+  /// out = x * sigmoid(gate).
+  void (*gated)(const void* x, const void* gate, int64_t n, void* out);
+  void (*gated_backward)(const void* grad, const void* x, const void* gate, int64_t n, void* grad_x, void* grad_gate);
   // Gates of recurrent cells; formulas stand with the operators.
   void (*lstm_gates)(const void* a, const void* b, const void* c, int64_t rows, int64_t h, void* h_out, void* c_out,
                      void* gates);

@@ -190,6 +190,12 @@ def _row_gradients(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
             yield Sample((random_array(rng, shape, dtype), output, dim))
 
 
+def _half_gradients(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for shape, dim in (((4,), -1), ((6, 3), 0), ((2, 6, 3), 1), ((2, 3, 80), -1), ((0, 2), 1)):
+        half = [size // 2 if at == dim % len(shape) else size for at, size in enumerate(shape)]
+        yield Sample((random_array(rng, tuple(half), dtype), random_array(rng, shape, dtype), dim))
+
+
 def _wide_backward(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(grad: np.ndarray, x: np.ndarray, *args: Any, **kwargs: Any) -> np.ndarray:
         found = function(widest(grad), widest(x), *args, **kwargs)
@@ -220,6 +226,12 @@ def _softplus_backward(g, x, beta, threshold):
 
 def _softmax_backward(g, y, dim):
     return y * (g - (g * y).sum(dim, keepdims=True)) if y.ndim else y * (g - g * y)
+
+
+def _glu_backward(g, x, dim):
+    value, gate = np.split(x, 2, dim)
+    s, left = 1 / (1 + np.exp(-gate)), 1 / (1 + np.exp(gate))
+    return np.concatenate((g * np.conj(s), g * np.conj(value * s * left)), dim)
 
 
 def _log_softmax_backward(g, y, dim):
@@ -336,6 +348,7 @@ RECORDS = [
         _halves,
         dtypes=FLOATS_AND_COMPLEX,
         errors=(_wrong((2, 3), 1, ("glu", "3")), _wrong((2, 2), 2, ("2",))),
+        **_OUT,
     ),
     _chance("dropout", _dropped, _options((0.5, False), (0.0,), (1.0, True)), FLOATS_AND_COMPLEX, differentiable=True,
             errors=_refused("dropout", (2,), 1.5, words=("p", "1.5")), behaviours=("dropout",)),
@@ -357,6 +370,7 @@ RECORDS = [
     _backward("hardtanh_backward", lambda g, x, low, high: np.where((x > low) & (x < high), g, 0), (-1, 1),
             (-2.5, 0.5)),
     _backward("leaky_relu_backward", lambda g, x, slope: np.where(x > 0, g, g * slope), (0.01,), (-2,)),
+    _backward("glu_backward", _glu_backward, samples=_half_gradients, dtypes=FLOATS_AND_COMPLEX, cancels=True),
     _backward("log_softmax_backward", _log_softmax_backward, samples=_row_gradients, cancels=True),
     _backward("logsigmoid_backward", lambda g, x: g * special.expit(-x)),
     _backward("mish_backward", _mish_backward, cancels=True),
