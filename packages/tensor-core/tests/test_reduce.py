@@ -343,3 +343,24 @@ def test_what_is_repeated_without_end_has_the_first_as_its_greatest():
     x = taeda.tensor([1.0, float("nan"), 3.0]).view(3, 1).expand(3, 1 << 40)
     assert taeda.argmax(x, 1).tolist() == taeda.argmin(x, 1).tolist() == [0, 0, 0]
     assert taeda.argmax(x[:, :5], 0).tolist() == [1] * 5
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "int16", "uint8", "bool"])
+def test_places_of_extrema_of_many_rows(dtype):
+    """Rows that are looked through together, shorter and longer than a vector and a block, with gaps and with ties;
+    of NaNs the first."""
+    rng = np.random.default_rng(31)
+    print("seed 31")
+    for rows in (1, 3, 17, 130):
+        for n in (1, 2, 7, 15, 16, 17, 31, 33, 63, 64, 65, 100, 255, 256, 257, 600):
+            a = rng.integers(0, 2 if dtype == "bool" else 20, (rows, n + 3))
+            wide = a.astype(np.float64)
+            if dtype in ("float32", "float64", "bfloat16"):
+                wide[rng.random(wide.shape) < 0.3 / n] = np.nan
+            x = tensor(wide if wide.dtype == np.float64 and np.isnan(wide).any() else a).to(getattr(taeda, dtype))
+            for of, to in ((x[:, :n], wide[:, :n]), (x[:, 3:], wide[:, 3:]), (x[:, :n].T.contiguous().T, wide[:, :n])):
+                for find, expected in ((taeda.argmax, np.argmax), (taeda.argmin, np.argmin)):
+                    np.testing.assert_array_equal(find(of, 1).numpy(), expected(to, 1), err_msg=f"{rows} x {n}")
+                values, places = taeda.max(of, 1)
+                np.testing.assert_array_equal(places.numpy(), to.argmax(1))
+                np.testing.assert_array_equal(values.to(taeda.float64).numpy(), to.max(1))

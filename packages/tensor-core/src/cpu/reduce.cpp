@@ -176,7 +176,7 @@ void truth_kernel(const Tensor& out, const Tensor& self, Dims dim, bool) {
 
 void arg_into(int which, const Tensor& index, const Tensor& self, int64_t dim) {
   const ArgReducer& r = table().extremum[which][int(self.dtype())];
-  check(r.row != nullptr, ErrorKind::NotImplemented, "argmax: not implemented for dtype ", name(self.dtype()));
+  check(r.rows != nullptr, ErrorKind::NotImplemented, "argmax: not implemented for dtype ", name(self.dtype()));
   if (index.contiguous()) return arg_reduce_into(r, self, dim, index.data<int64_t>());
   const Tensor plain = empty(index.sizes(), DType::Int64);
   arg_reduce_into(r, self, dim, plain.data<int64_t>());
@@ -198,13 +198,17 @@ void arg_kernel(const Tensor& out, const Tensor& self, std::optional<int64_t> di
   std::vector<int64_t> found(static_cast<size_t>(pieces));
   const Unlocked unlocked(n > 32768);
   parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p)
-      found[size_t(p)] = p * piece + r.row(flat.bytes() + p * piece * item, item, std::min(piece, n - p * piece));
+    for (int64_t p = begin; p < end; ++p) {
+      r.rows(&found[size_t(p)], 1, flat.bytes() + p * piece * item, 0, 1, item, std::min(piece, n - p * piece));
+      found[size_t(p)] += p * piece;
+    }
   });
   int64_t best = found[0];
   for (int64_t p = 1; p < pieces; ++p) {
     const int64_t at = found[size_t(p)];
-    if (r.row(flat.bytes() + best * item, (at - best) * item, 2) == 1) best = at;
+    int64_t later = 0;
+    r.rows(&later, 1, flat.bytes() + best * item, 0, 1, (at - best) * item, 2);
+    if (later) best = at;
   }
   *out.data<int64_t>() = best;
 }

@@ -446,12 +446,14 @@ void arg_reduce_into(const loops::ArgReducer& reducer, const Tensor& self, int64
   const bool columns = kept.count && kept.items[0].in == self.item_bytes() && kept.items[0].out == 1 &&
                        kept.items[0].size >= 8 && std::abs(in_step) > self.item_bytes();
   if (!columns) {
+    const Axis along = kept.count ? kept.items[0] : Axis{1, 0, 0};
     parallel_for(step, std::max<int64_t>(1, kPiece / n), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
+      while (begin < end) {
         const char* in = self.bytes();
-        int64_t out = 0;
-        locate(kept, 0, i, in, out);
-        index[out] = reducer.row(in, in_step, n);
+        int64_t out = 0, count = std::min(end - begin, along.size - begin % along.size);
+        locate(kept, 0, begin, in, out);
+        reducer.rows(index + out, along.out, in, along.in, count, in_step, n);
+        begin += count;
       }
     });
     return;

@@ -206,18 +206,23 @@ void row(void* acc_, const char* in, int64_t stride, int64_t n) {
   acc = F::join(acc, total);
 }
 
+/// Of `there` rows that can be read the first `count`.
 template <class F, class T>
-void rows(void* acc_, int64_t acc_step, const char* in, int64_t row_stride, int64_t count, int64_t n) {
-  auto* const acc = static_cast<typename F::Acc*>(acc_);
+void first_rows(typename F::Acc* acc, int64_t acc_step, const char* in, int64_t row_stride, int64_t count,
+                int64_t there, int64_t n) {
   int64_t r = 0;
   if constexpr (folds_together<F, T>) {
     using Short = ShortRows<F, T, kLanes<T>>;
     constexpr int64_t longest = 1024;
-    const int64_t readable = n <= longest ? Short::readable(row_stride, count, n) : 0;
+    const int64_t readable = n <= longest ? std::min(count, Short::readable(row_stride, there, n)) : 0;
     for (; r + Short::width <= readable; r += Short::width)
       Short::block(acc + r * acc_step, acc_step, in + r * row_stride, row_stride, n);
   }
   for (; r < count; ++r) row<F, T>(acc + r * acc_step, in + r * row_stride, sizeof(T), n);
+}
+template <class F, class T>
+void rows(void* acc, int64_t acc_step, const char* in, int64_t row_stride, int64_t count, int64_t n) {
+  first_rows<F, T>(static_cast<typename F::Acc*>(acc), acc_step, in, row_stride, count, count, n);
 }
 
 template <class F>
@@ -293,33 +298,59 @@ inline bool beats(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) return (better | (a != a)) & (b == b);
   else return better;
 }
+/// The first of n > 0 elements that is `best`, or NaN, as nothing but NaN is the best beside it. Blocks are looked
+/// through to their ends, without a branch that each row takes elsewhere.
+template <class T>
+int64_t place_of(T best, const T* x, int64_t n) {
+  using Index = std::conditional_t<
+      sizeof(T) == 8, int64_t,
+      std::conditional_t<sizeof(T) == 4, int32_t, std::conditional_t<sizeof(T) == 2, int16_t, int8_t>>>;
+  constexpr Index block = sizeof(T) == 1 ? 64 : 256;
+  for (int64_t i = 0; i < n; i += block) {
+    const Index m = Index(n - i < block ? n - i : block);
+    Index first = block;
+    for (Index j = 0; j < m; ++j) {
+      const bool found = (x[i + j] == best) | (x[i + j] != x[i + j]);
+      const Index at = found ? j : block;
+      first = at < first ? at : first;
+    }
+    if (first < block) return i + first;
+  }
+  return 0;
+}
 template <class T, bool Largest>
 int64_t arg_row(const char* in, int64_t stride, int64_t n) {
   const auto at = [&](int64_t i) { return *reinterpret_cast<const T*>(in + i * stride); };
-  if (stride == sizeof(T) && n >= 64) {
-    // The extremum first, by vectors; then its place.
-    using F = std::conditional_t<Largest, Max<T>, Min<T>>;
-    const T* x = reinterpret_cast<const T*>(in);
-    T best = F::neutral();
-    row<F, T>(&best, in, stride, n);
-    for (int64_t i = 0; i < n; ++i) {
-      if constexpr (std::is_floating_point_v<T>)
-        if (best != best ? x[i] != x[i] : x[i] == best) return i;
-      if constexpr (!std::is_floating_point_v<T>)
-        if (x[i] == best) return i;
-    }
-    return 0;
-  }
   T best = at(0);
   int64_t index = 0;
   for (int64_t i = 1; i < n; ++i) {
     const T x = at(i);
-    if (beats<T, Largest>(x, best)) {
-      best = x;
-      index = i;
-    }
+    const bool wins = beats<T, Largest>(x, best);
+    best = wins ? x : best;
+    index = wins ? i : index;
   }
   return index;
+}
+template <class T, bool Largest>
+void arg_rows(int64_t* index, int64_t index_step, const char* in, int64_t row_stride, int64_t count, int64_t stride,
+              int64_t n) {
+  using F = std::conditional_t<Largest, Max<T>, Min<T>>;
+  if (stride != sizeof(T) || (n < 16 && !folds_together<F, T>)) {
+    for (int64_t r = 0; r < count; ++r) index[r * index_step] = arg_row<T, Largest>(in + r * row_stride, stride, n);
+    return;
+  }
+  // The extrema first, by vectors, of as many rows as stay in the cache; then their places.
+  constexpr int64_t most = 64;
+  const int64_t together = n <= 512 ? most : 1;
+  T best[most];
+  for (int64_t first = 0; first < count; first += together) {
+    const int64_t m = count - first < together ? count - first : together;
+    const char* const from = in + first * row_stride;
+    for (int64_t r = 0; r < m; ++r) best[r] = F::neutral();
+    first_rows<F, T>(best, 1, from, row_stride, m, count - first, n);
+    for (int64_t r = 0; r < m; ++r)
+      index[(first + r) * index_step] = place_of(best[r], reinterpret_cast<const T*>(from + r * row_stride), n);
+  }
 }
 template <class T, bool Largest>
 void arg_columns(void* best_, int64_t* index, const char* in, int64_t row_stride, int64_t rows, int64_t count) {
@@ -338,8 +369,8 @@ void arg_columns(void* best_, int64_t* index, const char* in, int64_t row_stride
 }
 template <class... Ts>
 constexpr void fill_extremum(ReduceTable& t, Types<Ts...>) {
-  ((t.extremum[0][int(dtype_of<Ts>)] = ArgReducer{arg_row<Ts, true>, arg_columns<Ts, true>}), ...);
-  ((t.extremum[1][int(dtype_of<Ts>)] = ArgReducer{arg_row<Ts, false>, arg_columns<Ts, false>}), ...);
+  ((t.extremum[0][int(dtype_of<Ts>)] = ArgReducer{arg_rows<Ts, true>, arg_columns<Ts, true>}), ...);
+  ((t.extremum[1][int(dtype_of<Ts>)] = ArgReducer{arg_rows<Ts, false>, arg_columns<Ts, false>}), ...);
 }
 
 constexpr ReduceTable make() {

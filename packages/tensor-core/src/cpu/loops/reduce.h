@@ -34,9 +34,11 @@ enum Reduction {
   kReduceSquareSum,
   kReductionCount
 };
-/// First index of the extremum: of one row, and of each column.
+/// First index of the extremum: of each row, and of each column.
 struct ArgReducer {
-  int64_t (*row)(const char* in, int64_t stride, int64_t n);
+  /// index[r * index_step] of row r of `rows` rows of n > 0 elements that lie `stride` bytes apart.
+  void (*rows)(int64_t* index, int64_t index_step, const char* in, int64_t row_stride, int64_t rows, int64_t stride,
+               int64_t n);
   /// best[j], index[j] from `rows` rows of contiguous elements; index counts rows.
   void (*columns)(void* best, int64_t* index, const char* in, int64_t row_stride, int64_t rows, int64_t columns);
 };
