@@ -55,10 +55,11 @@ class Writer {
 };
 
 /// Calls `body(first, count)` for the rows [begin, end) of `n` elements: all at once, or, where they are converted, as
-/// many as stay in the cache.
+/// many as stay in the cache; longer ones singly, so that the next one is on its way from memory while the last one is
+/// written.
 template <class Body>
 void in_runs(int64_t begin, int64_t end, int64_t n, bool converted, const Body& body) {
-  const int64_t step = converted ? std::max<int64_t>(1, kConverted / std::max<int64_t>(1, n)) : end - begin;
+  const int64_t some = n > 512 ? 1 : kConverted / std::max<int64_t>(1, n), step = converted ? some : end - begin;
   for (int64_t i = begin; i < end; i += step) body(i, std::min(step, end - i));
 }
 

@@ -396,11 +396,10 @@ void layer_norm_backward_typed(const Tensor& g, const Tensor& x, const Tensor& m
   });
   const auto add_up = [&](const Tensor& out, int64_t which) {
     if (!out.defined()) return;
-    for (int64_t j = 0; j < n; ++j) {
-      double sum = 0;
-      for (int64_t p = 0; p < pieces; ++p) sum += double(parts[size_t((p * 2 + which) * n + j)]);
-      out.data<T>()[j] = T(sum);
-    }
+    std::vector<double> sums(size_t(n), 0.0);
+    for (int64_t p = 0; p < pieces; ++p)
+      for (int64_t j = 0; j < n; ++j) sums[size_t(j)] += double(parts[size_t((p * 2 + which) * n + j)]);
+    std::ranges::transform(sums, out.data<T>(), [](double sum) { return T(sum); });
   };
   add_up(grad_weight, 0);
   add_up(grad_bias, 1);

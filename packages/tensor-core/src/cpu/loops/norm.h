@@ -2,6 +2,8 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
+#include <utility>
 
 #include "cpu/loops/layers.h"
 #include "cpu/loops/short_rows.h"
@@ -181,13 +183,10 @@ void short_standards(const T* x, int64_t rows, int64_t n, double eps, Standard<T
   T sums[Sums::width], squares[Sums::width], center[Sums::width];
   Sums::of(rows, n, sums, [=](int64_t r, int64_t i, int64_t count) { return Sums::load(x + r * n + i, count, T(0)); });
   for (int64_t r = 0; r < Sums::width; ++r) center[r] = T(double(sums[r]) / double(n));
-  const auto difference = [&](int64_t r, int64_t i, int64_t count) {
-    return Sums::load(x + r * n + i, count, center[r]) - Sums::all(center[r]);
-  };
-  Sums::of(rows, n, sums, difference);  // around the mean: nothing cancels
-  Sums::of(rows, n, squares, [&](int64_t r, int64_t i, int64_t count) {
-    const auto d = difference(r, i, count);
-    return d * d;
+  Sums::of_both(rows, n, sums, squares, [&](int64_t r, int64_t i, int64_t count) {
+    // Around the mean: nothing cancels.
+    const auto d = Sums::load(x + r * n + i, count, center[r]) - Sums::all(center[r]);
+    return std::pair(d, d * d);
   });
   for (int64_t r = 0; r < rows; ++r)
     found[r] = Standard<T>::of(double(center[r]), double(sums[r]), double(squares[r]), n, eps);
@@ -223,78 +222,130 @@ void layer_norm(const void* x_, const void* weight_, const void* bias_, int64_t 
   }
 }
 
-/// Additions of one row to the gradients of the parameters.
+/// What the gradient of a row's input takes from the row as a whole: scale * (above - mean - (x - center) * slope),
+/// where `above` is the gradient of what was made standard.
 template <class T>
-void add_parameter_gradients(const T* grad, const T* x, T mean, T rstd, int64_t n, T* grad_weight, T* grad_bias) {
-  if (grad_weight && grad_bias) {
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) {
-      grad_weight[i] += grad[i] * (x[i] - mean) * rstd;
-      grad_bias[i] += grad[i];
-    }
+struct RowGradient {
+  T center, scale, mean = 0, slope = 0;
+  void set(double sum, double products, int64_t n) {
+    mean = T(sum / double(n));
+    slope = T(products / double(n) * double(scale) * double(scale));
+  }
+};
+/// Those of a few rows, which `to` has the center and the scale of.
+template <bool weighted, class T>
+void row_gradients(const T* grad, const T* x, const T* weight, int64_t rows, int64_t n, bool together,
+                   RowGradient<T>* to) {
+  using Sums = RowSums<T>;
+  if (together) {
+    T sums[Sums::width], products[Sums::width];
+    Sums::of_both(rows, n, sums, products, [=](int64_t r, int64_t i, int64_t k) {
+      auto above = Sums::load(grad + r * n + i, k, T(0));
+      if constexpr (weighted) above *= Sums::load(weight + i, k, T(0));
+      return std::pair(above, above * (Sums::load(x + r * n + i, k, T(0)) - Sums::all(to[r].center)));
+    });
+    for (int64_t r = 0; r < rows; ++r) to[r].set(double(sums[r]), double(products[r]), n);
     return;
   }
-  for (int64_t i = 0; grad_weight && i < n; ++i) grad_weight[i] += grad[i] * (x[i] - mean) * rstd;
-  for (int64_t i = 0; grad_bias && i < n; ++i) grad_bias[i] += grad[i];
-}
-/// The gradients of the inputs of one row, or of some short ones at once.
-template <bool weighted, class T>
-void layer_norm_input_gradient(const T* grad, const T* x, const T* weight, const T* mean, const T* rstd, int64_t rows,
-                               int64_t n, T* grad_x) {
-  using Sums = RowSums<T>;
-  T sums[Sums::width], products[Sums::width];
-  const bool short_rows = Sums::together(n) > 1;
-  if (short_rows) {
-    const auto above = [=](int64_t r, int64_t i, int64_t k) {
-      auto g = Sums::load(grad + r * n + i, k, T(0));
-      if constexpr (weighted) g *= Sums::load(weight + i, k, T(0));
-      return g;
-    };
-    Sums::of(rows, n, sums, above);
-    Sums::of(rows, n, products, [&](int64_t r, int64_t i, int64_t k) {
-      return above(r, i, k) * (Sums::load(x + r * n + i, k, T(0)) - Sums::all(mean[r]));
-    });
-  }
   for (int64_t r = 0; r < rows; ++r) {
-    const T *const g = grad + r * n, *const v = x + r * n, center = mean[r], scale = rstd[r];
-    const auto above = [=](int64_t i) {
-      if constexpr (weighted) return g[i] * weight[i];
-      else return g[i];
-    };
-    double sum[2];
-    if (short_rows) {
-      sum[0] = double(sums[r]), sum[1] = double(products[r]);
-    } else {
-      run_sums<T>(n, sum, [=](int64_t i, T& one, T& two) {
-        one += above(i);
-        two += above(i) * (v[i] - center);
-      });
+    const T *const g = grad + r * n, *const v = x + r * n, center = to[r].center;
+    double sums[2];
+    run_sums<T>(n, sums, [=](int64_t i, T& one, T& two) {
+      const T above = weighted ? g[i] * weight[i] : g[i];
+      one += above;
+      two += above * (v[i] - center);
+    });
+    to[r].set(sums[0], sums[1], n);
+  }
+}
+/// Additions of rows to `Vectors` vectors of the parameters' gradients (either may be null) from element i on, of which
+/// the last `count` elements are meant: the sums over the rows stay in registers.
+template <int Vectors, class T>
+void add_parameter_gradients(const T* grad, const T* x, const RowGradient<T>* by, int64_t rows, int64_t n, int64_t i,
+                             int64_t count, T* grad_weight, T* grad_bias) {
+  using Sums = RowSums<T>;
+  typename Sums::Vector of_weight[Vectors] = {}, of_bias[Vectors] = {};
+  for (int64_t r = 0; r < rows; ++r) {
+    const T center = by[r].center;
+    const auto scale = Sums::all(by[r].scale), from = Sums::all(center);
+#pragma GCC unroll 4
+    for (int k = 0; k < Vectors; ++k) {
+      const int64_t at = r * n + i + k * Sums::width;
+      const auto g = Sums::load(grad + at, count, T(0));
+      of_weight[k] += g * (Sums::load(x + at, count, center) - from) * scale;
+      of_bias[k] += g;
     }
-    const T a = T(sum[0] / double(n)), b = T(sum[1] / double(n) * double(scale) * double(scale));
-    T* const to = grad_x + r * n;
+  }
+  const auto add = [=](const auto* sums, T* to) {
+    for (int k = 0; to && k < Vectors; ++k)
+      for (int64_t j = 0; j < count; ++j) to[i + k * Sums::width + j] += sums[k][Sums::width - count + j];
+  };
+  add(of_weight, grad_weight);
+  add(of_bias, grad_bias);
+}
+template <class T>
+void add_parameter_gradients(const T* grad, const T* x, const RowGradient<T>* by, int64_t rows, int64_t n,
+                             T* grad_weight, T* grad_bias) {
+  constexpr int64_t width = RowSums<T>::width, few = 4;
+  int64_t i = 0;
+  const auto add = [&]<int Vectors>(std::integral_constant<int, Vectors>, int64_t count) {
+    add_parameter_gradients<Vectors>(grad, x, by, rows, n, i, count, grad_weight, grad_bias);
+    i += Vectors * count;
+  };
+  while (i + few * width <= n) add(std::integral_constant<int, int(few)>(), width);
+  while (i + width <= n) add(std::integral_constant<int, 1>(), width);
+  if (i == 0) {  // nothing stands before the row that could be read as well
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t k = 0; k < n; ++k) {
+        if (grad_weight) grad_weight[k] += grad[r * n + k] * (x[r * n + k] - by[r].center) * by[r].scale;
+        if (grad_bias) grad_bias[k] += grad[r * n + k];
+      }
+  } else if (i < n) {
+    add(std::integral_constant<int, 1>(), n - i);
+  }
+}
+template <bool weighted, class T>
+void layer_norm_backward_of(const T* grad, const T* x, const T* weight, const T* mean, const T* rstd, int64_t rows,
+                            int64_t n, T* grad_x, T* grad_weight, T* grad_bias) {
+  // Of longer rows the next one is on its way from memory while the last one is written. The parameters' gradients are
+  // of so many rows together as stay in the cache.
+  constexpr int64_t most = 32, longest = 128, cached = 65536;
+  static_assert(most >= RowSums<T>::width);
+  const bool short_rows = n <= longest, parameters = grad_weight || grad_bias;
+  const int64_t together = short_rows ? RowSums<T>::together(n) : 1,
+                group = !parameters  ? together
+                        : short_rows ? std::max<int64_t>(together, most / 2)
+                                     : std::clamp<int64_t>(cached / n, 1, most);
+  RowGradient<T> by[most];
+  for (int64_t first = 0; first < rows; first += group) {
+    const int64_t all = std::min(group, rows - first);
+    for (int64_t r = 0; r < all; ++r) by[r] = {mean[first + r], rstd[first + r]};
+    for (int64_t r = 0; grad_x && r < all; r += together) {
+      const int64_t count = std::min(together, all - r), at = (first + r) * n;
+      row_gradients<weighted>(grad + at, x + at, weight, count, n, together > 1, by + r);
+      for (int64_t k = 0; k < count; ++k) {
+        const RowGradient<T> of = by[r + k];
+        const T *const g = grad + at + k * n, *const v = x + at + k * n;
+        T* const to = grad_x + at + k * n;
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) to[i] = scale * (above(i) - a - (v[i] - center) * b);
+        for (int64_t i = 0; i < n; ++i)
+          to[i] = of.scale * ((weighted ? g[i] * weight[i] : g[i]) - of.mean - (v[i] - of.center) * of.slope);
+      }
+    }
+    if (parameters) add_parameter_gradients(grad + first * n, x + first * n, by, all, n, grad_weight, grad_bias);
   }
 }
 template <class T>
 void layer_norm_backward(const void* grad_, const void* x_, const void* weight_, const void* mean_, const void* rstd_,
                          int64_t rows, int64_t n, void* grad_x_, void* grad_weight_, void* grad_bias_) {
-  const T *const grad = static_cast<const T*>(grad_), *const x = static_cast<const T*>(x_),
-                 *const weight = static_cast<const T*>(weight_), *const mean = static_cast<const T*>(mean_),
-                 *const rstd = static_cast<const T*>(rstd_);
-  T* const grad_x = static_cast<T*>(grad_x_);
-  const int64_t together = RowSums<T>::together(n);
-  for (int64_t first = 0; first < rows; first += together) {
-    const int64_t count = std::min(together, rows - first), at = first * n;
-    const auto input_gradient = [&]<bool weighted>(std::bool_constant<weighted>) {
-      layer_norm_input_gradient<weighted>(grad + at, x + at, weight, mean + first, rstd + first, count, n, grad_x + at);
-    };
-    if (grad_x && weight) input_gradient(std::true_type());
-    if (grad_x && !weight) input_gradient(std::false_type());
-    for (int64_t r = first; r < first + count; ++r)
-      add_parameter_gradients(grad + r * n, x + r * n, mean[r], rstd[r], n, static_cast<T*>(grad_weight_),
-                              static_cast<T*>(grad_bias_));
-  }
+  const auto run = [&]<bool weighted>(std::bool_constant<weighted>) {
+    layer_norm_backward_of<weighted>(static_cast<const T*>(grad_), static_cast<const T*>(x_),
+                                     static_cast<const T*>(weight_), static_cast<const T*>(mean_),
+                                     static_cast<const T*>(rstd_), rows, n, static_cast<T*>(grad_x_),
+                                     static_cast<T*>(grad_weight_), static_cast<T*>(grad_bias_));
+  };
+  if (weight_) run(std::true_type());
+  else run(std::false_type());
 }
 
 }  // namespace taeda::loops::TAEDA_ISA

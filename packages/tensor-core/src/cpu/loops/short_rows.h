@@ -131,16 +131,44 @@ struct RowSums {
   /// add nothing.
   template <class Join = Adds, class Term>
   static void of(int64_t rows, int64_t n, T* sums, const Term& term) {
-    const Vector found = ShortRows<Join, T, 0>::template folded<int(width), 0>([&](int r) {
+    const Vector found = folded<Join>([&](int r) {
       const int64_t row = std::min<int64_t>(r, rows - 1);
-      Vector sum = term(row, int64_t(0), std::min(width, n));
-      for (int64_t i = width; i < n; i += width) sum = Join::join(sum, term(row, i, std::min(width, n - i)));
-      return sum;
+      Vector sum = term(row, int64_t(0), width);
+      int64_t i = width;
+      for (; i + width <= n; i += width) sum = Join::join(sum, term(row, i, width));
+      return i < n ? Join::join(sum, term(row, i, n - i)) : sum;
     });
     __builtin_memcpy(sums, &found, sizeof found);
   }
+  /// Two sums at once, of the two vectors that `term` gives.
+  template <class Term>
+  static void of_both(int64_t rows, int64_t n, T* sums, T* others, const Term& term) {
+    Vector one[width], two[width];
+    for (int64_t r = 0; r < width; ++r) {
+      const int64_t row = std::min<int64_t>(r, rows - 1);
+      auto [a, b] = term(row, int64_t(0), width);
+      const auto add = [&](int64_t i, int64_t count) {
+        const auto [c, d] = term(row, i, count);
+        a += c;
+        b += d;
+      };
+      int64_t i = width;
+      for (; i + width <= n; i += width) add(i, width);
+      if (i < n) add(i, n - i);
+      one[r] = a;
+      two[r] = b;
+    }
+    const Vector found = folded<Adds>([&](int r) { return one[r]; }),
+                 other = folded<Adds>([&](int r) { return two[r]; });
+    __builtin_memcpy(sums, &found, sizeof found);
+    __builtin_memcpy(others, &other, sizeof other);
+  }
 
  private:
+  template <class Join, class Parts>
+  static Vector folded(const Parts& parts) {
+    return ShortRows<Join, T, 0>::template folded<int(width), 0>(parts);
+  }
   static Vector last_of(Vector v, int64_t count, T missing) {
     using Number = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
     using Numbers = typename Register<Number>::type;
