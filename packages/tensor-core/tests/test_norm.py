@@ -229,3 +229,39 @@ def test_parameters_have_the_dtype_of_the_input_or_float32_beside_halves(name):
                 norm(values, *pair)
     for half in (taeda.float16, taeda.bfloat16):
         assert norm(x.to(half), taeda.ones(3), taeda.ones(3)).dtype is half
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("order", [(0, 2, 3, 1), (2, 0, 3, 1), (3, 2, 1, 0)])
+@pytest.mark.parametrize("sizes", [(3, 6, 5, 7), (2, 70, 40, 20), (1, 4, 1, 1), (2, 1024, 3, 3)])
+def test_group_norm_in_every_order_of_memory(sizes, order, dtype):
+    """Against NumPy: channels innermost, more samples than one outermost or not; a mean far from 0."""
+    rng = np.random.default_rng(17)
+    print("seed 17")
+    cast = lambda a: taeda.from_numpy(np.array(a)).to(getattr(taeda, dtype))  # noqa: E731
+    back = np.argsort(order).tolist()
+    plain = lambda t: t.to(taeda.float64).numpy()  # noqa: E731
+    kept = [sizes[d] for d in order]
+    x = cast(rng.normal(size=kept) + (300 if dtype != "bfloat16" else 1)).permute(back)
+    up = cast(rng.normal(size=kept)).permute(back)
+    w, b = cast(rng.normal(size=sizes[1])), cast(rng.normal(size=sizes[1]))
+    y, mean, rstd = taeda.ops.native_group_norm(x, 2, w, b, 1e-5)
+    a, g = plain(x).reshape(sizes[0], 2, -1), plain(up)
+    wide = lambda v: v[:, None, None]  # noqa: E731
+    middle, scale = a.mean(2, keepdims=True), 1 / np.sqrt(a.var(2, keepdims=True) + 1e-5)
+    standard = ((a - middle) * scale).reshape(sizes)
+    unit = {"float32": 1e-4, "float64": 1e-9, "bfloat16": 3e-2}[dtype]
+    close = lambda found, expected: np.testing.assert_allclose(plain(found), expected, rtol=unit, atol=unit * 4)  # noqa: E731
+    close(y, standard * wide(plain(w)) + wide(plain(b)))
+    close(mean, middle[..., 0])
+    close(rstd, scale[..., 0])
+    found = taeda.ops.group_norm_backward(up, x, 2, mean, rstd, w, 7)
+    above = (g * wide(plain(w))).reshape(a.shape)
+    flat = standard.reshape(a.shape)
+    expected = scale * (above - above.mean(2, keepdims=True) - flat * (above * flat).mean(2, keepdims=True))
+    close(found[0], expected.reshape(sizes))
+    size = np.sqrt(g.size / sizes[1])
+    close(found[1] / size, (g * standard).sum((0, 2, 3)) / size)
+    close(found[2] / size, g.sum((0, 2, 3)) / size)
+    if order == (0, 2, 3, 1) and sizes[2] > 1:
+        assert y.stride() == found[0].stride() == x.stride()

@@ -153,7 +153,7 @@ void by_rows(RowCode code, const Tensor& out, const Tensor& in, const Tensor* ou
     parallel_for(rows, std::max<int64_t>(1, 8192 / n), [&](int64_t begin, int64_t end) {
       Reader<T> reader(source), outputs(output ? saved : source);
       Writer<T> writer(target);
-      in_runs(begin, end, n, converted, [&](int64_t first, int64_t count) {
+      in_row_runs(begin, end, n, converted, [&](int64_t first, int64_t count) {
         const int64_t at = first * n, all = count * n;
         fn(writer.at(at, all), reader.at(at, all), output ? outputs.at(at, all) : nullptr, count, n);
         writer.done();

@@ -55,12 +55,18 @@ class Writer {
 };
 
 /// Calls `body(first, count)` for the rows [begin, end) of `n` elements: all at once, or, where they are converted, as
-/// many as stay in the cache; longer ones singly, so that the next one is on its way from memory while the last one is
-/// written.
+/// many as stay in the cache.
 template <class Body>
 void in_runs(int64_t begin, int64_t end, int64_t n, bool converted, const Body& body) {
-  const int64_t some = n > 512 ? 1 : kConverted / std::max<int64_t>(1, n), step = converted ? some : end - begin;
+  const int64_t step = converted ? std::max<int64_t>(1, kConverted / std::max<int64_t>(1, n)) : end - begin;
   for (int64_t i = begin; i < end; i += step) body(i, std::min(step, end - i));
+}
+/// The same of rows with results of their own: long ones that are converted come singly, so that the next one is on its
+/// way from memory while the last one is written.
+template <class Body>
+void in_row_runs(int64_t begin, int64_t end, int64_t n, bool converted, const Body& body) {
+  if (!converted || n <= kConverted / 8) return in_runs(begin, end, n, converted, body);
+  for (int64_t i = begin; i < end; ++i) body(i, 1);
 }
 
 }  // namespace taeda::cpu

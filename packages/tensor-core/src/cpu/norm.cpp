@@ -1,4 +1,4 @@
-// CPU kernels of the norm family; inner loops in cpu/loops/norm.h.
+// CPU kernels of batch and layer norms; inner loops in cpu/loops/norm.h.
 #include "taeda/ops/norm.h"
 
 #include <cmath>
@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "cpu/channels.h"
 #include "cpu/converted.h"
 #include "cpu/loops/layers.h"
 #include "cpu/prepare.h"
@@ -16,63 +17,18 @@
 namespace taeda {
 namespace {
 
+using cpu::back;
+using cpu::Channels;
+using cpu::data_or_null;
 using cpu::Reader;
 using cpu::row_major;
+using cpu::rows_per_piece;
+using cpu::visit_norm;
 using cpu::Writer;
 using infer::statistics_dtype;
 using loops::layers;
 
-template <class Body>
-void visit_norm(DType dtype, const Body& body) {
-  if (dtype == DType::Float64) body.template operator()<double>();
-  else body.template operator()<float>();
-}
-template <class T>
-const T* data_or_null(const Tensor& t) {
-  return t.defined() ? t.data<T>() : nullptr;
-}
-
 // --- Batch norm -----------------------------------------------------------------------------------------------------
-
-// Note [Two layouts of channels]
-// With channels innermost (channels-last, (N, C), or any dense order with stride(1) == 1) the tensor is `rows` rows of
-// C numbers. Row-major (N, C, ...) is N * C planes of one channel each. Anything else is copied into the latter.
-//
-// Halves stay halves in memory; each piece is converted where it is computed with.
-struct Channels {
-  Tensor x;
-  bool innermost, converted;
-  int64_t n, c, inner;  // inner: pixels of one plane
-  Channels(const Tensor& input, DType dtype)
-      : innermost(channels_innermost(input)), converted(input.dtype() != dtype), n(input.size(0)), c(input.size(1)) {
-    x = innermost ? input : row_major(input);
-    inner = n > 0 && c > 0 ? input.numel() / (n * c) : 0;
-  }
-  static bool channels_innermost(const Tensor& t) {
-    return t.dense() && t.stride(1) == 1 && (!t.contiguous() || t.numel() == t.size(0) * t.size(1));
-  }
-  /// `t` with its elements in the same order as those of x.
-  Tensor like(const Tensor& t) const {
-    if (same_order(t)) return t;
-    Tensor copy = empty_like_x(t.dtype());
-    ops::copy_(copy, t);
-    return copy;
-  }
-  bool same_order(const Tensor& t) const {
-    for (int64_t d = 0; d < x.dim(); ++d)
-      if (x.size(d) != 1 && t.stride(d) != x.stride(d)) return false;
-    return true;
-  }
-  Tensor empty_like_x(DType dtype) const { return empty_strided(x.sizes(), x.strides(), dtype); }
-  Tensor place(const Tensor& out) const { return same_order(out) ? out : empty_like_x(out.dtype()); }
-  int64_t rows() const { return n * inner; }
-  int64_t numel() const { return n * c * inner; }
-};
-
-/// Rows of one fixed piece: some tens of thousands of elements, at most 64 pieces, so that partial sums stay few.
-int64_t rows_per_piece(int64_t rows, int64_t c) {
-  return std::max({int64_t(32), 32768 / std::max<int64_t>(c, 1), (rows + 63) / 64});
-}
 
 /// Two sums for each channel over everything: total[0..c) and total[c..2c), by fixed pieces added in order:
 /// row_sums(offset, rows, sums) gives those of some rows, plane_sums(offset, count, channel, sums) those of one
@@ -314,14 +270,6 @@ void batch_norm_backward_typed(const Channels& in, const Tensor& grad, const Ten
       });
 }
 
-/// A gradient of a parameter in the dtype of the parameter's kind, or undefined.
-Tensor back(const Tensor& t, DType dtype) {
-  if (!t.defined() || t.dtype() == dtype) return t;
-  Tensor cast = empty_strided(t.sizes(), t.strides(), dtype);
-  ops::copy_(cast, t);
-  return cast;
-}
-
 std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_kernel(const Tensor& grad, const Tensor& input,
                                                               const Tensor& weight, const Tensor& save_mean,
                                                               const Tensor& save_invstd, bool training,
@@ -358,7 +306,7 @@ void native_layer_norm_kernel(const Tensor& result, const Tensor& mean, const Te
     parallel_for(rows, std::max<int64_t>(1, 16384 / n), [&](int64_t begin, int64_t end) {
       Reader<T> reader(x);
       Writer<T> writer(target.tensor());
-      cpu::in_runs(begin, end, n, x.dtype() != dtype, [&](int64_t first, int64_t count) {
+      cpu::in_row_runs(begin, end, n, x.dtype() != dtype, [&](int64_t first, int64_t count) {
         const T* const from = reader.at(first * n, count * n);
         T* const to = writer.at(first * n, count * n);
         layers<T>().layer_norm(from, data_or_null<T>(w), data_or_null<T>(b), count, n, eps, to, mean.data<T>() + first,
@@ -384,7 +332,7 @@ void layer_norm_backward_typed(const Tensor& g, const Tensor& x, const Tensor& m
     std::optional<Writer<T>> writer;
     if (grad_input.defined()) writer.emplace(grad_input);
     for (int64_t p = begin; p < end; ++p)
-      cpu::in_runs(p * grain, std::min(rows, (p + 1) * grain), n, converted, [&](int64_t first, int64_t count) {
+      cpu::in_row_runs(p * grain, std::min(rows, (p + 1) * grain), n, converted, [&](int64_t first, int64_t count) {
         const T *const up = grads.at(first * n, count * n), *const from = values.at(first * n, count * n);
         T* const to = writer ? writer->at(first * n, count * n) : nullptr;
         layers<T>().layer_norm_backward(up, from, data_or_null<T>(weight), mean.data<T>() + first,
@@ -423,186 +371,11 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_backward_kernel(const Tensor& grad
   return {grad_input, back(grad_weight, parameter), back(grad_bias, parameter)};
 }
 
-// --- Group norm -----------------------------------------------------------------------------------------------------
-
-/// (n, groups) rows of `channels` planes of `inner` elements.
-struct Groups {
-  int64_t rows, groups, channels, inner;
-  Groups(const Tensor& input, int64_t num_groups)
-      : rows(input.size(0) * num_groups),
-        groups(num_groups),
-        channels(input.size(1) / num_groups),
-        inner(input.numel() ? input.numel() / (input.size(0) * input.size(1)) : 0) {}
-  int64_t size() const { return channels * inner; }
-  /// Of planes as short as this a call for each would take longer than its work.
-  static constexpr int64_t kShort = 16;
-  /// Calls `body(offset, planes, count, channel)` for the runs of row `i`: `count` elements of each of `planes`
-  /// channels from `channel` on, of several where planes are short.
-  template <class Body>
-  void each_run(int64_t i, bool converted, const Body& body) const {
-    if (inner <= kShort)
-      return cpu::in_runs(0, channels, inner, true, [&](int64_t j, int64_t planes) {
-        body(i * size() + j * inner, planes, inner, i % groups * channels + j);
-      });
-    for (int64_t j = 0; j < channels; ++j)
-      cpu::in_runs(0, inner, 1, converted, [&](int64_t k, int64_t count) {
-        body(i * size() + j * inner + k, 1, count, i % groups * channels + j);
-      });
-  }
-  int64_t grain() const { return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, size())); }
-};
-
-/// As LayerTable's functions of the same names do; of short planes at once.
-template <class T>
-void plane_affine(const T* x, double center, double scale, double offset, int64_t n, T* y) {
-  if (n > Groups::kShort) return layers<T>().plane_affine(x, center, scale, offset, n, y);
-  for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - T(center)) * T(scale) + T(offset);
-}
-template <class T>
-void plane_products(const T* grad, const T* x, double mean, int64_t n, double* sums) {
-  if (n > Groups::kShort) return layers<T>().plane_products(grad, x, mean, n, sums);
-  sums[0] = sums[1] = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    sums[0] += double(grad[i]);
-    sums[1] += double(grad[i] * (x[i] - T(mean)));
-  }
-}
-template <class T>
-void plane_combine(const T* grad, const T* x, double center, double a, double b, double d, int64_t n, T* out) {
-  if (n > Groups::kShort) return layers<T>().plane_combine(grad, x, center, a, b, d, n, out);
-  for (int64_t i = 0; i < n; ++i) out[i] = T(a) * grad[i] + (T(b) * (x[i] - T(center)) + T(d));
-}
-
-void native_group_norm_kernel(const Tensor& result, const Tensor& mean, const Tensor& rstd, const Tensor& input,
-                              int64_t num_groups, const Tensor& weight, const Tensor& bias, double eps) {
-  const DType dtype = statistics_dtype(input.dtype());
-  const Groups s(input, num_groups);
-  const cpu::Target target(result);
-  const Tensor x = row_major(input), w = cpu::row_major_or_none(weight, dtype), b = cpu::row_major_or_none(bias, dtype);
-  const bool converted = x.dtype() != dtype;
-  visit_norm(dtype, [&]<class T>() {
-    const Unlocked unlocked(input.numel() > 32768);
-    parallel_for(s.rows, s.grain(), [&](int64_t begin, int64_t end) {
-      Reader<T> reader(x);
-      Writer<T> writer(target.tensor());
-      for (int64_t i = begin; i < end; ++i) {
-        const auto sum = [&](double center, double& first, double& second) {
-          first = second = 0;
-          cpu::in_runs(0, s.size(), 1, converted, [&](int64_t k, int64_t count) {
-            double sums[2];
-            layers<T>().plane_moments(reader.at(i * s.size() + k, count), center, count, sums);
-            first += sums[0];
-            second += sums[1];
-          });
-        };
-        double first, second;
-        sum(0.0, first, second);
-        const double center = first / double(s.size());
-        sum(center, first, second);
-        const double rest = first / double(s.size()),
-                     r = 1.0 / std::sqrt(std::max(second / double(s.size()) - rest * rest, 0.0) + eps);
-        mean.data<T>()[i] = T(center);
-        rstd.data<T>()[i] = T(r);
-        s.each_run(i, converted, [&](int64_t at, int64_t planes, int64_t count, int64_t channel) {
-          const T* const from = reader.at(at, planes * count);
-          T* const to = writer.at(at, planes * count);
-          for (int64_t p = 0; p < planes; ++p) {
-            const double scale = r * (w.defined() ? double(w.data<T>()[channel + p]) : 1.0);
-            const double offset = (b.defined() ? double(b.data<T>()[channel + p]) : 0.0) - rest * scale;
-            plane_affine(from + p * count, center, scale, offset, count, to + p * count);
-          }
-          writer.done();
-        });
-      }
-    });
-  });
-  target.finish();
-}
-
-template <class T>
-void group_norm_backward_typed(const Groups& s, const Tensor& g, const Tensor& x, const Tensor& mean,
-                               const Tensor& rstd, const Tensor& weight, const Tensor& grad_input,
-                               const Tensor& grad_weight, const Tensor& grad_bias) {
-  const int64_t all = s.groups * s.channels;
-  // For each (sample, channel): sums of grad and of grad * (x - mean).
-  std::vector<double> sums(size_t(s.rows * s.channels * 2));
-  const Unlocked unlocked(g.numel() > 32768);
-  const bool converted = x.dtype() != dtype_of<T> || g.dtype() != dtype_of<T>;
-  parallel_for(s.rows, s.grain(), [&](int64_t begin, int64_t end) {
-    Reader<T> grads(g), values(x);
-    std::optional<Writer<T>> writer;
-    if (grad_input.defined()) writer.emplace(grad_input);
-    for (int64_t i = begin; i < end; ++i) {
-      const double m = double(mean.data<T>()[i]), r = double(rstd.data<T>()[i]);
-      double total = 0, products = 0;
-      const auto factor = [&](int64_t channel) { return weight.defined() ? double(weight.data<T>()[channel]) : 1.0; };
-      const int64_t sample = i / s.groups;
-      s.each_run(i, converted, [&](int64_t at, int64_t planes, int64_t count, int64_t channel) {
-        const T *const slopes = grads.at(at, planes * count), *const inputs = values.at(at, planes * count);
-        for (int64_t p = 0; p < planes; ++p) {
-          double two[2];
-          plane_products(slopes + p * count, inputs + p * count, m, count, two);
-          double* const kept = sums.data() + (sample * all + channel + p) * 2;
-          kept[0] += two[0];
-          kept[1] += two[1];
-          total += two[0] * factor(channel + p);
-          products += two[1] * factor(channel + p);
-        }
-      });
-      if (!writer) continue;
-      const double slope = -r * r * r * products / double(s.size()), offset = -r * total / double(s.size());
-      s.each_run(i, converted, [&](int64_t at, int64_t planes, int64_t count, int64_t channel) {
-        const T *const slopes = grads.at(at, planes * count), *const inputs = values.at(at, planes * count);
-        T* const to = writer->at(at, planes * count);
-        for (int64_t p = 0; p < planes; ++p)
-          plane_combine(slopes + p * count, inputs + p * count, m, r * factor(channel + p), slope, offset, count,
-                        to + p * count);
-        writer->done();
-      });
-    }
-  });
-  // Sample after sample, as they lie in memory.
-  std::vector<double> totals(size_t(all * 2));
-  for (int64_t n = 0; n < s.rows / s.groups; ++n)
-    for (int64_t group = 0; group < s.groups; ++group) {
-      const double r = double(rstd.data<T>()[n * s.groups + group]);
-      for (int64_t channel = group * s.channels; channel < (group + 1) * s.channels; ++channel) {
-        const double* const two = sums.data() + (n * all + channel) * 2;
-        totals[size_t(channel * 2)] += two[0];
-        if (s.inner > 0) totals[size_t(channel * 2 + 1)] += two[1] * r;  // rows without elements have no deviation
-      }
-    }
-  for (int64_t channel = 0; channel < all; ++channel) {
-    if (grad_weight.defined()) grad_weight.data<T>()[channel] = T(totals[size_t(channel * 2 + 1)]);
-    if (grad_bias.defined()) grad_bias.data<T>()[channel] = T(totals[size_t(channel * 2)]);
-  }
-}
-
-std::tuple<Tensor, Tensor, Tensor> group_norm_backward_kernel(const Tensor& grad, const Tensor& input,
-                                                              int64_t num_groups, const Tensor& mean,
-                                                              const Tensor& rstd, const Tensor& weight,
-                                                              int64_t output_mask) {
-  const DType dtype = statistics_dtype(input.dtype());
-  const Groups s(input, num_groups);
-  const Shape channels{input.size(1)};
-  const Tensor grad_input = output_mask & 1 ? empty(input.sizes(), input.dtype()) : Tensor(),
-               grad_weight = output_mask & 2 ? empty(channels, dtype) : Tensor(),
-               grad_bias = output_mask & 4 ? empty(channels, dtype) : Tensor();
-  visit_norm(dtype, [&]<class T>() {
-    group_norm_backward_typed<T>(s, row_major(grad), row_major(input), row_major(mean, dtype), row_major(rstd, dtype),
-                                 cpu::row_major_or_none(weight, dtype), grad_input, grad_weight, grad_bias);
-  });
-  const DType parameter = weight.defined() ? weight.dtype() : dtype;
-  return {grad_input, back(grad_weight, parameter), back(grad_bias, parameter)};
-}
-
 const bool registered = [] {
   kernel<op::native_batch_norm>(kCPU, native_batch_norm_kernel);
   kernel<op::batch_norm_backward>(kCPU, batch_norm_backward_kernel);
   kernel<op::native_layer_norm>(kCPU, native_layer_norm_kernel);
   kernel<op::layer_norm_backward>(kCPU, layer_norm_backward_kernel);
-  kernel<op::native_group_norm>(kCPU, native_group_norm_kernel);
-  kernel<op::group_norm_backward>(kCPU, group_norm_backward_kernel);
   return true;
 }();
 

@@ -1,0 +1,68 @@
+// What normalisations share: tensors by their channels, the dtypes that they compute in.
+#pragma once
+#include <algorithm>
+
+#include "cpu/prepare.h"
+#include "taeda/tensor.h"
+
+namespace taeda::cpu {
+
+template <class Body>
+void visit_norm(DType dtype, const Body& body) {
+  if (dtype == DType::Float64) body.template operator()<double>();
+  else body.template operator()<float>();
+}
+template <class T>
+const T* data_or_null(const Tensor& t) {
+  return t.defined() ? t.data<T>() : nullptr;
+}
+
+// Note [Two layouts of channels]
+// With channels innermost (channels-last, (N, C), or any dense order with stride(1) == 1) the tensor is `rows` rows of
+// C numbers. Row-major (N, C, ...) is N * C planes of one channel each. Anything else is copied into the latter.
+//
+// Halves stay halves in memory; each piece is converted where it is computed with.
+struct Channels {
+  Tensor x;
+  bool innermost, converted;
+  int64_t n, c, inner;  // inner: pixels of one plane
+  Channels(const Tensor& input, DType dtype)
+      : innermost(channels_innermost(input)), converted(input.dtype() != dtype), n(input.size(0)), c(input.size(1)) {
+    x = innermost ? input : row_major(input);
+    inner = n > 0 && c > 0 ? input.numel() / (n * c) : 0;
+  }
+  static bool channels_innermost(const Tensor& t) {
+    return t.dense() && t.stride(1) == 1 && (!t.contiguous() || t.numel() == t.size(0) * t.size(1));
+  }
+  /// `t` with its elements in the same order as those of x.
+  Tensor like(const Tensor& t) const {
+    if (same_order(t)) return t;
+    Tensor copy = empty_like_x(t.dtype());
+    ops::copy_(copy, t);
+    return copy;
+  }
+  bool same_order(const Tensor& t) const {
+    for (int64_t d = 0; d < x.dim(); ++d)
+      if (x.size(d) != 1 && t.stride(d) != x.stride(d)) return false;
+    return true;
+  }
+  Tensor empty_like_x(DType dtype) const { return empty_strided(x.sizes(), x.strides(), dtype); }
+  Tensor place(const Tensor& out) const { return same_order(out) ? out : empty_like_x(out.dtype()); }
+  int64_t rows() const { return n * inner; }
+  int64_t numel() const { return n * c * inner; }
+};
+
+/// Rows of one fixed piece: some tens of thousands of elements, at most 64 pieces, so that partial sums stay few.
+inline int64_t rows_per_piece(int64_t rows, int64_t c) {
+  return std::max({int64_t(32), 32768 / std::max<int64_t>(c, 1), (rows + 63) / 64});
+}
+
+/// A gradient of a parameter in the dtype of the parameter's kind, or undefined.
+inline Tensor back(const Tensor& t, DType dtype) {
+  if (!t.defined() || t.dtype() == dtype) return t;
+  Tensor cast = empty_strided(t.sizes(), t.strides(), dtype);
+  ops::copy_(cast, t);
+  return cast;
+}
+
+}  // namespace taeda::cpu
