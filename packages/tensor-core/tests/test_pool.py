@@ -225,3 +225,35 @@ def test_windows_of_two_elements(dtype):
     assert np.array_equal(
         taeda.ops.max_pool1d(taeda.from_numpy(x), [2]).numpy(), values.numpy(), equal_nan=True
     )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int32", "uint8"])
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("kernel, stride, padding, dilation", [(2, 2, 0, 1), (3, 2, 1, 1), (3, 1, 1, 1), (2, 3, 0, 2)])
+def test_maxima_of_rows_of_every_width(kernel, stride, padding, dilation, channels_last, dtype):
+    """Rows and channels as long as a register, shorter and longer, with ties; NaN is greater than numbers."""
+    rng = np.random.default_rng(23)
+    print("seed 23")
+    for width in (*range(4, 20), 31, 33, 50, 67):
+        a = rng.integers(0, 9, (2, 1 + width % 21, 6, width)).astype(np.float64)
+        if "float" in dtype:
+            a[rng.random(a.shape) < 0.02] = np.nan
+        x = taeda.from_numpy(a).to(getattr(taeda, dtype))
+        if channels_last:
+            x = x.contiguous(memory_format="channels_last")
+        values, places = taeda.ops.max_pool2d_with_indices(x, kernel, stride, padding, dilation)
+        bare = taeda.ops.max_pool2d(x, kernel, stride, padding, dilation)
+        padded = np.pad(a, [(0, 0), (0, 0), (padding, padding), (padding, padding)], constant_values=-np.inf)
+        reach = (kernel - 1) * dilation + 1
+        seen = np.lib.stride_tricks.sliding_window_view(padded, (reach, reach), (2, 3))
+        windows = seen[:, :, ::stride, ::stride, ::dilation, ::dilation]
+        expected = windows.max((4, 5))
+        np.testing.assert_array_equal(values.to(taeda.float64).numpy(), expected)
+        np.testing.assert_array_equal(bare.to(taeda.float64).numpy(), expected)
+        picked = np.take_along_axis(a.reshape(*a.shape[:2], -1), places.numpy().reshape(*a.shape[:2], -1), 2)
+        np.testing.assert_array_equal(picked.reshape(expected.shape), expected)
+        if not np.isnan(a).any():  # of equals the first
+            flat = windows.reshape(*expected.shape, -1).argmax(-1)
+            row = np.arange(expected.shape[2])[:, None] * stride + flat // kernel * dilation - padding
+            column = np.arange(expected.shape[3]) * stride + flat % kernel * dilation - padding
+            np.testing.assert_array_equal(places.numpy(), row * width + column)

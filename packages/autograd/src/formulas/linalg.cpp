@@ -52,9 +52,4 @@ Three conv_grad_grad(TensorList grads, const Tensor& grad_output, const Tensor& 
   return out;
 }
 
-Tensor pick_in_planes(const Tensor& t, const Tensor& indices) {
-  const Tensor picked = ops::gather(ops::flatten(t, -2, -1), -1, ops::flatten(indices, -2, -1));
-  return ops::reshape(picked, indices.sizes());
-}
-
 }  // namespace taeda::formulas

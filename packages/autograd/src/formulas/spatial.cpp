@@ -45,4 +45,21 @@ Tensor embedding_bag_factor_grad(const Tensor& grad, const Tensor& weight, const
   return padding >= 0 ? masked(sums, ops::ne(indices, padding)) : sums;
 }
 
+Tensor pick_in_planes(const Tensor& t, const Tensor& indices) {
+  const Tensor picked = ops::gather(ops::flatten(t, -2, -1), -1, ops::flatten(indices, -2, -1));
+  return ops::reshape(picked, indices.sizes());
+}
+Tensor maxima_of_volumes_grad(const Tensor& grad, IntSpan sizes, DType dtype, const Tensor& indices) {
+  // As planes of D rows of H * W elements.
+  const auto planes = [](IntSpan of) {
+    Shape flat{1, 1, of[of.size() - 3], of[of.size() - 2] * of[of.size() - 1]};
+    for (size_t d = 0; d + 3 < of.size(); ++d) flat[1] *= of[d];
+    return flat;
+  };
+  const Shape whole = planes(sizes), part = planes(grad.sizes());
+  const Tensor input = ops::new_empty(grad, whole, dtype);
+  return ops::reshape(ops::adaptive_max_pool2d_backward(ops::reshape(grad, part), input, ops::reshape(indices, part)),
+                      sizes);
+}
+
 }  // namespace taeda::formulas

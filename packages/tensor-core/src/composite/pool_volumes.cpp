@@ -30,7 +30,7 @@ struct Volumes {
 /// Their strides are channels-last, so that pooling over the depth runs along memory, and so does its result.
 Tensor by_depth(const Tensor& t) {
   const Tensor rows = ops::reshape(t, Shape{t.size(0), t.size(1), t.size(2) * t.size(3)});
-  return ops::unsqueeze(ops::transpose(rows, 1, 2), -1);
+  return ops::permute(ops::unsqueeze(rows, 2), Shape{0, 3, 1, 2});  // the width too has channels-last strides
 }
 /// (B, H' * W', D', 1) as (B, D', H' * W').
 Tensor depth_first(const Tensor& t) { return ops::transpose(ops::squeeze_dims(t, Shape{-1}), 1, 2); }
@@ -97,6 +97,9 @@ Tensor max_pool3d(const Tensor& input, IntSpan kernel_size, IntSpan stride, IntS
   infer::expect_ordered("max_pool3d", input);
   const Volumes v("max_pool3d", input);
   const Windows w("max_pool3d", v, kernel_size, stride, padding, dilation, ceil_mode);
+  // With places a gradient is brought back in one step.
+  if (input.requires_grad())
+    return std::get<0>(ops::max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode));
   return pooled(
       v,
       [&w](const Tensor& t) {

@@ -288,12 +288,13 @@ void scatter_positions(const char* op, const Tensor& grad_x, const Tensor& grad,
     parallel_for(grad_x.numel() / pixels, std::max<int64_t>(1, 16384 / pixels), [&](int64_t begin, int64_t end) {
       for (int64_t plane = begin; plane < end; ++plane) {
         T* const to = target.data<T>() + plane * pixels;
+        const T* const gradient = from.data<T>() + plane * outputs;
+        const int64_t* const place = places.data<int64_t>() + plane * outputs;
         std::fill_n(to, pixels, T(0));
-        for (int64_t i = plane * outputs; i < (plane + 1) * outputs; ++i) {
-          const int64_t place = places.data<int64_t>()[i];
-          check(place >= 0 && place < pixels, ErrorKind::Index, op, ": argument 'indices' has ", place,
-                ", expected 0 to ", pixels - 1);
-          to[place] += from.data<T>()[i];
+        for (int64_t i = 0; i < outputs; ++i) {
+          if (uint64_t(place[i]) >= uint64_t(pixels)) [[unlikely]]
+            fail(ErrorKind::Index, op, ": argument 'indices' has ", place[i], ", expected 0 to ", pixels - 1);
+          to[place[i]] += gradient[i];
         }
       }
     });

@@ -133,6 +133,8 @@ Three conv_grad_grad(TensorList grads, const Tensor& grad_output, const Tensor& 
                      const std::array<bool, 3>& wanted);
 /// Elements of the last two dimensions, taken together, at `indices`.
 Tensor pick_in_planes(const Tensor& t, const Tensor& indices);
+/// The gradient of an input (..., D, H, W) of whose volumes `indices` names the places that grad's elements belong to.
+Tensor maxima_of_volumes_grad(const Tensor& grad, IntSpan sizes, DType dtype, const Tensor& indices);
 
 // --- spatial (spatial.cpp) ---
 /// All sizes behind batch and channels.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "cpu/loops/lanes.h"
 #include "cpu/loops/layers.h"
@@ -15,6 +16,71 @@ inline int32_t window_number(const Windows& s, int64_t y, int64_t xo, int64_t ro
   return int32_t((row - s.row_first[y]) / s.row_step * s.kernel_w + (column - s.column_first[xo]) / s.column_step);
 }
 
+/// Whether a value takes the best one's place: it is larger, or no number.
+template <class T>
+inline bool takes(T value, T best) {
+  if constexpr (std::is_floating_point_v<T>) return (value > best) | (value != value);
+  else return value > best;
+}
+
+/// A register of elements that lie `stride` apart, none of what is behind the last one.
+template <int Stride, class T, size_t... J>
+inline auto spaced(const T* x, int64_t stride, std::index_sequence<J...>) {
+  constexpr int64_t width = int64_t(sizeof...(J));
+  typename Register<T, int(width * sizeof(T))>::type low, high;
+  if constexpr (Stride == 1 || Stride == 2) __builtin_memcpy(&low, x, sizeof low);
+  if constexpr (Stride == 2) {
+    __builtin_memcpy(&high, x + width - 1, sizeof high);
+    return __builtin_shufflevector(low, high, (2 * J < sizeof...(J) ? int(2 * J) : int(2 * J) + 1)...);
+  } else if constexpr (Stride != 1) {
+    ((low[J] = x[int64_t(J) * stride]), ...);
+  }
+  return low;
+}
+/// Calls `body(first, indices)` for as many of n elements as a register has, or a part of one, from each on, for the
+/// last ones again: one after the other they would take branches that follow the data. False where there are too few,
+/// or no vectors of T.
+template <class T, int Bytes = kRegister, class Body>
+inline bool in_registers(int64_t n, const Body& body) {
+  constexpr int64_t width = Bytes / sizeof(T);
+  if (n < width) {
+    if constexpr (Bytes > 16) return in_registers<T, Bytes / 2>(n, body);
+    else return false;
+  }
+  constexpr auto indices = std::make_index_sequence<size_t(width)>();
+  int64_t first = 0;
+  for (; first + width <= n; first += width) body(first, indices);
+  if (first < n) body(n - width, indices);
+  return true;
+}
+/// One column of n windows: where it is larger than the best, or no number, it and its number take its place.
+template <int Stride, class T>
+inline void take_larger(const T* x, int64_t stride, int32_t number, int64_t n, T* __restrict best,
+                        int32_t* __restrict numbers) {
+  if constexpr (Stride != 0) stride = Stride;
+  if constexpr (std::is_floating_point_v<T>) {
+    const auto take = [=]<size_t... J>(int64_t first, std::index_sequence<J...> indices) {
+      typedef int32_t Numbers __attribute__((vector_size(sizeof...(J) * 4)));
+      const auto value = spaced<Stride>(x + first * stride, stride, indices);
+      auto old = value;
+      Numbers counts;
+      __builtin_memcpy(&old, best + first, sizeof old);
+      __builtin_memcpy(&counts, numbers + first, sizeof counts);
+      const auto taken = (value > old) | (value != value);
+      old = taken ? value : old;
+      counts = __builtin_convertvector(taken, Numbers) ? Numbers{} + number : counts;
+      __builtin_memcpy(best + first, &old, sizeof old);
+      __builtin_memcpy(numbers + first, &counts, sizeof counts);
+    };
+    if (in_registers<T>(n, take)) return;
+  }
+  for (int64_t j = 0; j < n; ++j) {
+    const T value = x[j * stride];
+    const bool taken = takes(value, best[j]);
+    best[j] = taken ? value : best[j];
+    numbers[j] = taken ? number : numbers[j];
+  }
+}
 /// Maximum over one window for up to kChannels channels; NaN wins, the first of equals stays.
 template <class T>
 inline void max_window(const Windows& s, const T* x, int64_t y, int64_t xo, int64_t width, bool positions,
@@ -30,11 +96,7 @@ inline void max_window(const Windows& s, const T* x, int64_t y, int64_t xo, int6
         start = false;
         continue;
       }
-      for (int64_t c = 0; c < width; ++c) {
-        const bool take = from[c] > best[c] || from[c] != from[c];
-        best[c] = take ? from[c] : best[c];
-        code[c] = take ? number : code[c];
-      }
+      take_larger<1>(from, 1, number, width, best, code);
     }
 }
 
@@ -62,7 +124,7 @@ void max_pool(const Windows& s, const void* x, void* out, uint8_t* offsets, int6
 struct WholeWindows {
   int64_t begin = 0, end = 0, stride = 1;
   explicit WholeWindows(const Windows& s) {
-    if (!s.column_first || !s.row_first || s.kernel_w < 1 || s.ow < 8 ||
+    if (!s.column_first || !s.row_first || s.kernel_w < 1 || s.ow < 4 ||
         s.h * s.w > std::numeric_limits<int32_t>::max())
       return;
     stride = s.column_first[1] - s.column_first[0];
@@ -78,24 +140,22 @@ struct WholeWindows {
     }
   }
 };
-/// One column of n windows: where it is larger than the best, or no number, it and its number take its place.
-template <int Stride, class T>
-inline void take_larger(const T* x, int64_t stride, int32_t number, int64_t n, T* __restrict best,
-                        int32_t* __restrict numbers) {
-  if constexpr (Stride != 0) stride = Stride;
-  for (int64_t j = 0; j < n; ++j) {
-    const T value = x[j * stride];
-    const bool taken = (value > best[j]) | (value != value);
-    best[j] = taken ? value : best[j];
-    numbers[j] = taken ? number : numbers[j];
-  }
-}
 /// Windows of two elements, two apart: the larger one, and whether it is the second.
 template <class T>
 inline void larger_of_two(const T* x, int64_t step, int64_t n, T* __restrict out, uint8_t* __restrict seconds) {
+  const auto choose = [=]<size_t... J>(int64_t first, std::index_sequence<J...> indices) {
+    typedef uint8_t Bytes __attribute__((vector_size(sizeof...(J))));
+    const auto a = spaced<2>(x + 2 * first, 2, indices), b = spaced<2>(x + 2 * first + step, 2, indices);
+    const auto second = (b > a) | (b != b);
+    const auto larger = second ? b : a;
+    const Bytes flags = __builtin_convertvector(second, Bytes) & 1;
+    __builtin_memcpy(out + first, &larger, sizeof larger);
+    __builtin_memcpy(seconds + first, &flags, sizeof flags);
+  };
+  if (in_registers<T>(n, choose)) return;
   for (int64_t j = 0; j < n; ++j) {
     const T a = x[2 * j], b = x[2 * j + step];
-    const bool second = (b > a) | (b != b);
+    const bool second = takes(b, a);
     out[j] = second ? b : a;
     seconds[j] = second;
   }
@@ -148,7 +208,7 @@ void max_pool_planes(const Windows& s, const void* x_, void* out_, uint8_t* offs
       int64_t next = first;
       for (int64_t column = left; column < s.column_end[xo]; column += s.column_step, ++next) {
         const T value = x[row * s.w + column];
-        const bool taken = (value > best) | (value != value);
+        const bool taken = takes(value, best);
         best = taken ? value : best;
         number = taken ? next : number;
         place = taken ? row * s.w + column : place;
