@@ -52,6 +52,9 @@ struct Channels {
   int64_t numel() const { return n * c * inner; }
 };
 
+/// Planes of n elements that are taken at once: short ones are summed together.
+inline int64_t planes_together(int64_t n) { return n <= 512 ? 32 : 1; }
+
 /// Rows of one fixed piece: some tens of thousands of elements, at most 64 pieces, so that partial sums stay few.
 inline int64_t rows_per_piece(int64_t rows, int64_t c) {
   return std::max({int64_t(32), 32768 / std::max<int64_t>(c, 1), (rows + 63) / 64});

@@ -1,4 +1,5 @@
 // CPU kernels of group norm, of planes and of pixels; inner loops in cpu/loops/norm.h.
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <vector>
@@ -15,6 +16,7 @@ namespace {
 
 using cpu::back;
 using cpu::Channels;
+using cpu::planes_together;
 using cpu::Reader;
 using cpu::row_major;
 using cpu::rows_per_piece;
@@ -27,128 +29,135 @@ using loops::layers;
 
 /// (n, groups) rows of `channels` planes of `inner` elements.
 struct Groups {
-  int64_t rows, groups, channels, inner;
+  int64_t samples, groups, channels, inner;
   Groups(const Tensor& input, int64_t num_groups)
-      : rows(input.size(0) * num_groups),
+      : samples(input.size(0)),
         groups(num_groups),
         channels(input.size(1) / num_groups),
         inner(input.numel() ? input.numel() / (input.size(0) * input.size(1)) : 0) {}
+  int64_t rows() const { return samples * groups; }
+  int64_t all() const { return groups * channels; }
   int64_t size() const { return channels * inner; }
-  /// Of planes as short as this a call for each would take longer than its work.
-  static constexpr int64_t kShort = 16;
-  /// Calls `body(offset, planes, count, channel)` for the runs of row `i`: `count` elements of each of `planes`
-  /// channels from `channel` on, of several where planes are short.
+
+  /// Calls `body()` once for each piece of work and what that gives for groups that are taken together, of one sample:
+  /// the number of the first one, and how many.
   template <class Body>
-  void each_run(int64_t i, bool converted, const Body& body) const {
-    if (inner <= kShort)
-      return cpu::in_runs(0, channels, inner, true, [&](int64_t j, int64_t planes) {
-        body(i * size() + j * inner, planes, inner, i % groups * channels + j);
-      });
-    for (int64_t j = 0; j < channels; ++j)
-      cpu::in_runs(0, inner, 1, converted, [&](int64_t k, int64_t count) {
-        body(i * size() + j * inner + k, 1, count, i % groups * channels + j);
-      });
+  void each(const Body& body) const {
+    const int64_t together = std::max<int64_t>(1, planes_together(inner) / channels),
+                  runs = (groups + together - 1) / together;
+    parallel_for(samples * runs, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, size() * together)),
+                 [&](int64_t begin, int64_t end) {
+                   auto run = body();
+                   for (int64_t k = begin; k < end; ++k) {
+                     const int64_t first = k % runs * together;
+                     run(k / runs * groups + first, std::min(together, groups - first));
+                   }
+                 });
   }
-  int64_t grain() const { return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, size())); }
+  /// Calls `body(offset, planes, count, plane)` for `count` elements of each of `planes` planes of `together` groups
+  /// from group `i` on, of which `plane` is the first: of several where planes are short.
+  template <class Body>
+  void each_run(int64_t i, int64_t together, bool converted, const Body& body) const {
+    const int64_t most = planes_together(inner), all_planes = together * channels;
+    for (int64_t j = 0; j < all_planes; j += most) {
+      const int64_t planes = std::min(most, all_planes - j), at = i * size() + j * inner;
+      if (most > 1) body(at, planes, inner, j);
+      else cpu::in_runs(0, inner, 1, converted, [&](int64_t k, int64_t count) { body(at + k, planes, count, j); });
+    }
+  }
 };
 
-/// As LayerTable's functions of the same names do; of short planes at once.
+/// What a plane's numbers come from: (x - center) * scale + offset.
 template <class T>
-void plane_affine(const T* x, double center, double scale, double offset, int64_t n, T* y) {
-  if (n > Groups::kShort) return layers<T>().plane_affine(x, center, scale, offset, n, y);
-  for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - T(center)) * T(scale) + T(offset);
-}
-template <class T>
-void plane_products(const T* grad, const T* x, double mean, int64_t n, double* sums) {
-  if (n > Groups::kShort) return layers<T>().plane_products(grad, x, mean, n, sums);
-  sums[0] = sums[1] = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    sums[0] += double(grad[i]);
-    sums[1] += double(grad[i] * (x[i] - T(mean)));
-  }
-}
-template <class T>
-void plane_combine(const T* grad, const T* x, double center, double a, double b, double d, int64_t n, T* out) {
-  if (n > Groups::kShort) return layers<T>().plane_combine(grad, x, center, a, b, d, n, out);
-  for (int64_t i = 0; i < n; ++i) out[i] = T(a) * grad[i] + (T(b) * (x[i] - T(center)) + T(d));
-}
+struct PlaneFactors {
+  std::vector<T> center, scale, offset, slope;
+  explicit PlaneFactors(int64_t planes)
+      : center(size_t(planes)), scale(center.size()), offset(center.size()), slope(center.size()) {}
+};
 
 template <class T>
 void norm_of_planes(const Groups& s, const Tensor& x, const Tensor& w, const Tensor& b, double eps, const Tensor& y,
                     const Tensor& mean, const Tensor& rstd) {
   const bool converted = x.dtype() != dtype_of<T>;
-  parallel_for(s.rows, s.grain(), [&](int64_t begin, int64_t end) {
-    Reader<T> reader(x);
-    Writer<T> writer(y);
-    for (int64_t i = begin; i < end; ++i) {
-      const auto sum = [&](double center, double& first, double& second) {
-        first = second = 0;
-        cpu::in_runs(0, s.size(), 1, converted, [&](int64_t k, int64_t count) {
-          double sums[2];
-          layers<T>().plane_moments(reader.at(i * s.size() + k, count), center, count, sums);
-          first += sums[0];
-          second += sums[1];
-        });
+  const int64_t size = s.size();
+  s.each([&] {
+    const std::vector<double> zeros(size_t(s.groups));
+    return [&, reader = Reader<T>(x), writer = Writer<T>(y), by = PlaneFactors<T>(s.all()),
+            center = std::vector<T>(size_t(s.groups)), first = zeros,
+            second = zeros](int64_t i, int64_t groups) mutable {
+      const auto sum = [&] {
+        std::fill_n(first.data(), groups, 0.0);
+        std::fill_n(second.data(), groups, 0.0);
+        const auto add = [&](int64_t at, int64_t g, int64_t runs, int64_t count) {
+          layers<T>().plane_moments(reader.at(at, runs * count), center.data() + g, runs, count, first.data() + g,
+                                    second.data() + g);
+        };
+        if (planes_together(size) > 1) return add(i * size, 0, groups, size);
+        for (int64_t g = 0; g < groups; ++g)
+          cpu::in_runs(0, size, 1, converted, [&](int64_t k, int64_t count) { add((i + g) * size + k, g, 1, count); });
       };
-      double first, second;
-      sum(0.0, first, second);
-      const double center = first / double(s.size());
-      sum(center, first, second);
-      const double rest = first / double(s.size()),
-                   r = 1.0 / std::sqrt(std::max(second / double(s.size()) - rest * rest, 0.0) + eps);
-      mean.data<T>()[i] = T(center);
-      rstd.data<T>()[i] = T(r);
-      s.each_run(i, converted, [&](int64_t at, int64_t planes, int64_t count, int64_t channel) {
-        const T* const from = reader.at(at, planes * count);
-        T* const to = writer.at(at, planes * count);
-        for (int64_t p = 0; p < planes; ++p) {
-          const double scale = r * (w.defined() ? double(w.data<T>()[channel + p]) : 1.0);
-          const double offset = (b.defined() ? double(b.data<T>()[channel + p]) : 0.0) - rest * scale;
-          plane_affine(from + p * count, center, scale, offset, count, to + p * count);
+      std::fill_n(center.data(), groups, T(0));
+      sum();
+      for (int64_t g = 0; g < groups; ++g) center[size_t(g)] = T(first[size_t(g)] / double(size));
+      sum();
+      for (int64_t g = 0; g < groups; ++g) {
+        const double middle = double(center[size_t(g)]), rest = first[size_t(g)] / double(size),
+                     r = 1.0 / std::sqrt(std::max(second[size_t(g)] / double(size) - rest * rest, 0.0) + eps);
+        mean.data<T>()[i + g] = T(middle + rest);
+        rstd.data<T>()[i + g] = T(r);
+        const int64_t channel = (i + g) % s.groups * s.channels;
+        for (int64_t j = 0; j < s.channels; ++j) {
+          const size_t plane = size_t(g * s.channels + j);
+          const double scale = r * (w.defined() ? double(w.data<T>()[channel + j]) : 1.0);
+          by.center[plane] = T(middle);
+          by.scale[plane] = T(scale);
+          by.offset[plane] = T((b.defined() ? double(b.data<T>()[channel + j]) : 0.0) - rest * scale);
         }
+      }
+      s.each_run(i, groups, converted, [&](int64_t at, int64_t planes, int64_t count, int64_t j) {
+        layers<T>().plane_affine(reader.at(at, planes * count), by.center.data() + j, by.scale.data() + j,
+                                 by.offset.data() + j, planes, count, writer.at(at, planes * count));
         writer.done();
       });
-    }
+    };
   });
 }
 
 template <class T>
 void gradient_of_planes(const Groups& s, const Tensor& g, const Tensor& x, const Tensor& mean, const Tensor& rstd,
                         const Tensor& weight, const Tensor& grad_input, std::vector<double>& sums) {
-  const int64_t all = s.groups * s.channels;
   const bool converted = x.dtype() != dtype_of<T> || g.dtype() != dtype_of<T>;
-  parallel_for(s.rows, s.grain(), [&](int64_t begin, int64_t end) {
-    Reader<T> grads(g), values(x);
-    std::optional<Writer<T>> writer;
-    if (grad_input.defined()) writer.emplace(grad_input);
-    for (int64_t i = begin; i < end; ++i) {
-      const double m = double(mean.data<T>()[i]), r = double(rstd.data<T>()[i]);
-      double total = 0, products = 0;
-      const auto factor = [&](int64_t channel) { return weight.defined() ? double(weight.data<T>()[channel]) : 1.0; };
-      const int64_t sample = i / s.groups;
-      s.each_run(i, converted, [&](int64_t at, int64_t planes, int64_t count, int64_t channel) {
-        const T *const slopes = grads.at(at, planes * count), *const inputs = values.at(at, planes * count);
-        for (int64_t p = 0; p < planes; ++p) {
-          double two[2];
-          plane_products(slopes + p * count, inputs + p * count, m, count, two);
-          double* const kept = sums.data() + (sample * all + channel + p) * 2;
-          kept[0] += two[0];
-          kept[1] += two[1];
-          total += two[0] * factor(channel + p);
-          products += two[1] * factor(channel + p);
-        }
+  s.each([&] {
+    return [&, grads = Reader<T>(g), values = Reader<T>(x),
+            writer = grad_input.defined() ? std::optional<Writer<T>>(grad_input) : std::nullopt,
+            by = PlaneFactors<T>(s.all())](int64_t i, int64_t groups) mutable {
+      const int64_t channel = i % s.groups * s.channels, planes_of_all = groups * s.channels;
+      double *const first = sums.data() + i / s.groups * 2 * s.all() + channel, *const second = first + s.all();
+      for (int64_t j = 0; j < planes_of_all; ++j) by.center[size_t(j)] = mean.data<T>()[i + j / s.channels];
+      s.each_run(i, groups, converted, [&](int64_t at, int64_t planes, int64_t count, int64_t j) {
+        layers<T>().plane_products(grads.at(at, planes * count), values.at(at, planes * count), by.center.data() + j,
+                                   planes, count, first + j, second + j);
       });
-      if (!writer) continue;
-      const double slope = -r * r * r * products / double(s.size()), offset = -r * total / double(s.size());
-      s.each_run(i, converted, [&](int64_t at, int64_t planes, int64_t count, int64_t channel) {
-        const T *const slopes = grads.at(at, planes * count), *const inputs = values.at(at, planes * count);
-        T* const to = writer->at(at, planes * count);
-        for (int64_t p = 0; p < planes; ++p)
-          plane_combine(slopes + p * count, inputs + p * count, m, r * factor(channel + p), slope, offset, count,
-                        to + p * count);
+      if (!writer) return;
+      for (int64_t begin = 0; begin < planes_of_all; begin += s.channels) {
+        const double r = double(rstd.data<T>()[i + begin / s.channels]);
+        double total = 0, products = 0;
+        for (int64_t j = begin; j < begin + s.channels; ++j) {
+          const double factor = weight.defined() ? double(weight.data<T>()[channel + j]) : 1.0;
+          total += first[j] * factor;
+          products += second[j] * factor;
+          by.scale[size_t(j)] = T(r * factor);
+        }
+        std::fill_n(by.slope.data() + begin, s.channels, T(-r * r * r * products / double(s.size())));
+        std::fill_n(by.offset.data() + begin, s.channels, T(-r * total / double(s.size())));
+      }
+      s.each_run(i, groups, converted, [&](int64_t at, int64_t planes, int64_t count, int64_t j) {
+        layers<T>().plane_combine(grads.at(at, planes * count), values.at(at, planes * count), by.center.data() + j,
+                                  by.scale.data() + j, by.slope.data() + j, by.offset.data() + j, planes, count,
+                                  writer->at(at, planes * count));
         writer->done();
       });
-    }
+    };
   });
 }
 
@@ -266,7 +275,7 @@ void gradient_of_pixels(const Groups& s, const Channels& in, const Tensor& g, co
   std::vector<T> center(size_t(in.n * c)), a(center.size()), b(center.size()), d(center.size());
   for (int64_t n = 0; n < in.n; ++n)
     for (int64_t j = 0; j < c; ++j) center[size_t(n * c + j)] = mean.data<T>()[n * s.groups + j / s.channels];
-  const auto found = sums_of_channels(in, [&](int64_t at, int64_t rows, int64_t n, double* out) {
+  sums = sums_of_channels(in, [&](int64_t at, int64_t rows, int64_t n, double* out) {
     Reader<T> grads(g), x(in.x);
     layers<T>().channel_products(grads.at(at, rows * c), x.at(at, rows * c), center.data() + n * c, rows, c, out);
   });
@@ -275,11 +284,8 @@ void gradient_of_pixels(const Groups& s, const Channels& in, const Tensor& g, co
       const double r = double(rstd.data<T>()[n * s.groups + group]);
       double total = 0, products = 0;
       for (int64_t j = group * s.channels; j < (group + 1) * s.channels; ++j) {
-        const double factor = weight.defined() ? double(weight.data<T>()[j]) : 1.0, *const two =
-                                                                                        found.data() + n * 2 * c + j;
-        double* const kept = sums.data() + (n * c + j) * 2;
-        kept[0] = two[0];
-        kept[1] = two[c];
+        const double* const two = sums.data() + n * 2 * c + j;
+        const double factor = weight.defined() ? double(weight.data<T>()[j]) : 1.0;
         total += two[0] * factor;
         products += two[c] * factor;
         a[size_t(n * c + j)] = T(r * factor);
@@ -298,26 +304,26 @@ void gradient_of_pixels(const Groups& s, const Channels& in, const Tensor& g, co
   });
 }
 
-/// The parameters' gradients from sums of grad and of grad * (x - mean) for each (sample, channel).
+/// The parameters' gradients from the sums of each sample.
 template <class T>
 void add_parameter_gradients(const Groups& s, const std::vector<double>& sums, const Tensor& rstd,
                              const Tensor& grad_weight, const Tensor& grad_bias) {
-  const int64_t all = s.groups * s.channels;
+  const int64_t all = s.all();
   // Sample after sample, as they lie in memory.
-  std::vector<double> totals(size_t(all * 2));
-  for (int64_t n = 0; n < s.rows / s.groups; ++n)
-    for (int64_t group = 0; group < s.groups; ++group) {
-      const double r = double(rstd.data<T>()[n * s.groups + group]);
-      for (int64_t channel = group * s.channels; channel < (group + 1) * s.channels; ++channel) {
-        const double* const two = sums.data() + (n * all + channel) * 2;
-        totals[size_t(channel * 2)] += two[0];
-        if (s.inner > 0) totals[size_t(channel * 2 + 1)] += two[1] * r;  // rows without elements have no deviation
-      }
+  std::vector<double> of_weight(size_t(all), 0.0), of_bias(size_t(all), 0.0);
+  for (int64_t n = 0; n < s.samples; ++n)
+    for (int64_t channel = 0; channel < all; ++channel) {
+      const double r = double(rstd.data<T>()[n * s.groups + channel / s.channels]), *const first = sums.data() +
+                                                                                                   n * 2 * all +
+                                                                                                   channel;
+      of_bias[size_t(channel)] += first[0];
+      if (s.inner > 0) of_weight[size_t(channel)] += first[all] * r;  // rows without elements have no deviation
     }
-  for (int64_t channel = 0; channel < all; ++channel) {
-    if (grad_weight.defined()) grad_weight.data<T>()[channel] = T(totals[size_t(channel * 2 + 1)]);
-    if (grad_bias.defined()) grad_bias.data<T>()[channel] = T(totals[size_t(channel * 2)]);
-  }
+  const auto give = [](const std::vector<double>& from, const Tensor& to) {
+    if (to.defined()) std::ranges::transform(from, to.data<T>(), [](double sum) { return T(sum); });
+  };
+  give(of_weight, grad_weight);
+  give(of_bias, grad_bias);
 }
 
 std::tuple<Tensor, Tensor, Tensor> group_norm_backward_kernel(const Tensor& grad, const Tensor& input,
@@ -339,8 +345,8 @@ std::tuple<Tensor, Tensor, Tensor> group_norm_backward_kernel(const Tensor& grad
                  w = cpu::row_major_or_none(weight, dtype), g = pixels ? in.like(grad) : row_major(grad),
                  x = pixels ? in.x : row_major(input);
     const Unlocked unlocked(g.numel() > 32768);
-    // For each (sample, channel): sums of grad and of grad * (x - mean).
-    std::vector<double> sums(size_t(s.rows * s.channels * 2));
+    // For each sample: sums of grad of all channels, then those of grad * (x - mean).
+    std::vector<double> sums(size_t(s.samples * s.all() * 2));
     if (pixels) gradient_of_pixels<T>(s, in, g, means, scales, w, grad_input, sums);
     else gradient_of_planes<T>(s, g, x, means, scales, w, grad_input, sums);
     add_parameter_gradients<T>(s, sums, scales, grad_weight, grad_bias);

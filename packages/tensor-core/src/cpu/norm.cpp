@@ -20,6 +20,7 @@ namespace {
 using cpu::back;
 using cpu::Channels;
 using cpu::data_or_null;
+using cpu::planes_together;
 using cpu::Reader;
 using cpu::row_major;
 using cpu::rows_per_piece;
@@ -31,8 +32,8 @@ using loops::layers;
 // --- Batch norm -----------------------------------------------------------------------------------------------------
 
 /// Two sums for each channel over everything: total[0..c) and total[c..2c), by fixed pieces added in order:
-/// row_sums(offset, rows, sums) gives those of some rows, plane_sums(offset, count, channel, sums) those of one
-/// channel.
+/// row_sums(offset, rows, sums) gives those of some rows, plane_sums(offset, planes, count, channel, first, second)
+/// adds those of planes from `channel` on, or of a part of one.
 template <class RowSums, class PlaneSums>
 std::vector<double> reduce_channels(const Channels& in, const RowSums& row_sums, const PlaneSums& plane_sums) {
   const int64_t c = in.c;
@@ -53,34 +54,45 @@ std::vector<double> reduce_channels(const Channels& in, const RowSums& row_sums,
     for (int64_t p = 0; p < pieces; ++p)
       for (int64_t j = 0; j < 2 * c; ++j) total[size_t(j)] += parts[size_t(p * 2 * c + j)];
   } else {
-    parallel_for(c, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, in.n * in.inner)),
+    const int64_t together = planes_together(in.inner), blocks = (c + together - 1) / together;
+    parallel_for(blocks, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, in.n * in.inner * together)),
                  [&](int64_t begin, int64_t end) {
-                   for (int64_t j = begin; j < end; ++j)
-                     for (int64_t i = 0; i < in.n; ++i)
-                       cpu::in_runs(0, in.inner, 1, in.converted, [&](int64_t k, int64_t count) {
-                         double sums[2];
-                         plane_sums((i * c + j) * in.inner + k, count, j, sums);
-                         total[size_t(j)] += sums[0];
-                         total[size_t(c + j)] += sums[1];
-                       });
+                   for (int64_t block = begin; block < end; ++block) {
+                     const int64_t j = block * together, planes = std::min(together, c - j);
+                     double *const first = total.data() + j, *const second = first + c;
+                     for (int64_t i = 0; i < in.n; ++i) {
+                       const int64_t at = (i * c + j) * in.inner;
+                       if (planes > 1) plane_sums(at, planes, in.inner, j, first, second);
+                       else
+                         cpu::in_runs(0, in.inner, 1, in.converted, [&](int64_t k, int64_t count) {
+                           plane_sums(at + k, 1, count, j, first, second);
+                         });
+                     }
+                   }
                  });
   }
   return total;
 }
 
-/// Runs over all elements: rows(offset, count) or plane(offset, count, channel).
-template <class Rows, class Plane>
-void map_channels(const Channels& in, const Rows& rows, const Plane& plane) {
+/// Runs over all elements: rows(offset, count), or planes(offset, planes, count, channel) as above.
+template <class Rows, class Planes>
+void map_channels(const Channels& in, const Rows& rows, const Planes& planes) {
   if (in.innermost) {
     parallel_for(in.rows(), std::max<int64_t>(1, 32768 / std::max<int64_t>(in.c, 1)), [&](int64_t begin, int64_t end) {
       cpu::in_runs(begin, end, in.c, in.converted, [&](int64_t i, int64_t count) { rows(i * in.c, count); });
     });
   } else {
+    const int64_t together = planes_together(in.inner);
     parallel_for(in.n * in.c, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, in.inner)),
                  [&](int64_t begin, int64_t end) {
-                   for (int64_t p = begin; p < end; ++p)
-                     cpu::in_runs(0, in.inner, 1, in.converted,
-                                  [&](int64_t k, int64_t count) { plane(p * in.inner + k, count, p % in.c); });
+                   for (int64_t p = begin, count = 0; p < end; p += count) {
+                     const int64_t channel = p % in.c;
+                     count = std::min({together, end - p, in.c - channel});
+                     if (count > 1) planes(p * in.inner, count, in.inner, channel);
+                     else
+                       cpu::in_runs(0, in.inner, 1, in.converted,
+                                    [&](int64_t k, int64_t n) { planes(p * in.inner + k, 1, n, channel); });
+                   }
                  });
   }
 }
@@ -105,9 +117,9 @@ void batch_moments(const Channels& in, std::vector<double>& mean, std::vector<do
         Reader<T> x(in.x);
         layers<T>().channel_moments(x.at(at, rows * c), shift.data(), rows, c, out);
       },
-      [&](int64_t at, int64_t n, int64_t j, double* out) {
+      [&](int64_t at, int64_t planes, int64_t n, int64_t j, double* first, double* second) {
         Reader<T> x(in.x);
-        layers<T>().plane_moments(x.at(at, n), double(shift[size_t(j)]), n, out);
+        layers<T>().plane_moments(x.at(at, planes * n), shift.data() + j, planes, n, first, second);
       });
   for (int64_t j = 0; j < c; ++j) {
     const double offset = sums[size_t(j)] / double(count);
@@ -169,11 +181,11 @@ void batch_norm_typed(const Tensor& result, const Tensor& save_mean, const Tenso
                                      y.at(at, rows * in.c));
           y.done();
         },
-        [&](int64_t at, int64_t n, int64_t j) {
+        [&](int64_t at, int64_t planes, int64_t n, int64_t j) {
           Reader<T> x(in.x);
           Writer<T> y(to);
-          layers<T>().plane_affine(x.at(at, n), double(center[size_t(j)]), double(scale[size_t(j)]),
-                                   double(offset[size_t(j)]), n, y.at(at, n));
+          layers<T>().plane_affine(x.at(at, planes * n), center.data() + j, scale.data() + j, offset.data() + j, planes,
+                                   n, y.at(at, planes * n));
           y.done();
         });
   }
@@ -216,9 +228,9 @@ void batch_norm_backward_typed(const Channels& in, const Tensor& grad, const Ten
         Reader<T> g(grad), x(in.x);
         layers<T>().channel_products(g.at(at, rows * in.c), x.at(at, rows * in.c), means, rows, in.c, out);
       },
-      [&](int64_t at, int64_t n, int64_t j, double* out) {
+      [&](int64_t at, int64_t planes, int64_t n, int64_t j, double* first, double* second) {
         Reader<T> g(grad), x(in.x);
-        layers<T>().plane_products(g.at(at, n), x.at(at, n), double(means[j]), n, out);
+        layers<T>().plane_products(g.at(at, planes * n), x.at(at, planes * n), means + j, planes, n, first, second);
       });
   // grad_x = a * grad + b * (x - mean) + d
   std::vector<T> a(c), b(c), d(c);
@@ -246,10 +258,11 @@ void batch_norm_backward_typed(const Channels& in, const Tensor& grad, const Ten
                                      to.at(at, rows * in.c));
           to.done();
         },
-        [&](int64_t at, int64_t n, int64_t j) {
+        [&](int64_t at, int64_t planes, int64_t n, int64_t j) {
           Reader<T> g(grad);
           Writer<T> to(grad_input);
-          layers<T>().plane_affine(g.at(at, n), 0.0, double(a[size_t(j)]), 0.0, n, to.at(at, n));
+          layers<T>().plane_affine(g.at(at, planes * n), d.data() + j, a.data() + j, d.data() + j, planes, n,
+                                   to.at(at, planes * n));
           to.done();
         });
   map_channels(
@@ -261,11 +274,11 @@ void batch_norm_backward_typed(const Channels& in, const Tensor& grad, const Ten
                                     rows, in.c, to.at(at, rows * in.c));
         to.done();
       },
-      [&](int64_t at, int64_t n, int64_t j) {
+      [&](int64_t at, int64_t planes, int64_t n, int64_t j) {
         Reader<T> g(grad), x(in.x);
         Writer<T> to(grad_input);
-        layers<T>().plane_combine(g.at(at, n), x.at(at, n), double(means[j]), double(a[size_t(j)]),
-                                  double(b[size_t(j)]), double(d[size_t(j)]), n, to.at(at, n));
+        layers<T>().plane_combine(g.at(at, planes * n), x.at(at, planes * n), means + j, a.data() + j, b.data() + j,
+                                  d.data() + j, planes, n, to.at(at, planes * n));
         to.done();
       });
 }

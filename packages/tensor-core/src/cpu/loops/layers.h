@@ -54,12 +54,15 @@ struct LayerLoops {
   /// out = a * grad + b * (x - center) + d for each channel.
   void (*channel_combine)(const void* grad, const void* x, const void* center, const void* a, const void* b,
                           const void* d, int64_t rows, int64_t c, void* out);
-  // The same for one contiguous plane of one channel.
-  void (*plane_moments)(const void* x, double shift, int64_t n, double* sums);
-  void (*plane_products)(const void* grad, const void* x, double mean, int64_t n, double* sums);
-  void (*plane_affine)(const void* x, double center, double scale, double offset, int64_t n, void* y);
-  void (*plane_combine)(const void* grad, const void* x, double center, double a, double b, double d, int64_t n,
-                        void* out);
+  // The same for planes of n elements of one channel each, one after the other, with what the channel has for each of
+  // them; sums are added to first[plane] and second[plane].
+  void (*plane_moments)(const void* x, const void* shift, int64_t planes, int64_t n, double* first, double* second);
+  void (*plane_products)(const void* grad, const void* x, const void* mean, int64_t planes, int64_t n, double* first,
+                         double* second);
+  void (*plane_affine)(const void* x, const void* center, const void* scale, const void* offset, int64_t planes,
+                       int64_t n, void* y);
+  void (*plane_combine)(const void* grad, const void* x, const void* center, const void* a, const void* b,
+                        const void* d, int64_t planes, int64_t n, void* out);
 
   /// Rows of n: y = (x - mean) * rstd * weight + bias (either may be null); writes the statistics.
   void (*layer_norm)(const void* x, const void* weight, const void* bias, int64_t rows, int64_t n, double eps, void* y,

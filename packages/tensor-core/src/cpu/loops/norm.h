@@ -115,41 +115,95 @@ inline void run_sums(int64_t n, double* sums, const Term& term) {
     if constexpr (!first_only) sums[1] += fold_lanes(second);
   }
 }
-template <class T>
-void plane_moments(const void* x_, double shift_, int64_t n, double* sums) {
-  const T* const x = static_cast<const T*>(x_);
-  const T shift = T(shift_);
-  run_sums<T>(n, sums, [=](int64_t i, T& first, T& second) {
-    const T d = x[i] - shift;
-    first += d;
-    second += d * d;
-  });
-}
-template <class T>
-void plane_products(const void* grad_, const void* x_, double mean_, int64_t n, double* sums) {
-  const T *const grad = static_cast<const T*>(grad_), *const x = static_cast<const T*>(x_);
-  const T mean = T(mean_);
-  run_sums<T>(n, sums, [=](int64_t i, T& first, T& second) {
-    first += grad[i];
-    second += grad[i] * (x[i] - mean);
-  });
-}
-template <class T>
-void plane_affine(const void* x_, double center_, double scale_, double offset_, int64_t n, void* y_) {
-  const T* const x = static_cast<const T*>(x_);
-  T* const y = static_cast<T*>(y_);
-  const T center = T(center_), scale = T(scale_), offset = T(offset_);
+/// Two sums over each of some runs of n elements, one after the other, added to first[run] and second[run]: short runs
+/// together, of `pair(run, first element, how many)`, others each by itself, of `term(run, element, sum, sum)`.
+template <class T, class Pair, class Term>
+inline void sums_of_runs(int64_t runs, int64_t n, double* first, double* second, const Pair& pair, const Term& term) {
+  using Sums = RowSums<T>;
+  if (n == 1) {
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - center) * scale + offset;
+    for (int64_t r = 0; r < runs; ++r) {
+      T one = 0, two = 0;
+      term(r, int64_t(0), one, two);
+      first[r] += double(one);
+      second[r] += double(two);
+    }
+    return;
+  }
+  const int64_t together = Sums::together(n);
+  int64_t done = 0;
+  for (; together > 1 && runs - done >= together / 2; done += together) {
+    T one[Sums::width], two[Sums::width];
+    const int64_t count = std::min(together, runs - done);
+    Sums::of_both(count, n, one, two, [&](int64_t r, int64_t i, int64_t k) { return pair(done + r, i, k); });
+    for (int64_t r = 0; r < count; ++r) first[done + r] += double(one[r]), second[done + r] += double(two[r]);
+  }
+  for (; done < runs; ++done) {
+    double sums[2];
+    run_sums<T>(n, sums, [&](int64_t i, T& one, T& two) { term(done, i, one, two); });
+    first[done] += sums[0];
+    second[done] += sums[1];
+  }
 }
 template <class T>
-void plane_combine(const void* grad_, const void* x_, double center_, double a_, double b_, double d_, int64_t n,
-                   void* out_) {
-  const T *const grad = static_cast<const T*>(grad_), *const x = static_cast<const T*>(x_);
-  T* const out = static_cast<T*>(out_);
-  const T center = T(center_), a = T(a_), b = T(b_), d = T(d_);
+void plane_moments(const void* x_, const void* shift_, int64_t planes, int64_t n, double* first, double* second) {
+  using Sums = RowSums<T>;
+  const T *const x = static_cast<const T*>(x_), *const shift = static_cast<const T*>(shift_);
+  sums_of_runs<T>(
+      planes, n, first, second,
+      [=](int64_t p, int64_t i, int64_t count) {
+        const auto d = Sums::load(x + p * n + i, count, shift[p]) - Sums::all(shift[p]);
+        return std::pair(d, d * d);
+      },
+      [=](int64_t p, int64_t i, T& one, T& two) {
+        const T d = x[p * n + i] - shift[p];
+        one += d;
+        two += d * d;
+      });
+}
+template <class T>
+void plane_products(const void* grad_, const void* x_, const void* mean_, int64_t planes, int64_t n, double* first,
+                    double* second) {
+  using Sums = RowSums<T>;
+  const T *const grad = static_cast<const T*>(grad_), *const x = static_cast<const T*>(x_),
+                 *const mean = static_cast<const T*>(mean_);
+  sums_of_runs<T>(
+      planes, n, first, second,
+      [=](int64_t p, int64_t i, int64_t count) {
+        const auto g = Sums::load(grad + p * n + i, count, T(0));
+        return std::pair(g, g * (Sums::load(x + p * n + i, count, mean[p]) - Sums::all(mean[p])));
+      },
+      [=](int64_t p, int64_t i, T& one, T& two) {
+        one += grad[p * n + i];
+        two += grad[p * n + i] * (x[p * n + i] - mean[p]);
+      });
+}
+template <class T>
+void plane_affine(const void* x_, const void* center_, const void* scale_, const void* offset_, int64_t planes,
+                  int64_t n, void* y_) {
+  const T *x = static_cast<const T*>(x_), *const centers = static_cast<const T*>(center_),
+          *const scales = static_cast<const T*>(scale_), *const offsets = static_cast<const T*>(offset_);
+  T* y = static_cast<T*>(y_);
+  if (n == 1) return channel_affine<T>(x, centers, scales, offsets, 1, planes, y);
+  for (int64_t p = 0; p < planes; ++p, x += n, y += n) {
+    const T center = centers[p], scale = scales[p], offset = offsets[p];
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) out[i] = a * grad[i] + (b * (x[i] - center) + d);
+    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - center) * scale + offset;
+  }
+}
+template <class T>
+void plane_combine(const void* grad_, const void* x_, const void* center_, const void* a_, const void* b_,
+                   const void* d_, int64_t planes, int64_t n, void* out_) {
+  const T *grad = static_cast<const T*>(grad_), *x = static_cast<const T*>(x_),
+          *const centers = static_cast<const T*>(center_), *const as = static_cast<const T*>(a_),
+          *const bs = static_cast<const T*>(b_), *const ds = static_cast<const T*>(d_);
+  T* out = static_cast<T*>(out_);
+  if (n == 1) return channel_combine<T>(grad, x, centers, as, bs, ds, 1, planes, out);
+  for (int64_t p = 0; p < planes; ++p, grad += n, x += n, out += n) {
+    const T center = centers[p], a = as[p], b = bs[p], d = ds[p];
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = a * grad[i] + (b * (x[i] - center) + d);
+  }
 }
 
 /// What makes a row standard: y = (x - mean) * scale + shift.
@@ -196,7 +250,12 @@ Standard<T> standard_of(const T* x, int64_t n, double eps) {
   double sums[2];
   run_sums<T, true>(n, sums, [=](int64_t i, T& first, T&) { first += x[i]; });
   const double mean = sums[0] / double(n);
-  plane_moments<T>(x, mean, n, sums);
+  const T center = T(mean);
+  run_sums<T>(n, sums, [=](int64_t i, T& first, T& second) {
+    const T d = x[i] - center;
+    first += d;
+    second += d * d;
+  });
   return Standard<T>::of(mean, sums[0], sums[1], n, eps);
 }
 
