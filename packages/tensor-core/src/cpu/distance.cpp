@@ -40,27 +40,50 @@ void visit_norm(DType dtype, double p, const Body& body) {
   }
 }
 
-auto distances_from_row(DType dtype, double p) {
-  return loops::distance_table().from_row[int(norm_of(p))][dtype == DType::Float64];
-}
+/// Distances of rows of `x` from rows of `others`, (batch, rows, n) each, of one dtype: of short rows the others are
+/// turned, so that pairs fill vectors.
+class Distances {
+ public:
+  Distances(const Tensor& x, const Tensor& others, DType dtype, double p)
+      : loops_(loops::distance_table().by_norm[int(norm_of(p))][dtype == DType::Float64]),
+        n_(others.size(2)),
+        count_(others.size(1)),
+        turned_(n_ <= kShort),
+        p_(p),
+        x_(row_major(x, dtype)),
+        others_(row_major(turned_ ? ops::transpose(others, 1, 2) : others, dtype)),
+        item_(others_.item_bytes()) {}
+  /// Of row `row` of all from `count` rows of image `batch`, from `first` on.
+  void operator()(int64_t row, int64_t batch, int64_t first, int64_t count, void* out) const {
+    const char *const own = x_.bytes() + row * n_ * item_, *const whole = others_.bytes() + batch * count_ * n_ * item_;
+    if (turned_) loops_.from_turned(own, whole + first * item_, count_, count, n_, p_, out);
+    else loops_.from_row(own, whole + first * n_ * item_, count, n_, p_, out);
+  }
+
+ private:
+  static constexpr int64_t kShort = 64;
+  const loops::DistanceLoops& loops_;
+  int64_t n_, count_;
+  bool turned_;
+  double p_;
+  Tensor x_, others_;
+  int64_t item_;
+};
 
 void cdist_forward_kernel(const Tensor& out, const Tensor& x1, const Tensor& x2, double p) {
   const DType dtype = compute_dtype(out.dtype());
-  const Tensor a = row_major(x1, dtype), b = row_major(x2, dtype);
   const cpu::Target target(out, dtype);
   const int64_t rows = x1.size(1), others = x2.size(1), n = x1.size(2);
   {
+    const Distances distances(x1, x2, dtype, p);
     const Unlocked unlocked(out.numel() * n > 32768);
-    const auto distances = distances_from_row(dtype, p);
-    const int64_t bytes = a.item_bytes();
-    const char *const from = static_cast<const char*>(a.bytes()), *const to = static_cast<const char*>(b.bytes());
-    char* const result = static_cast<char*>(target.tensor().bytes());
+    char* const result = target.tensor().bytes();
+    const int64_t line = others * target.tensor().item_bytes();
     parallel_for(x1.size(0) * rows, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, others * n)),
                  [&](int64_t begin, int64_t end) {
                    for (int64_t i = begin; i < end; ++i) {
                      poll_signals();
-                     distances(from + i * n * bytes, to + i / rows * others * n * bytes, others, n, p,
-                               result + i * others * bytes);
+                     distances(i, i / rows, 0, others, result + i * line);
                    }
                  });
   }
@@ -69,19 +92,17 @@ void cdist_forward_kernel(const Tensor& out, const Tensor& x1, const Tensor& x2,
 
 void pdist_forward_kernel(const Tensor& out, const Tensor& input, double p) {
   const DType dtype = compute_dtype(out.dtype());
-  const Tensor x = row_major(input, dtype);
   const cpu::Target target(out, dtype);
   const int64_t rows = input.size(0), n = input.size(1);
   {
+    const Tensor x = ops::unsqueeze(input, 0);
+    const Distances distances(x, x, dtype, p);
     const Unlocked unlocked(out.numel() * n > 32768);
-    const auto distances = distances_from_row(dtype, p);
-    const int64_t bytes = x.item_bytes();
-    const char* const from = static_cast<const char*>(x.bytes());
-    char* const result = static_cast<char*>(target.tensor().bytes());
+    char* const result = target.tensor().bytes();
+    const int64_t bytes = target.tensor().item_bytes();
     const auto row = [&](int64_t i) {
       poll_signals();
-      distances(from + i * n * bytes, from + (i + 1) * n * bytes, rows - 1 - i, n, p,
-                result + i * (2 * rows - i - 1) / 2 * bytes);
+      distances(i, 0, i + 1, rows - 1 - i, result + i * (2 * rows - i - 1) / 2 * bytes);
     };
     // A long row and a short one together, so that all pieces have as many pairs.
     parallel_for((rows + 1) / 2, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, rows * n)),

@@ -83,8 +83,9 @@ struct Layout {
   Tensor x;
   DType dtype;
   Layout(const Tensor& input, const Tensor& out) : dtype(compute_dtype(input.dtype())) {
-    channels_last =
-        is_floating(dtype) && out.dim() == 4 && out.channels_last() && (input.channels_last() || !out.contiguous());
+    // Images of one channel lie in both ways, and rows are longer than channels.
+    const bool last = input.channels_last() && !input.contiguous();
+    channels_last = is_floating(dtype) && out.dim() == 4 && out.channels_last() && (last || !out.contiguous());
     x = channels_last ? cpu::channels_last(input, dtype) : cpu::row_major(input, dtype);
   }
   /// `out` itself or a temporary of this layout.
@@ -240,7 +241,7 @@ void max_pool2d_backward_kernel(const Tensor& grad_x, const Tensor& grad, const 
                                 IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode,
                                 const Tensor& offsets) {
   const Geometry g = window_geometry(input, kernel_size, stride, padding, dilation, ceil_mode);
-  if (!infer::batched(grad_x).channels_last()) return max_pool_backward_planes(g.windows, grad_x, grad, offsets);
+  if (grad_x.contiguous()) return max_pool_backward_planes(g.windows, grad_x, grad, offsets);
   const DType dtype = compute_dtype(grad.dtype());
   const Tensor from = cpu::channels_last(infer::batched(grad), dtype),
                codes = cpu::channels_last(infer::batched(offsets), DType::UInt8);
