@@ -237,7 +237,9 @@ void outer(int64_t m, int64_t n, T alpha, Operand<T> a, Operand<T> b, T* c, int6
 /// Puts `row`, where given, into all rows of c; the beta of a product that is then added.
 template <class T>
 [[gnu::noinline]] T fill_rows(int64_t m, int64_t n, const T* row, T beta, T* c, int64_t ldc) {
-  for (int64_t i = 0; row && i < m; ++i) std::copy_n(row, n, c + i * ldc);
+  if (row && n == 1 && ldc == 1) std::fill_n(c, m, *row);
+  else
+    for (int64_t i = 0; row && i < m; ++i) std::copy_n(row, n, c + i * ldc);
   return row ? T(1) : beta;
 }
 
@@ -259,6 +261,9 @@ void serial_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
                  const T* row = nullptr) {
   if constexpr (has_vendor<T>)
     if (k == 1 && m > 1 && beta == T(0) && !row) return outer(m, n, alpha, a, b, c, ldc);
+  if constexpr (has_vendor<T>)
+    if (n == 1 && m > 1 && k > 1)
+      return gemv(m, k, alpha, a, b.data, b.transposed ? 1 : b.ld, fill_rows(m, n, row, beta, c, ldc), c, ldc);
 #ifdef TAEDA_WITH_ONEDNN
   if constexpr (std::is_same_v<T, float>) {
     // Measured: OpenBLAS is several times faster on small products; brgemm by a third where the right operand is
@@ -433,7 +438,7 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, 
   if constexpr (std::is_same_v<T, float>)
     if (worth_tiles(m, n, k, b.transposed)) return tiled_gemm(m, n, k, alpha, a, b, beta, c, ldc, row);
   if constexpr (std::is_same_v<T, float>)
-    if (b.transposed && ldc == n && m >= kManyRows && pieces > kMaxPieces / 2)
+    if (n > 1 && b.transposed && ldc == n && m >= kManyRows && pieces > kMaxPieces / 2)
       return in_rows(m, n, k, alpha, a, b, beta, c, row);
   const Grid grid(m, n, pieces, pieces == kMaxPieces ? 128 : 64);
   grid.each([&](int64_t i, int64_t j, int64_t rows, int64_t columns) {
