@@ -259,3 +259,57 @@ def test_texts_break_lines_as_those_of_plain_tensors_do() -> None:
     shown = repr(tc.quantize_per_tensor(tc.tensor([0.5, 1.0]), 0.5, 1, tc.quint8)).splitlines()
     assert len(shown) == 2 and shown[0].endswith("dtype=taeda.quint8,") and len(shown[0]) <= 80
     assert shown[1] == "       quantization_scheme=taeda.per_tensor_affine, scale=0.5, zero_point=1)"
+
+
+@pytest.mark.parametrize("rows", [16, 64, 144])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_weights_of_four_bits(rows, dtype):
+    rng = np.random.default_rng(3)
+    codes = rng.integers(0, 16, (rows, 128)).astype("int32")
+    packed = tc._convert_weight_to_int4pack_for_cpu(tc.tensor(codes), 2)
+    assert packed.dtype is tc.uint8 and tuple(packed.shape) == (rows, 64)
+    flat, first = packed.numpy().reshape(-1), codes[:64]
+    for column in (0, 127):  # a block of rows has one column after the other
+        half = len(first) // 2
+        low, high = (first[:half], first[half:]) if rows >= 64 else (first[::2], first[1::2])
+        assert (flat[column * half :][:half] == low[:, column] + 16 * high[:, column]).all()
+    x, s = (tc.tensor(rng.standard_normal(n)).to(getattr(tc, dtype)) for n in ((3, 128), (2, rows, 2)))
+    scales, zeros = (s.double().numpy()[..., i].T.repeat(64, 1) for i in (0, 1))
+    expected = x.double().numpy() @ ((codes - 8.0) * scales + zeros).T
+    found = tc.ops.aten._weight_int4pack_mm_for_cpu(x, packed, 64, s)
+    assert found.dtype is x.dtype
+    near = 1e-5 if dtype == "float32" else 2**-8
+    assert found.double().numpy() == pytest.approx(expected, rel=near, abs=near)
+
+
+def test_weights_of_eight_bits():
+    rng = np.random.default_rng(4)
+    x, w, s = rng.standard_normal((3, 5)), rng.integers(-128, 128, (7, 5)), rng.random(7)
+    given = tc.tensor(x).float(), tc.tensor(w).to(tc.int8), tc.tensor(s).float()
+    assert tc._weight_int8pack_mm(*given).numpy() == pytest.approx(x @ w.T * s, rel=1e-4, abs=1e-4)
+
+
+def test_packed_weights_say_what_does_not_fit():
+    codes, x = tc.zeros(32, 64, dtype=tc.int32), tc.zeros(3, 64)
+    packed, scales = tc._convert_weight_to_int4pack_for_cpu(codes, 2), tc.zeros(2, 32, 2)
+    pack, product, bytewise = (
+        tc._convert_weight_to_int4pack_for_cpu,
+        tc._weight_int4pack_mm_for_cpu,
+        tc._weight_int8pack_mm,
+    )
+    for call, text in (
+        (lambda: pack(codes.long(), 2), "'self' has dtype taeda.int64, expected int32"),
+        (lambda: pack(codes[:9], 2), r"'self' has shape \(9, 64\)"),
+        (lambda: pack(codes[:, :3], 2), r"'self' has shape \(32, 3\)"),
+        (lambda: product(x.double(), packed, 32, scales), "'self' has dtype taeda.float64"),
+        (lambda: product(x, packed.int(), 32, scales), "'mat2' has dtype taeda.int32"),
+        (lambda: product(x[:, 1:], packed, 32, scales), r"'mat2' has shape \(32, 32\)"),
+        (lambda: product(x, packed, 16, scales), "'qGroupSize' is 16"),
+        (lambda: product(x, packed, 128, scales), "a divisor of 64"),
+        (lambda: product(x, packed, 32, scales.half()), "'qScaleAndZeros' has dtype taeda.float16"),
+        (lambda: product(x, packed, 64, scales), r"expected \(1, 32, 2\)"),
+        (lambda: bytewise(x, packed, scales), "'mat2' has dtype taeda.uint8, expected int8"),
+        (lambda: bytewise(x, codes.to(tc.int8), tc.ones(3)), r"'scales' has shape \(3,\), expected \(32,\)"),
+    ):
+        with pytest.raises(RuntimeError, match=text):
+            call()

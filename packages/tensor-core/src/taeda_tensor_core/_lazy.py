@@ -27,6 +27,7 @@ NAMES = {
     "legacy_types": "set_default_tensor_type",
     "_named_dtypes": "complex32 chalf int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7 "
     "bits1x8 bits2x4 bits4x2 bits8 bits16 float4_e2m1fn_x2 qint8 quint8 qint32 quint4x2 quint2x4",
+    "packed_weights": "_convert_weight_to_int4pack_for_cpu _weight_int4pack_mm_for_cpu _weight_int8pack_mm",
     "private_names": "_shape_as_tensor _assert_async _convert_indices_from_coo_to_csr "
     "_convert_indices_from_csr_to_coo _softmax_backward_data _log_softmax_backward_data _grouped_mm _int_mm "
     "_scaled_mm _has_compatible_shallow_copy_type _is_all_true _is_any_true _segment_reduce "

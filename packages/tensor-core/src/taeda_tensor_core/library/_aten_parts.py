@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from taeda_tensor_core import _C, _older_names, ops, private_names
+from taeda_tensor_core import _C, _lazy, _older_names, ops
 
 #: By name: schema from the parenthesis on, and function, which gets its arguments in their order.
 PARTS: dict[str, tuple[str, Callable[..., Any]]] = {}
@@ -423,6 +423,7 @@ FUNCTIONS |= {
 # --- what private functions of the package are ---
 
 for _known, _schema in {
+    "_convert_weight_to_int4pack_for_cpu": "(Tensor self, int innerKTiles) -> Tensor",
     "_int_mm": "(Tensor self, Tensor mat2) -> Tensor",
     "_is_all_true": "(Tensor self) -> Tensor",
     "_is_any_true": "(Tensor self) -> Tensor",
@@ -430,9 +431,11 @@ for _known, _schema in {
     "Tensor? scale_result=None, DType? out_dtype=None, bool use_fast_accum=False) -> Tensor",
     "_shape_as_tensor": "(Tensor self) -> Tensor",
     "_softmax_backward_data": "(Tensor grad_output, Tensor output, int dim, DType input_dtype) -> Tensor",
+    "_weight_int4pack_mm_for_cpu": "(Tensor self, Tensor mat2, int qGroupSize, Tensor qScaleAndZeros) -> Tensor",
+    "_weight_int8pack_mm": "(Tensor self, Tensor mat2, Tensor scales) -> Tensor",
     "_log_softmax_backward_data": "(Tensor grad_output, Tensor output, int dim, DType input_dtype) -> Tensor",
 }.items():
-    PARTS[_known] = _schema, getattr(private_names, _known)
+    PARTS[_known] = _schema, _lazy.find(_known, {})
 
 
 # --- what changes nothing, and copies ---
