@@ -280,3 +280,43 @@ def test_programs_of_fake_inputs_and_of_one_tensor_twice():
     taeda.testing.assert_close(module(given), net(given))
     both = export(Adding(), (given, given)).module()
     assert taeda.equal(both(given, given * 2), given * 3)
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_calls_of_functions_and_layers_are_found_in_graphs(strict):
+    from taeda.fx.passes.utils.source_matcher_utils import check_subgraphs_connected, get_source_partitions
+
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 2, 1)).eval()
+    graph = export(net, (taeda.ones(1, 3, 6, 6),), strict=strict).module().graph
+    found = get_source_partitions(graph, [nn.Conv2d, nn.ReLU, nn.BatchNorm2d, nn.Linear])
+    assert set(found) == {nn.Conv2d, nn.BatchNorm2d, nn.ReLU}
+    first, second = found[nn.Conv2d]
+    (norm,), (last,) = found[nn.BatchNorm2d], found[nn.ReLU]
+    assert [node.target for node in first.nodes if node.op != "get_attr"] == [aten.conv2d.default]
+    assert [node.op for node in first.input_nodes] == [
+        "placeholder"
+    ] and norm.input_nodes == first.output_nodes
+    assert check_subgraphs_connected(first, norm) and check_subgraphs_connected(last, second)
+    assert not check_subgraphs_connected(first, second) and not check_subgraphs_connected(norm, first)
+    kept = get_source_partitions(graph, [nn.Conv2d], lambda node: node not in second.nodes)
+    assert [part.nodes for part in kept[nn.Conv2d]] == [first.nodes]
+
+
+def test_objects_are_put_at_paths_of_all_calls():
+    from taeda.export.unflatten import _assign_attr, _AttrKind
+
+    net = nn.Module()
+    net.add_module("part", nn.Module())
+    net.add_module("part@1", nn.Module())
+    weight, more = nn.Parameter(taeda.ones(2)), taeda.zeros(3)
+    _assign_attr(weight, net, "part.weight", _AttrKind.PARAMETER)
+    _assign_attr(more, net, "new.inner.more", _AttrKind.BUFFER, persistent=False)
+    _assign_attr(nn.ReLU(), net, "new.act", _AttrKind.MODULE)
+    _assign_attr(more, net, "const", _AttrKind.CONSTANT)
+    assert net.part.weight is weight is getattr(net, "part@1").weight
+    assert net.new.inner.more is more is net.const and not net.new.state_dict()
+    assert isinstance(net.new.act, nn.ReLU)
+    with pytest.raises(
+        AssertionError, match=r"'from_obj' is a Tensor, expected a parameter for 'part\.weight'"
+    ):
+        _assign_attr(more, net, "part.weight", _AttrKind.PARAMETER)

@@ -428,6 +428,30 @@ def test_codes_say_what_does_not_fit(decomposed, name, arguments, text):
         getattr(decomposed, name)(taeda.ones(2, 4), *arguments)
 
 
+def test_checks_of_codes_that_tools_call():
+    from taeda.ao.quantization.fx import _decomposed as named
+
+    named._quant_min_max_bounds_check(-128, 127, taeda.int8)
+    named._per_token_quant_qparam_dim_check(taeda.ones(2, 3), taeda.ones(2, 1), taeda.zeros(2, 1))
+    with pytest.raises(AssertionError, match="-129 and 127, expected -128 to 127"):
+        named._quant_min_max_bounds_check(-129, 127, taeda.int8)
+    with pytest.raises(
+        AssertionError, match="'zero_points' has 1 elements, expected one for each of the 2 tokens"
+    ):
+        named._per_token_quant_qparam_dim_check(taeda.ones(2, 3), taeda.ones(2, 1), taeda.zeros(1))
+
+
+def test_observers_are_reached_where_configurations_are():
+    assert tq.qconfig.per_channel_weight_observer_range_neg_127_to_127 is (
+        tq.per_channel_weight_observer_range_neg_127_to_127
+    )
+    assert tq.qconfig.FakeQuantize is tq.FakeQuantize and isinstance(
+        tq.default_qconfig, tq.qconfig.QConfigAny
+    )
+    with pytest.raises(AttributeError, match="no attribute 'none'"):
+        tq.qconfig.none  # noqa: B018
+
+
 def test_states_of_layers_in_files_read_by_weights_alone() -> None:
     model = tq.prepare(_configured(_Model().eval()))
     model(_data())

@@ -35,7 +35,6 @@ NAMES = {
     "collective_utils": "SyncPayload all_gather broadcast",
     "tensor._dispatch": "OpDispatcher",
     "tensor._op_schema": "OpInfo OpSchema OpStrategy OutputSharding PlacementStrategy RuntimeSchemaInfo",
-    "tensor._random": "OffsetBasedRNGTracker is_rng_supported_mesh manual_seed",
     "tensor._redistribute": "redistribute_local_tensor",
     "tensor._sharding_prop": "ShardingPropagator",
     "tensor._ops": "",

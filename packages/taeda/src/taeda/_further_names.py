@@ -577,7 +577,6 @@ NAMES: dict[str, str] = {
     "FxNetAccNodesFinder FxNetSplitterInternalError!Exception NodeEvent NodeEventTracker SplitResult Subgraph "
     "_SplitterBase _SplitterSettingBase generate_inputs_for_submodules",
     "fx.passes.utils.matcher_with_name_node_map_utils": "SubgraphMatcherWithNameNodeMap",
-    "fx.passes.utils.source_matcher_utils": "SourcePartition check_subgraphs_connected get_source_partitions",
     "jit._check": "AttributeTypeIsSupportedChecker",
     "jit._decompositions":
     "check_decomposition_has_type_annotations register_decomposition signatures_match var var_decomposition",

@@ -21,7 +21,7 @@ _INNER = {
     "taeda_profiler": "activities arguments averages benchmark.compiled_timer benchmark.counts chrome marks memory "
     "memory_line module_names pages profiles results schedules settings table trace",
     "taeda_tensor_core": "composed_names default_device device_module errors foreach legacy_types opaque ops packed "
-    "private_names program_names quantized removed_names sharing streams",
+    "packed_weights private_names program_names quantized removed_names sharing streams",
 }
 INNER = frozenset(f"{package}.{name}" for package, names in _INNER.items() for name in names.split())
 #: What a package shows of other packages' own files.

@@ -9,6 +9,8 @@ expressions; `run_decompositions` gives one of what these operators consist of.
 from __future__ import annotations
 
 from taeda.export import graph_signature
+from taeda.export._attributes import _assign_attr as _assign_attr
+from taeda.export._attributes import _AttrKind as _AttrKind
 from taeda.export._dims import Dim, dims
 from taeda.export._files import load, save
 from taeda.export._program import (

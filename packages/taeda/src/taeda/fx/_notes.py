@@ -29,9 +29,8 @@ _OURS = tuple(
 _STARTS = frozenset({"_exported", "follow"})
 
 
-def _class_name(module: Any) -> str:
-    """The name of a module's class, as programs know it."""
-    kind = type(module)
+def class_name(kind: type) -> str:
+    """The name of a class of modules, as programs know it."""
     home = kind.__module__
     return f"{home.replace('taeda_nn', 'torch.nn', 1)}.{kind.__qualname__}"
 
@@ -75,7 +74,7 @@ class Notes:
         modules = {}
         for module in self._stack:
             path = self._paths.get(id(module), "")
-            modules[path] = (path, _class_name(module))
+            modules[path] = (path, class_name(type(module)))
         node.meta["nn_module_stack"] = modules
         if trace := _stack_trace():
             node.meta["stack_trace"] = trace
@@ -84,7 +83,7 @@ class Notes:
         node.meta["torch_fn"] = f"{name}_{number}", f"{type(func).__name__}.{name}"
         if self.sources:
             layer = self._stack[-1] if self._stack else None
-            leaf = layer is not None and _class_name(layer).startswith("torch.nn.")
+            leaf = layer is not None and class_name(type(layer)).startswith("torch.nn.")
             path = self._paths.get(id(layer), "") if leaf else node.name
             node.meta["source_fn_stack"] = [(path, type(layer) if leaf else func)]
 

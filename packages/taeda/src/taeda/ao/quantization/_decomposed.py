@@ -42,6 +42,11 @@ def _wide(name: str, input: Any) -> Any:
     return input
 
 
+def _quant_min_max_bounds_check(quant_min: int, quant_max: int, dtype: Any) -> None:
+    """AssertionError where codes of that range are none of the dtype."""
+    _check_range("_quant_min_max_bounds_check", quant_min, quant_max, dtype)
+
+
 def _check_range(name: str, quant_min: int, quant_max: int, dtype: Any) -> None:
     info = tk.finfo(dtype) if dtype.is_floating_point else tk.iinfo(dtype)
     if quant_min < info.min or quant_max > info.max:
@@ -252,6 +257,11 @@ def _check_tokens(name: str, input: Any, **parameters: Any) -> None:
                 f"{name}: argument '{argument}' has {values.numel()} elements, expected one for each of the "
                 f"{input.shape[:-1].numel()} tokens"
             )
+
+
+def _per_token_quant_qparam_dim_check(input: Any, scales: Any, zero_points: Any) -> None:
+    """AssertionError where there is not one scale, and one code of zero, for each token."""
+    _check_tokens("_per_token_quant_qparam_dim_check", input, scales=scales, zero_points=zero_points)
 
 
 @_operator(f"quantize_per_token(Tensor input, Tensor scales, Tensor zero_points, {_RANGE}) -> Tensor")

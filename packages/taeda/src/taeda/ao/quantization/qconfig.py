@@ -188,3 +188,15 @@ def qconfig_equals(q1: Any, q2: Any) -> bool:
         return a is b
 
     return same(q1.activation, q2.activation) and same(q1.weight, q2.weight)
+
+
+#: A configuration, or none for what is left as it is.
+QConfigAny = QConfig | None
+
+
+def __getattr__(name: str) -> Any:
+    """The observers, and modules that quantize, that configurations are made of."""
+    for module in (watch, fake):
+        if not name.startswith("_") and hasattr(module, name):
+            return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
