@@ -83,6 +83,19 @@ def test_what_a_star_imports(module):
     assert not [name for name in names if name.startswith("_") and name != "__builtins__"]
 
 
+def test_what_a_star_imports_under_another_name():
+    source = (
+        "import sys, taeda; sys.modules['torch'] = taeda\n"
+        "for line in sys.argv[1:]:\n"
+        "    module, _, wanted = line.partition(':')\n"
+        "    names = {}\n"
+        "    exec(f'from torch.{module} import *', names)\n"
+        "    assert not set(wanted.split()) - set(names), line\n"
+    )
+    lines = [f"{module}:{names}" for module, names in STARS.items()]
+    subprocess.run([sys.executable, "-c", source, *lines], check=True)
+
+
 def test_registrations_of_hooks_are_no_names_of_nn():
     assert not hasattr(taeda.nn, "register_module_forward_hook")
 
@@ -99,6 +112,16 @@ def test_functions_stay_where_modules_of_their_names_are_imported():
         "assert torch.nn.parallel.replicate is replicate\n"
     )
     subprocess.run([sys.executable, "-c", source], check=True)
+
+
+def test_modules_run_as_programs_under_another_name():
+    source = (
+        "import runpy, sys, taeda; sys.modules['torch'] = taeda\n"
+        "sys.argv[1:] = ['--help']\n"
+        "runpy.run_module('torch.distributed.run', run_name='__main__', alter_sys=True)\n"
+    )
+    said = subprocess.run([sys.executable, "-c", source], check=True, capture_output=True, text=True).stdout
+    assert "--nproc-per-node" in said
 
 
 def test_what_needs_a_group_says_so_when_it_is_used():

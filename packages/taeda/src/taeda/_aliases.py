@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from importlib.machinery import ModuleSpec
-    from types import ModuleType
+    from types import CodeType, ModuleType
     from typing import Any
 
 # Import path under taeda, and the slot whose provider stands there.
@@ -145,6 +145,12 @@ class _Alias:
         # The import system has just overwritten it; reload and pickling need the module's own.
         module.__spec__ = self._spec
         complete(self._name, module)
+
+    def get_code(self, _: str) -> CodeType | None:
+        """The code of the module, which `python -m` runs under this name."""
+        if self._spec is None or not hasattr(self._spec.loader, "get_code"):
+            return None
+        return self._spec.loader.get_code(self._spec.name)
 
 
 def complete(name: str, module: ModuleType) -> None:

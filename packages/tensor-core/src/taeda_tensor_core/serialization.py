@@ -290,12 +290,7 @@ def __getattr__(name: str) -> object:
     from taeda_tensor_core.checkpoint import options
 
     if name == "__all__":  # what a program imports by a star
-        own = (
-            item
-            for item, value in vars(options).items()
-            if getattr(value, "__module__", "") == options.__name__
-        )
-        return [*_OWN, *(item for item in own if not item.startswith("_"))]
+        return [*_OWN, *options.__all__]
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _scripts(name) if "cript" in name else getattr(options, name)

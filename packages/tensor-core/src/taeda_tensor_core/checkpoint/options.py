@@ -11,6 +11,27 @@ from typing import Any
 import taeda_tensor_core as tc
 from taeda_registry.files import is_path
 
+__all__ = [
+    "LoadEndianness",
+    "SourceChangeWarning",
+    "StorageType",
+    "check_module_version_greater_or_equal",
+    "default_restore_location",
+    "get_crc32_options",
+    "get_default_load_endianness",
+    "get_default_mmap_options",
+    "get_unsafe_globals_in_checkpoint",
+    "location_tag",
+    "mkdtemp",
+    "normalize_storage_type",
+    "register_package",
+    "set_crc32_options",
+    "set_default_load_endianness",
+    "set_default_mmap_options",
+    "skip_data",
+    "storage_to_tensor_type",
+]
+
 mkdtemp = tempfile.mkdtemp
 _options: dict[str, Any] = {"endianness": None, "crc32": True, "mmap": 2}
 
