@@ -250,6 +250,15 @@ def test_sequences_are_padded_from_any_iterable_of_tensors(to_tensor):
         pad(iter(()))
 
 
+def test_sequences_without_padding_have_memory_of_their_own():
+    padded = tt.arange(12.0).reshape(3, 2, 2)
+    for first in (False, True):
+        parts = nn.utils.rnn.unpad_sequence(padded, tt.tensor([3, 1, 2][: padded.shape[not first]]), first)
+        assert [len(part) for part in parts] == ([2, 1, 2] if first else [3, 1])
+        parts[1].zero_()
+        assert parts[1].is_contiguous() and padded.sum() == 66
+
+
 def test_packed_equals_each_sequence_alone(rng, to_tensor, close):
     for make in (lambda: nn.LSTM(3, 4, 2, bidirectional=True), lambda: nn.GRU(3, 4, bidirectional=True)):
         module = make().double()

@@ -237,10 +237,10 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """Undoes ``pad_sequence``: a list of tensors of the given lengths."""
+    """Undoes ``pad_sequence``: a list of tensors of the given lengths, with memory of their own."""
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
-    return [row[:n] for row, n in zip(padded_sequences.unbind(0), lengths.tolist(), strict=True)]
+    return [row[:n].clone() for row, n in zip(padded_sequences.unbind(0), lengths.tolist(), strict=True)]
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
