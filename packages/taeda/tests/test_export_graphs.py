@@ -320,3 +320,26 @@ def test_objects_are_put_at_paths_of_all_calls():
         AssertionError, match=r"'from_obj' is a Tensor, expected a parameter for 'part\.weight'"
     ):
         _assign_attr(more, net, "part.weight", _AttrKind.PARAMETER)
+
+
+def test_modules_of_a_program_are_listed_behind_what_it_takes_and_gives():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = nn.ModuleList([nn.Linear(2, 2)])
+            self.act = nn.ReLU()
+            self.unused = nn.Linear(2, 2)
+
+        def forward(self, x, more, *, factor):
+            return {"sum": self.act(self.parts[0](x)) + more["a"], "product": (x * factor,)}
+
+    one = taeda.ones(1)
+    program = export(Net(), (taeda.ones(1, 2), {"a": one}), {"factor": one})
+    whole, *modules = program.module_call_graph
+    assert isinstance(whole, taeda.export.ModuleCallEntry) and whole.fqn == ""
+    assert isinstance(whole.signature, taeda.export.ModuleCallSignature)
+    assert whole.signature.in_spec == program.call_spec.in_spec and whole.signature.in_spec.num_leaves == 3
+    assert whole.signature.out_spec == program.call_spec.out_spec
+    assert whole.signature.forward_arg_names == ["x", "more", "factor"]
+    assert {module.fqn for module in modules} == {"parts", "parts.0", "act", "unused"}
+    assert all(module.signature is None for module in modules)

@@ -56,6 +56,7 @@ NAMED: dict[str, dict[str, str]] = {
         "cuda.streams": "Event ExternalStream Stream", "cuda.memory": "CUDAPluggableAllocator MemPool",
         "cuda.green_contexts": "GreenContext",
     },
+    "taeda.export._calls": {"export.exported_program": "ModuleCallEntry ModuleCallSignature"},
     "taeda.export._dims": {"export.dynamic_shapes": "Dim dims"},
     "taeda.export._program": {
         "export.exported_program": "ExportedProgram", "export.unflatten": "unflatten UnflattenedModule",

@@ -11,6 +11,7 @@ from __future__ import annotations
 from taeda.export import graph_signature
 from taeda.export._attributes import _assign_attr as _assign_attr
 from taeda.export._attributes import _AttrKind as _AttrKind
+from taeda.export._calls import ModuleCallEntry, ModuleCallSignature
 from taeda.export._dims import Dim, dims
 from taeda.export._files import load, save
 from taeda.export._program import (
@@ -26,7 +27,7 @@ from taeda.export._sized import with_sizes as with_sizes
 
 __all__ = [
     "AdditionalInputs", "Dim", "ExportBackwardSignature", "ExportGraphSignature", "ExportedProgram",
-    "ShapesCollection", "UnflattenedModule", "default_decompositions",
+    "ModuleCallEntry", "ModuleCallSignature", "ShapesCollection", "UnflattenedModule", "default_decompositions",
     "dims", "draft_export", "export", "export_for_training", "load", "register_dataclass", "save", "unflatten",
 ]  # fmt: skip
 

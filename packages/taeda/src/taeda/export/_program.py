@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from taeda._subclasses import FakeTensor
 from taeda.export._as_module import CallSpec, unlifted
+from taeda.export._calls import ModuleCallEntry, calls_of
 from taeda.export._guards import Guards
 from taeda.export._operators import InOperators, in_operators
 from taeda.export._runs import CannotTrace
@@ -150,6 +151,11 @@ class ExportedProgram:
             return CallSpec(None, None) if info is None else CallSpec(info.in_spec, info.out_spec)
         given = None if self.example_inputs is None else _pytree.tree_structure(tuple(self.example_inputs))
         return CallSpec(given, self._operators.out_spec)
+
+    @property
+    def module_call_graph(self) -> list[ModuleCallEntry]:
+        """The whole program first, with what it takes and gives, then its modules by their paths."""
+        return calls_of(self)
 
     def run_decompositions(
         self, decomp_table: Any = None, decompose_custom_triton_ops: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from taeda.export._calls import ModuleCallEntry, ModuleCallSignature
 from taeda.export._program import ExportedProgram
 from taeda.export.graph_signature import (
     ConstantArgument,
@@ -21,6 +22,6 @@ from taeda.export.graph_signature import (
 
 __all__ = [
     "ConstantArgument", "CustomObjArgument", "ExportBackwardSignature", "ExportGraphSignature", "ExportedProgram",
-    "InputKind", "InputSpec", "OutputKind", "OutputSpec", "SymBoolArgument", "SymFloatArgument", "SymIntArgument",
-    "TensorArgument", "TokenArgument",
+    "InputKind", "InputSpec", "ModuleCallEntry", "ModuleCallSignature", "OutputKind", "OutputSpec", "SymBoolArgument",
+    "SymFloatArgument", "SymIntArgument", "TensorArgument", "TokenArgument",
 ]  # fmt: skip
