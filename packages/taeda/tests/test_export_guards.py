@@ -3,6 +3,7 @@
 import copy
 import inspect
 import io
+import math
 from typing import NamedTuple
 
 import pytest
@@ -588,3 +589,77 @@ def test_a_way_taken_by_a_size_is_taken_within_the_sizes_that_go_it(asked, shape
         else:
             with pytest.raises(AssertionError, match="Guard failed"):
                 found.module()(y)
+
+
+def _of_rows(function):
+    """A module that calls a function."""
+
+    class Rows(nn.Module):
+        def forward(self, x):
+            return function(x)
+
+    return Rows()
+
+
+TAKEN = {
+    "range": lambda x: sum(x[i] * 2 for i in range(x.shape[0])),
+    "len": lambda x: taeda.stack([x[i] * i for i in range(len(x))]),
+    "int": lambda x: x * int(x.shape[0]),
+    "reshape": lambda x: x.reshape(len(x), -1) + 1,
+    "repeated": lambda x: taeda.ones([2] * x.shape[0]).sum() + x,
+    "iteration": lambda x: taeda.stack([row.sum() for row in x]),
+    "unbind": lambda x: taeda.cat(x.unbind(0)),
+    "root": lambda x: x / math.sqrt(x.shape[0]),
+    "index": lambda x: x + [1, 2, 3, 4, 5, 6, 7, 8, 9][x.shape[0]],
+    "unpacked": lambda x: (lambda a, b, c, d: a + b + c + d)(*x),
+}
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_a_size_that_is_taken_for_a_number_is_no_size_that_varies(name):
+    net, x = _of_rows(TAKEN[name]), taeda.arange(12.0).reshape(4, 3)
+    for said in (Dim("rows", min=2, max=8), Dim.DYNAMIC):
+        with pytest.raises(UserError, match=r"Constraints violated(.|\n)*Suggested fixes(.|\n)* = 4"):
+            taeda.export.export(net, (x,), dynamic_shapes={"x": {0: said}})
+    program = taeda.export.export(net, (x,), dynamic_shapes={"x": {0: Dim.AUTO}}).module()
+    assert taeda.equal(program(x + 1), net(x + 1))
+    with pytest.raises(AssertionError, match=r"Guard failed: x\.size\(\)\[0\] == 4"):
+        program(taeda.ones(6, 3))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.mean(0) * (x.shape[0] ** 0.5),
+        lambda x: x.sum(0) * (1 / x.shape[0]) + x.shape[0] / 2,
+        lambda x: x * (x.shape[0] * 2.0 - 1) // (x.shape[1] + 0.5),
+        lambda x: x + pow(x.shape[1], 2, 5),
+    ],
+)
+def test_fractions_of_sizes_are_followed(function):
+    net, x = _of_rows(function), taeda.arange(12.0).reshape(4, 3)
+    program = taeda.export.export(net, (x,), dynamic_shapes={"x": {0: Dim("rows", min=2, max=8)}}).module()
+    for rows in (2, 5, 8):
+        y = taeda.arange(3.0 * rows).reshape(rows, 3)
+        assert taeda.equal(program(y), net(y))
+
+
+def test_a_branch_narrows_a_size_that_may_vary():
+    net = _of_rows(lambda x: x * 2 if x.shape[0] > 5 else x + 1)
+    for said in (Dim.DYNAMIC, Dim.AUTO):
+        program = taeda.export.export(net, (taeda.ones(4, 3),), dynamic_shapes={"x": {0: said}}).module()
+        assert taeda.equal(program(taeda.ones(5, 3)), taeda.full((5, 3), 2.0))
+        with pytest.raises(AssertionError, match=r"Guard failed: x\.size\(\)\[0\] <= 5"):
+            program(taeda.ones(6, 3))
+
+
+def test_programs_that_do_another_thing_each_time_are_exported():
+    class Counting(nn.Module):
+        calls = 0
+
+        def forward(self, x):
+            self.calls += 1
+            return x + self.calls
+
+    program = taeda.export.export(Counting(), (taeda.ones(4),), dynamic_shapes={"x": {0: Dim("n", min=2)}})
+    assert program.module()(taeda.ones(7)).shape == (7,)

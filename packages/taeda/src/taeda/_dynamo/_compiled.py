@@ -53,7 +53,7 @@ def known_backend(backend: Any) -> Any:
 
 
 def _simple(value: Any) -> bool:
-    return isinstance(value, _SIMPLE) and not isinstance(value, _record._Int)
+    return isinstance(value, _SIMPLE) and not isinstance(value, (_record._Int, _record._Float))
 
 
 class _Reads(NamedTuple):

@@ -9,6 +9,7 @@ from taeda.export import graph_signature as signature
 from taeda.export._assemble import Held, NeedsRuns, assembled
 from taeda.export._guards import ValueRanges
 from taeda.export._runs import CannotTrace, Run
+from taeda.export._same_way import SameWay, SizeTakenError
 from taeda.fx._keeping import left_alone
 from taeda.fx._record import SizeDecidedError, holds
 from taeda.fx.interpreter import Interpreter
@@ -76,6 +77,7 @@ def in_operators(
     guards: Guards,
     apart: bool = False,
     decompositions: Any = None,
+    again: Callable[[list[Any]], GraphModule | None] | None = None,
 ) -> InOperators:
     """The program as a graph of operators.
 
@@ -86,6 +88,8 @@ def in_operators(
         guards: Which sizes vary; those of them that turn out not to are fixed there.
         apart: Let operators stand in the graph as what they consist of.
         decompositions: Functions that stand for operators, by overload.
+        again: What the program itself does with other inputs, as a graph: where it is another one, a size was taken
+            for a number.
 
     Raises:
         CannotTrace: It cannot be told in operators.
@@ -95,7 +99,7 @@ def in_operators(
     leaves = _pytree.tree_leaves((*args, *kwargs.values()))
     names = [node.target for node in program.graph.nodes if node.op == "placeholder"]
     with left_alone(program, leaves):
-        work = _Sampling(program, [one.value for one in held], leaves, guards, (apart, decompositions))
+        work = _Sampling(program, [one.value for one in held], leaves, guards, (apart, decompositions), again)
         runs = work.runs()
         try:
             made = assembled(runs, held, names, work.inputs, work.symbols)
@@ -122,8 +126,15 @@ class _Sampling:
     """Runs of a program with inputs of several sizes."""
 
     def __init__(
-        self, program: Any, held: list[Any], leaves: list[Any], guards: Guards, form: tuple[bool, Any]
+        self,
+        program: Any,
+        held: list[Any],
+        leaves: list[Any],
+        guards: Guards,
+        form: tuple[bool, Any],
+        again: Callable[[list[Any]], GraphModule | None] | None,
     ) -> None:
+        self.way = None if again is None else SameWay(program, again, leaves)
         self.program, self.held, self.leaves, self.guards = program, held, leaves, guards
         fakes = [value for value in (*leaves, *held) if isinstance(value, FakeTensor)]
         self.mode = fakes[0].fake_mode if fakes else FakeTensorMode(allow_non_fake_inputs=True)
@@ -139,6 +150,7 @@ class _Sampling:
         try:
             first = self._run(0, self.leaves)
         except CannotTrace:
+            self._check_way()
             raise
         except Exception as error:  # whatever a program does that runs once but not again
             raise CannotTrace(f"it does not run again: {type(error).__name__}: {error}") from error
@@ -160,6 +172,26 @@ class _Sampling:
             return [first, *further]
         self.inputs.append(self.leaves)
         return [first, self._run(1, self.leaves)]  # numbers out of tensors vary alone
+
+    def _check_way(self) -> None:
+        """Find the sizes that were taken for numbers where the graph itself cannot run.
+
+        Raises:
+            UserError: It was said that one varies.
+        """
+        sizes = self.guards.sizes()
+        for symbol in dict.fromkeys(size.symbol for size in sizes) if self.way is not None else ():
+            size = next(one for one in sizes if one.symbol == symbol)
+            lengths = {one.symbol: one.root for one in sizes} | _chosen([size], _MOVED)[0]
+            try:
+                self.way.check(_all_resized(self.leaves, sizes, lengths))  # type: ignore[union-attr]
+            except (SizeTakenError, SizeDecidedError) as error:
+                self.refusal = error
+                if size.hint != "AUTO":
+                    self._refuse(size)
+                self.guards.fix(symbol)
+            except Exception:  # whatever a program raises for a size, which may go with another one's
+                continue
 
     def _run(self, number: int, inputs: list[Any]) -> Run:
         return Run(self.program, number, self.mode, *self.form).trace(self.held, inputs)
@@ -205,9 +237,7 @@ class _Sampling:
 
         def same(length: int) -> bool:
             lengths = {one.symbol: one.root for one in sizes} | {size.symbol: length}
-            return self._goes(
-                [_resized(leaf, index, sizes, lengths) for index, leaf in enumerate(self.leaves)]
-            )
+            return self._goes(_all_resized(self.leaves, sizes, lengths))
 
         least = max(own.lower, min(_LEAST, root))
         lower = own.lower if same(least) else _last(same, root, least)
@@ -258,10 +288,12 @@ class _Sampling:
         self.inputs, self.symbols = [], {}
         runs = []
         for number, lengths in enumerate(chosen, 1):
-            inputs = [_resized(leaf, index, sizes, lengths) for index, leaf in enumerate(self.leaves)]
+            inputs = _all_resized(self.leaves, sizes, lengths)
             self.inputs.append(inputs)
             for symbol, length in lengths.items():
                 self.symbols.setdefault(symbol, []).append(length)
+            if self.way is not None and number == 1:
+                self.way.check(inputs)
             runs.append(self._run(number, inputs))
         return runs
 
@@ -278,10 +310,17 @@ class _Sampling:
             if hinted and len(alike) > 1 and not self._fails(sizes, alike):
                 self.guards.unite([s for s in bad if s in alike])
                 settled |= alike
+            elif (bounds := self._wider(sizes, firsts[symbol])) is not None:
+                self.guards.narrow(symbol, bounds)
             elif firsts[symbol].hint == "AUTO":
                 self.guards.fix(symbol)
             else:
                 self._refuse(firsts[symbol])
+
+    def _wider(self, sizes: list[Size], size: Size) -> ValueRanges | None:
+        """The bounds within which the way is the same, if nothing else was said and they hold more than one size."""
+        bounds = self._reach(sizes, size) if self.asks and size.hint else None
+        return None if bounds is None or bounds.lower == bounds.upper else bounds
 
     def _fails(self, sizes: list[Size], symbols: set[str]) -> bool:
         found = [size for size in sizes if size.symbol in symbols]
@@ -293,14 +332,20 @@ class _Sampling:
         from taeda._dynamo.exc import UserError
 
         said = repr(size.size)
+        failed = f"Not all values of {size.name} = {size.text} in the specified range satisfy what the program asks: "
+        if isinstance(self.refusal, SizeTakenError):
+            failed = (
+                f"You marked {size.name} as dynamic but your code specialized it to be a constant ({size.size}). "
+                "If you're using Dim.DYNAMIC, replace it with either Dim.STATIC or Dim.AUTO; a size that goes through "
+                "int(), len() or range(), or indexes a list, is such a constant: "
+            )
         if bounds is not None:
             upper = "" if bounds.upper is None else f", max={bounds.upper}"
             said = f"Dim({size.name!r}, min={bounds.lower}{upper})"
 
         raise UserError(
             f'Constraints violated ({size.name})! For more information, run with TORCH_LOGS="+dynamic".\n'
-            f"  - Not all values of {size.name} = {size.text} in the specified range satisfy what the program asks: "
-            f"{type(self.refusal).__name__}: {self.refusal}\n"
+            f"  - {failed}{type(self.refusal).__name__}: {self.refusal}\n"
             f"Suggested fixes:\n  {size.name} = {said}"
         )
 
@@ -325,6 +370,11 @@ def _chosen(sizes: list[Size], ways: Any) -> list[dict[str, int]]:
                 wanted = free[number % len(free)] if free else size.root
             found[number][symbol] = wanted
     return found
+
+
+def _all_resized(leaves: list[Any], sizes: list[Size], lengths: dict[str, int]) -> list[Any]:
+    """Inputs with other sizes."""
+    return [_resized(leaf, index, sizes, lengths) for index, leaf in enumerate(leaves)]
 
 
 def _resized(leaf: Any, index: int, sizes: list[Size], lengths: dict[str, int]) -> Any:

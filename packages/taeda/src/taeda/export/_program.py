@@ -346,9 +346,17 @@ def _exported(
     if done.module is None:
         raise RuntimeError(f"export: {type(mod).__name__} cannot be exported: {done.failure}")
     _take_unused(done.module, mod)
+    spec = _pytree.tree_structure((args, kwargs))
+
+    def again(leaves: list[Any]) -> Any:
+        given, named = _pytree.tree_unflatten(leaves, spec)
+        return record(
+            mod, given, named, root=mod, keep_class=True, data_dependent=not whole, settles=True
+        ).module
+
     try:
         with _exporting(), _beside_real_ones((args, kwargs)):
-            operators = in_operators(done.module, args, kwargs, done.constants, guards)
+            operators = in_operators(done.module, args, kwargs, done.constants, guards, again=again)
     except CannotTrace as error:
         _log.info("%s stays in public functions: %s", type(mod).__name__, error)
         operators = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from taeda.fx._record import _active, _CannotRecordError, _finished, _Int, _Recording
+from taeda.fx._record import _active, _CannotRecordError, _finished, _Float, _Int, _Recording
 from taeda.utils import _pytree
 from taeda_registry.slots import tensor
 
@@ -51,7 +51,7 @@ class _Branch(_Recording):
         return self.inputs[node]
 
     def arg(self, value: Any) -> Any:
-        if isinstance(value, _Int) and value.recording is self.outer:
+        if isinstance(value, (_Int, _Float)) and value.recording is self.outer:
             return self.lifted(value.node)
         return super().arg(value)
 

@@ -81,24 +81,49 @@ class _Int(int):
         return int, (int(self),)
 
 
+class _Float(float):
+    """A number that was computed of sizes, and the node that it came from."""
+
+    recording: Any
+    node: Any
+
+    @staticmethod
+    def of(value: float, recording: Any, node: Node) -> _Float:
+        """A float with its origin."""
+        made = _Float(value)
+        made.recording, made.node = recording, node
+        return made
+
+    def __reduce__(self) -> Any:
+        return float, (float(self),)
+
+
+#: What a number without its origin is, by the class that knows it.
+_PLAIN: dict[type, Any] = {int: int, float: float, _Int: int, _Float: float}
+
+
 def _followed(name: str, swapped: bool) -> Any:
     function = getattr(operator, name)
 
-    def method(self: _Int, other: Any) -> Any:
+    def method(self: _Int | _Float, other: Any, *modulus: Any) -> Any:
         left, right = (other, self) if swapped else (self, other)
-        if type(other) not in (int, _Int):
-            return getattr(int, f"__{'r' if swapped else ''}{name}__")(int(self), other)
-        value = function(int(left), int(right))
-        if self.recording not in _active:
+        plain = _PLAIN[type(self)]
+        if modulus or type(other) not in _PLAIN:
+            return getattr(plain, f"__{'r' if swapped else ''}{name}__")(plain(self), other, *modulus)
+        value = function(_PLAIN[type(left)](left), _PLAIN[type(right)](right))
+        if self.recording not in _active or type(value) not in _PLAIN:
             return value
-        return _Int.of(value, self.recording, self.recording.call(function, left, right))
+        kind = _Int if type(value) is int else _Float
+        return kind.of(value, self.recording, self.recording.call(function, left, right))
 
     return method
 
 
-for _name in ("add", "sub", "mul", "floordiv", "mod"):
-    setattr(_Int, f"__{_name}__", _followed(_name, False))
-    setattr(_Int, f"__r{_name}__", _followed(_name, True))
+for _kind, _name in itertools.product(
+    (_Int, _Float), ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")
+):
+    setattr(_kind, f"__{_name}__", _followed(_name, False))
+    setattr(_kind, f"__r{_name}__", _followed(_name, True))
 
 
 def _compared(name: str) -> Any:
@@ -200,8 +225,8 @@ class _Recording(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name
         """A value as it stands in the arguments of a node."""
         if isinstance(value, tensor.Tensor):
             return self._tensor(value)
-        if isinstance(value, _Int):
-            return value.node if value.recording is self else int(value)
+        if isinstance(value, (_Int, _Float)):
+            return value.node if value.recording is self else _PLAIN[type(value)](value)
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return _named([self.arg(item) for item in value], type(value))
         if isinstance(value, (tuple, list)):
@@ -392,7 +417,8 @@ class _Recording(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name
 
 
 _ARITHMETIC = frozenset({
-    operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.getitem,
+    operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.truediv, operator.pow,
+    operator.getitem,
 })  # fmt: skip
 
 
