@@ -53,3 +53,24 @@ def test_functions_call_the_same_operators(name):
     pairs = zip(found, expected, strict=True) if isinstance(found, tuple) else [(found, expected)]
     for a, b in pairs:
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def core_overloads():
+    """PyTorch's overloads that all others can be told in."""
+    for name in sorted({schema.name.removeprefix("aten::") for schema in torch._C._jit_get_all_schemas()}):
+        packet = getattr(torch.ops.aten, name, None) if name.isidentifier() else None
+        for overload in packet.overloads() if isinstance(packet, torch._ops.OpOverloadPacket) else ():
+            found = getattr(packet, overload)
+            if torch.Tag.core in found.tags:
+                yield found
+
+
+def test_core_operators_have_the_same_schemas():
+    differ, count = [], 0
+    for theirs in core_overloads():
+        name, _, overload = str(theirs).removeprefix("aten.").partition(".")
+        ours = getattr(getattr(taeda.ops.aten, name), overload)
+        count += 1
+        if str(ours._schema) != str(theirs._schema):
+            differ.append((str(ours._schema), str(theirs._schema)))
+    assert not differ and count > 150

@@ -1,6 +1,7 @@
 """`__torch_function__`: subclasses that keep their class, classes and modes that answer, and who is asked first."""
 
 import copy
+import inspect
 import pickle
 import subprocess
 import sys
@@ -399,6 +400,30 @@ def test_listing():
     )
     assert overrides.resolve_name(Tensor.grad.__set__) == "taeda.Tensor.grad.__set__"
     assert set(overrides.get_testing_overrides()) == set(functions)
+
+
+@pytest.mark.parametrize(
+    ("function", "signature"),
+    [
+        (taeda.add, "(input, other, alpha=1, out=None)"),
+        (taeda.Tensor.add_, "(input, other, alpha=1, out=None)"),
+        (taeda.mv, "(input, vec, out=None)"),
+        (taeda.Tensor.element_size, "(self)"),
+        (taeda.chunk, "(input, chunks, dim=0)"),
+        (taeda.Tensor.grad.__get__, "(self)"),
+        (taeda.einsum, None),  # Python's own, as it stands
+    ],
+)
+def test_stand_ins_for_functions_have_their_arguments(function, signature):
+    stand_in = overrides.get_testing_overrides()[function]
+    found = inspect.signature(stand_in)
+    if signature is None:
+        assert list(found.parameters) == list(inspect.signature(function).parameters)
+        return
+    assert str(found) == signature
+    assert stand_in(*[0] * sum(p.default is p.empty for p in found.parameters.values())) == -1
+    with pytest.raises(TypeError):
+        stand_in(no_such=1)
 
 
 def answered():

@@ -121,8 +121,9 @@ def new_tensor(
 def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     """Give the tensor another shape in place, row-major from its first element.
 
-    Elements are kept, in the order of the memory, as far as they fit; new ones are unspecified. Views see the same
-    memory as before: where the tensor has to grow beyond it, it moves to memory of its own.
+    Elements are kept, in the order of the memory, as far as they fit; new ones are unspecified, and filled as those of
+    `empty` where deterministic algorithms are asked for. Views see the same memory as before: where the tensor has to
+    grow beyond it, it moves to memory of its own.
 
     Args:
         size: The new sizes, or one sequence of them.
@@ -137,7 +138,14 @@ def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
         tensor([[0, 1],
                 [2, 3]])
     """
-    self._resize_to(of_several(size))
+    if _C._determinism():
+        kept = self.untyped_storage().nbytes() // self.element_size() - self.storage_offset()
+        self._resize_to(of_several(size))
+        if (new := self.numel() - max(0, kept)) > 0:
+            places = self.detach().as_strided((self.numel(),), (1,))[-new:]
+            places.copy_(_C.empty(new, dtype=self.dtype, device=self.device))
+    else:
+        self._resize_to(of_several(size))
     if memory_format in (None, "contiguous_format"):
         return self
     if memory_format == "preserve_format":

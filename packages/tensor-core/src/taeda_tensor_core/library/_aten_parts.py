@@ -15,6 +15,8 @@ from taeda_tensor_core import _C, _lazy, _older_names, ops
 PARTS: dict[str, tuple[str, Callable[..., Any]]] = {}
 #: Functions that no schema of the operator table can tell, by name.
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
+#: What is known of their arguments nevertheless.
+SCHEMAS: dict[str, str] = {}
 
 
 def part(schema: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -23,7 +25,7 @@ def part(schema: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
     def put(function: Callable[..., Any]) -> Callable[..., Any]:
         if "bool[]" in rest or rest.endswith("[]"):
-            FUNCTIONS[name] = function
+            FUNCTIONS[name], SCHEMAS[name] = function, schema
         else:
             PARTS[name] = f"({rest}", function
         return function
@@ -436,6 +438,21 @@ for _known, _schema in {
     "_log_softmax_backward_data": "(Tensor grad_output, Tensor output, int dim, DType input_dtype) -> Tensor",
 }.items():
     PARTS[_known] = _schema, _lazy.find(_known, {})
+
+
+# --- distances ---
+
+_DISTANCES = (None, "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
+
+
+@part("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor")
+def _cdist_forward(x1: Any, x2: Any, p: float, compute_mode: int | None) -> Any:
+    return _C.cdist(x1, x2, p, _DISTANCES[compute_mode or 0] or "use_mm_for_euclid_dist_if_necessary")
+
+
+@part("_pdist_forward(Tensor self, float p=2.0) -> Tensor")
+def _pdist_forward(self: Any, p: float = 2.0) -> Any:
+    return ops.pdist(self, p)
 
 
 # --- what changes nothing, and copies ---

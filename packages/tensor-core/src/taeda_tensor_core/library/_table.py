@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import functools
+import re
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from taeda_tensor_core import _C
 from taeda_tensor_core._overridable import stand_ins
-from taeda_tensor_core.library._aten_forms import OWN_FORMS, aten_name
+from taeda_tensor_core.library._aten_forms import OWN_FORMS, aten_name, written
+from taeda_tensor_core.library._aten_schemas import OTHER, Part, Told, parsed, told
 from taeda_tensor_core.library._overload_calls import call_of, write
 from taeda_tensor_core.library._tags import tags_of
 
@@ -221,7 +224,7 @@ _OTHER_OVERLOADS = OWN_FORMS | {
     **dict.fromkeys(("max.dim_max", "min.dim_min", "median.dim_values", "nanmedian.dim_values"), "dim_out"),
 }
 #: Those of them that are told apart from the others of that operator.
-_OWN_OVERLOADS = frozenset({"squeeze.dim", "squeeze_copy.dim"})
+_OWN_OVERLOADS = frozenset({"squeeze.dim", "squeeze_copy.dim", "div.Scalar_mode", "div_.Scalar_mode"})
 
 
 class ManyForms(Operator):
@@ -272,6 +275,19 @@ class Plain:
         return f"{self._name}.{self._overloadname}" if self._overloadname else self._name
 
     @property
+    def _schema(self) -> OperatorSchema:
+        """Its schema, of an overload whose arguments are known."""
+        from taeda_tensor_core.library._aten_parts import SCHEMAS
+
+        name = f"{self._name}.{n}" if (n := self._overloadname) not in ("", "default") else self._name
+        known = SCHEMAS.get(name) or OTHER.get(name)
+        if self._packet is None or known is None:
+            raise AttributeError(f"{self!r} has no attribute '_schema'")
+        return OperatorSchema(
+            f"aten::{self._name}", self._overloadname, lambda: told(self._name, self._overloadname, known)
+        )
+
+    @property
     def overloadpacket(self) -> Plain:
         """What it is an overload of."""
         return self if self._packet is None else self._packet
@@ -314,11 +330,38 @@ def _plain(name: str, overload_name: str = "") -> Plain:
 class OperatorSchema:
     """The schema of an overload: `name`, `arguments`, `returns`; text is what `str` gives."""
 
-    def __init__(self, operator: Operator, name: str, overload_name: str) -> None:
+    def __init__(
+        self, name: str, overload_name: str, told: Callable[[], Told], form: str = "function"
+    ) -> None:
         self.name, self.overload_name = name, "" if overload_name == "default" else overload_name
-        self.arguments = operator.arguments
-        self.returns = operator.results
-        self._text, self._form = operator.schema, operator.form
+        self._told, self._form = told, form
+
+    @staticmethod
+    def of(operator: Operator, name: str, overload_name: str) -> OperatorSchema:
+        """That of a built-in operator in PyTorch's words, of another in those of its declaration."""
+        package, _, short = name.partition("::")
+
+        def derived() -> Told:
+            if package != "aten":
+                return parsed(operator.schema)
+            outputs = list(written(operator)) if operator.form == "out" else []
+            return told(short, overload_name, operator.schema, operator.form, outputs)
+
+        return OperatorSchema(name, overload_name, derived, operator.form)
+
+    @functools.cached_property
+    def _derived(self) -> Told:
+        return self._told()
+
+    @functools.cached_property
+    def arguments(self) -> tuple[Argument, ...]:
+        """The arguments, in the order of PyTorch's."""
+        return tuple(map(_argument, self._derived.parts))
+
+    @functools.cached_property
+    def returns(self) -> tuple[Result, ...]:
+        """The results."""
+        return tuple(_result(text) for text in self._derived.result_texts)
 
     @property
     def is_mutable(self) -> bool:
@@ -327,9 +370,34 @@ class OperatorSchema:
 
     def __str__(self) -> str:
         overload = f".{self.overload_name}" if self.overload_name else ""
-        return f"{self.name}{overload}({self._text.partition('(')[2]}"
+        return f"{self.name}{overload}{self._derived}"
 
     __repr__ = __str__
+
+
+_MARKED = re.compile(r"\(([a-z|*]\w*)(!?)(?: -> [^)]*)?(?: if (\w+))?\)")
+
+
+def _marks(kind: str) -> tuple[str, str, bool, str]:
+    """A type without the marks of memory, and the letter, whether it is written to, and by which argument."""
+    found = _MARKED.search(kind)
+    if found is None:
+        return kind, "", False, ""
+    return _MARKED.sub("", kind), found[1], bool(found[2]), found[3] or ""
+
+
+def _argument(part: Part) -> Argument:
+    kind, letter, writes, when = _marks(part.type)
+    plain = re.sub(r"\[\d*\]|\?", "", kind)
+    optional, default = kind.endswith("?"), part.default is not None
+    return Argument(
+        part.name, plain, "[" in kind, optional, part.by_name, default, part.value, letter, writes, when
+    )
+
+
+def _result(text: str) -> Result:
+    kind, letter, _, _ = _marks(text.partition(" ")[0] if "->" not in text else text)
+    return Result(text.partition(" ")[2], re.sub(r"\[\d*\]", "", kind), "[" in kind, letter)
 
 
 class Overload:
@@ -348,7 +416,7 @@ class Overload:
         self.operator = operator
         self.namespace, self._name, known = aten_name(operator.name)
         self._overloadname = overload_name or known
-        self._schema = OperatorSchema(operator, f"{self.namespace}::{self._name}", self._overloadname)
+        self._schema = OperatorSchema.of(operator, f"{self.namespace}::{self._name}", self._overloadname)
         self._instead = call_of(self)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
