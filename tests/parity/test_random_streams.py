@@ -347,3 +347,37 @@ def test_states_go_both_ways(numbers: int) -> None:
     taeda.randn(1), torch.randn(1)
     torch.set_rng_state(torch.from_numpy(taeda.get_rng_state().numpy()))
     np.testing.assert_allclose(taeda.randn(3).numpy(), torch.randn(3).numpy(), rtol=1e-5, atol=1e-6)
+
+
+def _trained_as_quantized(library: Any, kind: str) -> Any:
+    from importlib import import_module
+
+    nn, quantization = library.nn, import_module(f"{library.__name__}.ao.quantization")
+    fx = import_module(f"{library.__name__}.ao.quantization.quantize_fx")
+    layers = [nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.Flatten(), nn.Linear(12, 4), nn.ReLU()]
+    net, x = nn.Sequential(*layers), library.ones(2, 2, 4, 4)
+    if kind == "dynamic":
+        return quantization.quantize_dynamic(nn.Sequential(nn.Linear(3, 2), nn.LSTM(2, 3)))
+    if kind == "fx":
+        made = fx.prepare_qat_fx(net.train(), quantization.get_default_qat_qconfig_mapping("fbgemm"), (x,))
+        made(x)
+        return fx.convert_fx(made.eval())
+    if kind == "static fx":
+        made = fx.prepare_fx(net.eval(), quantization.get_default_qconfig_mapping("fbgemm"), (x,))
+        made(x)
+        return fx.convert_fx(made)
+    net = nn.Sequential(quantization.QuantStub(), *layers, quantization.DeQuantStub()).train()
+    net.qconfig = quantization.get_default_qat_qconfig("fbgemm")
+    made = quantization.prepare_qat(quantization.fuse_modules_qat(net, [["1", "2", "3"], ["5", "6"]]))
+    made(x)
+    return quantization.convert(made.eval())
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["eager", "fx", "static fx", "dynamic"])
+def test_quantizing_draws_what_new_layers_draw(kind):
+    def program(library: Any) -> Any:
+        _trained_as_quantized(library, kind)
+        return library.rand(4)
+
+    same(program, 3)

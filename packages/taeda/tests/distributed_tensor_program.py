@@ -234,6 +234,11 @@ def fully_sharded() -> None:
         expected = trained_alone(accumulate).state_dict()
         for name, value in net.state_dict().items():
             same(whole(value), expected[name])
+        net.unshard()
+        found = dict(net.named_parameters())
+        assert type(found["up.weight"]) is nn.Parameter and found["up.weight"].shape == (8, 6)
+        net.reshard()
+        assert net.up.weight.placements == (Shard(0),)
 
 
 def flattened() -> None:

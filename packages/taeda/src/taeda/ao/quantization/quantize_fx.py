@@ -13,6 +13,7 @@ from typing import Any
 
 import taeda
 from taeda import fx
+from taeda.ao.nn._copies import draw_unused
 from taeda.ao.nn.intrinsic._fused import _FusedModule
 from taeda.ao.nn.quantized import FloatFunctional, FXFloatFunctional
 from taeda.ao.quantization import quantization_mappings as mappings
@@ -298,8 +299,11 @@ def _prepare(model: Any, qconfig_mapping: Any, custom: Any, is_qat: bool) -> fx.
         kind = type(module[0]) if isinstance(module, _FusedModule) else type(module)
         module.qconfig = mapping.of_module(name, kind) if name else None
     if is_qat:
-        known = mappings.get_default_qat_module_mappings()
+        known, fused = mappings.get_default_qat_module_mappings(), None
         for name, module in list(made.named_modules()):
+            if fused is not None and name.startswith(f"{fused}."):
+                continue  # a part of one that is replaced
+            fused = name if isinstance(module, _FusedModule) else None
             if (
                 name
                 and type(module) in known
@@ -445,9 +449,11 @@ class _Converting:
             known = mappings.get_default_dynamic_quant_module_mappings()
             # The codes of rows of embeddings have scales that the configuration of products does not give.
             if type(module) in known and not isinstance(module, (nn.Embedding, nn.EmbeddingBag)):
+                _draw_as_made(module)
                 _put(self.model, node.target, _swapped(module, known))
         elif source in self.quantized and observer is not None:
             module.add_module("activation_post_process", observer)
+            _draw_as_made(module)
             made = _swapped(module, mappings.get_default_static_quant_module_mappings())
             if made is not module:
                 _put(self.model, node.target, made)
@@ -515,6 +521,17 @@ class _Converting:
 
         node.args = fx.node.map_arg(node.args, plain)
         node.kwargs = fx.node.map_arg(node.kwargs, plain)
+
+
+def _draw_as_made(module: Any) -> None:
+    """Draw what programs draw here: for a layer of plain numbers, once more for one that was trained as quantized."""
+    layer = module[0] if isinstance(module, nn.Sequential) else module
+    if not isinstance(layer, (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)):
+        return
+    if hasattr(layer, "weight_fake_quant"):
+        draw_unused(layer.weight, layer.bias)
+    bias = layer.bias if layer.bias is not None or not hasattr(layer, "bn") else layer.bn.bias
+    draw_unused(layer.weight, bias)
 
 
 def convert_fx(

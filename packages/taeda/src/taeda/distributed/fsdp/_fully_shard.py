@@ -66,9 +66,12 @@ class _State:
         self.unit, self.mesh, self.policy = unit, mesh, policy
 
     def gather(self) -> None:
-        """Let whole parameters stand in the module."""
+        """Let whole parameters stand in the module; programs know them as parameters, though a graph leads to them."""
         if not self.unit.is_put:
-            self.unit.put(self.unit.gathered([self._part(entry) for entry in self.unit.entries]))
+            wholes = self.unit.gathered([self._part(entry) for entry in self.unit.entries])
+            for whole in wholes:
+                whole.__class__ = nn.Parameter
+            self.unit.put(wholes)
 
     @staticmethod
     def _part(entry: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from taeda.ao.nn._copies import own_copy
+from taeda.ao.nn._copies import draw_unused, own_copy
 from taeda_registry.slots import nn
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "Embedding", "EmbeddingBag", "Linear"]
@@ -36,6 +36,8 @@ def _faked(name: str) -> type:
                 raise AssertionError("Input float module must have a valid qconfig")
             first = mod[0] if isinstance(mod, nn.Sequential) else mod
             made = own_copy(cls, first)
+            if not name.startswith("Embedding"):  # which are made with the weight that they get
+                draw_unused(made.weight, made.bias)
             made.qconfig = mod.qconfig
             made.weight_fake_quant = mod.qconfig.weight()
             return made

@@ -193,14 +193,17 @@ class _Conv(_Quantized):
     ) -> None:
         super().__init__()
         like = getattr(nn, self._float_module)(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode
-        )
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode,
+            device="meta",
+        )  # fmt: skip
         self._begin(like)
 
     def _begin(self, like: Any) -> None:
+        """Take the settings of a layer without memory, for which nothing was drawn."""
         self._describe(like)
         self.set_weight_bias(
-            taeda.quantize_per_tensor(taeda.zeros_like(like.weight), 1.0, 0, taeda.qint8), like.bias
+            taeda.quantize_per_tensor(taeda.zeros(like.weight.shape), 1.0, 0, taeda.qint8),
+            None if like.bias is None else taeda.zeros(like.bias.shape),
         )
 
     def _describe(self, like: Any) -> None:
@@ -266,7 +269,7 @@ class _ConvTranspose(_Conv):
         _Quantized.__init__(self)
         like = getattr(nn, self._float_module)(
             in_channels, out_channels, kernel_size, stride, padding, output_padding, groups, bias, dilation,
-            padding_mode,
+            padding_mode, device="meta",
         )  # fmt: skip
         self._begin(like)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import taeda
 from taeda.ao.nn import qat as nnqat
-from taeda.ao.nn._copies import own_copy
+from taeda.ao.nn._copies import draw_unused, own_copy
 from taeda_registry.slots import nn
 
 __all__ = [
@@ -90,9 +91,21 @@ class _LayerBn(nn.Module):
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> _LayerBn:
         """The layer in place of fused ones with a configuration."""
         made = own_copy(cls, mod[0])
+        draw_unused(*cls._drawn(made, mod[1]))
         made._join(mod[1], mod.qconfig)
         made.train(mod.training)
         return made
+
+    @staticmethod
+    def _drawn(layer: Any, bn: Any) -> tuple[Any, ...]:
+        """What a new layer of this class draws, in its order."""
+        return layer.weight, bn.weight, layer.bias
+
+    def reset_bn_parameters(self) -> None:
+        """Begin anew with the normalization: what it has seen, its factors, and the bias of the layer."""
+        self.bn.reset_running_stats()
+        nn.init.uniform_(self.bn.weight)
+        nn.init.zeros_(self.bn.bias)
 
     def folded(self) -> Any:
         """The one layer that they are, with what was said and seen of the two."""
@@ -126,6 +139,11 @@ class LinearBn1d(_LayerBn, nn.Linear):
     ) -> None:  # fmt: skip
         nn.Linear.__init__(self, in_features, out_features, bias)
         self._join(nn.BatchNorm1d(out_features, eps, momentum), qconfig, freeze_bn)
+        self.reset_bn_parameters()
+
+    @staticmethod
+    def _drawn(layer: Any, bn: Any) -> tuple[Any, ...]:
+        return layer.weight, layer.bias, bn.weight
 
     def _applied(self, input: Any, weight: Any) -> Any:
         return nn.functional.linear(input, weight)
@@ -146,10 +164,19 @@ def _conv_bn(dims: int, relu: bool) -> type:
             eps: float = 1e-05, momentum: float = 0.1, freeze_bn: bool = False, qconfig: Any = None,
         ) -> None:  # fmt: skip
             conv.__init__(
-                self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bool(bias),
+                self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, False,
                 padding_mode,
             )  # fmt: skip
+            if bias:
+                self.bias = nn.Parameter(taeda.empty(out_channels))
             self._join(normalization(out_channels, eps, momentum), qconfig, freeze_bn)
+            self.reset_bn_parameters()
+
+        def reset_bn_parameters(self) -> None:
+            super().reset_bn_parameters()
+            if self.bias is not None:
+                bound = 1 / math.sqrt(math.prod(self.weight.shape[1:]))
+                nn.init.uniform_(self.bias, -bound, bound)
 
     Normalized.__name__ = Normalized.__qualname__ = f"ConvBn{'ReLU' if relu else ''}{dims}d"
     Normalized.__module__ = __name__

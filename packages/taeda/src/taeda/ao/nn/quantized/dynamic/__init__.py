@@ -59,6 +59,8 @@ def _recurrent(name: str) -> type:
         def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
             """The layer in place of one with a configuration."""
             made = own_copy(cls, mod)
+            for value in mod.parameters():
+                taeda.randn(value.shape)  # as programs draw that make a layer first
             for key, value in mod.named_parameters():
                 numbers = value.detach()
                 if value.dim() > 1:
