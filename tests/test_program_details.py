@@ -848,6 +848,7 @@ def test_memory_is_filled_where_runs_are_to_be_the_same():
             dtype = getattr(taeda, name)
             assert taeda.empty(2, dtype=dtype).tolist() == [taeda.iinfo(dtype).max] * 2
         assert taeda.empty(2, dtype=taeda.bool).tolist() == [True, True]
+        assert taeda.Tensor(2).isnan().all()
         assert taeda.empty(2, device="meta").shape == (2,)
         grown, part = taeda.ones(2, dtype=taeda.int64).resize_(3), taeda.ones(6)[2:4].resize_(5)
         assert grown.tolist() == [1, 1, 2**63 - 1] and part[:4].tolist() == [1] * 4 and bool(part[4].isnan())

@@ -902,3 +902,35 @@ def test_distances_have_their_inner_operators():
     for mode in (None, 0, 1, 2):
         assert taeda.allclose(aten._cdist_forward(x, x + 1, 2.0, mode), taeda.cdist(x, x + 1))
     assert taeda.equal(aten._pdist_forward(x), taeda.ops.pdist(x))
+
+
+WRONG_CALLS = {
+    "too few": (lambda x: taeda.ops.aten.add.Tensor(x), "missing argument 'other'"),
+    "too few for any overload": (lambda x: taeda.ops.aten.add(x), "missing argument 'other'"),
+    "another type": (
+        lambda x: taeda.ops.aten.add.Tensor(x, "a"),
+        "argument 'other' must be a Tensor or a number",
+    ),
+    "an unknown name": (
+        lambda x: taeda.ops.aten.add.Tensor(x, x, foo=1),
+        "unexpected keyword argument 'foo'",
+    ),
+    "too many": (lambda x: taeda.ops.aten.relu.default(x, x), "at most 1 positional arguments"),
+    "twice": (lambda x: taeda.ops.aten.add.Tensor(x, x, other=x), "several values for argument 'other'"),
+    "fractions": (
+        lambda x: taeda.ops.aten.view.default(x, [2.5, 1]),
+        "argument 'size' must be a sequence of ints",
+    ),
+    "a function": (
+        lambda x: taeda.ops.aten.native_layer_norm_backward.default(x),
+        "native_layer_norm_backward",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_CALLS)
+def test_calls_that_do_not_fit_are_runtime_errors_too(name):
+    call, text = WRONG_CALLS[name]
+    for kind in (RuntimeError, TypeError, taeda.errors.CallError):
+        with pytest.raises(kind, match=text):
+            call(taeda.ones(2, 3))

@@ -591,7 +591,7 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) noexc
       ensure(sizes.back() != -1 || !PyErr_Occurred());
     }
     if (n == 0) sizes.push_back(0);
-    return wrap_fresh(empty(sizes, default_dtype(), device.value_or(Device{})), type);
+    return wrap_fresh(ops::empty(sizes, default_dtype(), device), type);
   });
 }
 

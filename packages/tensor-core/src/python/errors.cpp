@@ -135,8 +135,14 @@ std::string text_of_error(PyObject* exception) {
 
 }  // namespace
 
+PyObject* call_error() noexcept {
+  static PyObject* const made = runtime_error_too("taeda_tensor_core.errors.CallError", PyExc_TypeError);
+  return made;
+}
+
 bool add_errors(PyObject* module) {
   if (!data_error() || PyModule_AddObjectRef(module, "_DataError", data_error()) < 0) return false;
+  if (!call_error() || PyModule_AddObjectRef(module, "_CallError", call_error()) < 0) return false;
   for (const ErrorKind kind : {ErrorKind::Index, ErrorKind::Memory, ErrorKind::Overflow, ErrorKind::ZeroDivision}) {
     PyObject* const type = raised_as(kind);
     const std::string name = std::string("_") + PyExceptionClass_Name(class_of(kind));

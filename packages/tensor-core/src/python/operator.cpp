@@ -1,6 +1,7 @@
 // _Operator: the base of `taeda.library`'s operators, which calls one by its schema.
 #include <string_view>
 
+#include "python/errors.h"
 #include "python/library.h"
 #include "python/override.h"
 
@@ -50,9 +51,20 @@ Values bind(const OpEntry& op, const Schema& schema, PyObject* args, PyObject* k
   return out;
 }
 
+/// `bind`, whose TypeErrors are RuntimeErrors too.
+Values bound(const OpEntry& op, const Schema& schema, PyObject* args, PyObject* kwargs) {
+  try {
+    return bind(op, schema, args, kwargs);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Type) throw;
+    PyErr_SetString(call_error(), error.what());
+    throw PythonError();
+  }
+}
+
 PyObject* run(const OpEntry& op, PyObject* args, PyObject* kwargs) {
   const Schema& schema = schema_of(op);
-  Values arguments = bind(op, schema, args, kwargs);
+  Values arguments = bound(op, schema, args, kwargs);
   if (op.form == Form::Function) {
     // Our own that write give back what they wrote to, others what their schema says.
     const bool writes = schema.results.empty() && !schema.arguments.empty() && schema.arguments.front().written &&

@@ -2,7 +2,8 @@
 
 Operators raise them where PyTorch raises either: a program catches `IndexError` or `RuntimeError`, as it likes.
 `DataError`, for what cannot become a tensor, is a TypeError, a ValueError and a RuntimeError: PyTorch raises each of
-them for some data.
+them for some data. `CallError`, a TypeError and a RuntimeError, says that a call does not fit the schema of an operator
+of `taeda.ops`.
 
 Example:
     >>> try:
@@ -17,6 +18,7 @@ from __future__ import annotations
 from taeda_tensor_core import _C
 
 __all__ = [
+    "CallError",
     "DataError",
     "IndexError",
     "MemoryError",
@@ -27,6 +29,7 @@ __all__ = [
     "ZeroDivisionError",
 ]
 
+CallError = _C._CallError
 DataError = _C._DataError
 IndexError = _C._IndexError
 MemoryError = OutOfMemoryError = _C._MemoryError

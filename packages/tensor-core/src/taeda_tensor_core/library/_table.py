@@ -264,7 +264,12 @@ class Plain:
         self._parts: dict[str, Plain] = {}
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        return self._function(*args, **kwargs)
+        try:
+            return self._function(*args, **kwargs)
+        except TypeError as error:
+            if type(error) is TypeError and error.__traceback__.tb_next is None:  # type: ignore[union-attr]
+                raise _C._CallError(f"{self.name()}: {error}") from None  # the call itself did not fit
+            raise
 
     def name(self) -> str:
         """ "aten::numel", or "aten::sym_size.int" """
