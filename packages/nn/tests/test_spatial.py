@@ -335,3 +335,44 @@ def test_resized_volumes_keep_their_channels_last(mode):
         assert result.is_contiguous(memory_format=tt.channels_last_3d)
         expected = F.interpolate(part.contiguous(), size=(3, 4, 5), mode=mode)
         np.testing.assert_allclose(result.numpy(), expected.numpy(), rtol=1e-4, atol=1e-6)
+
+
+OF_VOLUMES = {
+    "max_pool3d": lambda x: F.max_pool3d(x, 3, 2),
+    "max_pool3d_with_indices": lambda x: F.max_pool3d(x, 3, 2, return_indices=True),
+    "avg_pool3d": lambda x: F.avg_pool3d(x, 2),
+    "lp_pool3d": lambda x: F.lp_pool3d(x, 2, 2),
+    "adaptive_avg_pool3d": lambda x: F.adaptive_avg_pool3d(x, 2),
+    "adaptive_max_pool3d": lambda x: F.adaptive_max_pool3d(x, 2, return_indices=True),
+}
+
+
+@pytest.mark.parametrize("name", OF_VOLUMES)
+def test_pooled_volumes_can_be_viewed(name):
+    """Row by row, as `x.view(x.size(0), -1)` needs behind pooling; maxima keep channels that lie last."""
+    x = tt.rand(2, 3, 6, 7, 8)
+    for part in (x, x[0], x[:, ::2], x.clone().requires_grad_()):
+        results = OF_VOLUMES[name](part)
+        for result in results if isinstance(results, tuple) else (results,):
+            assert result.is_contiguous()
+            assert result.view(result.size(0), -1).tolist() == result.flatten(1).tolist()
+    last = OF_VOLUMES[name](x.contiguous(memory_format=tt.channels_last_3d))
+    for result, expected in zip(
+        *((r if isinstance(r, tuple) else (r,)) for r in (last, OF_VOLUMES[name](x))), strict=True
+    ):
+        assert result.is_contiguous(memory_format=tt.channels_last_3d) == name.startswith("max")
+        assert result.tolist() == expected.tolist()
+
+
+def test_adaptive_pools_of_no_volumes_or_channels_are_empty():
+    for pool in (F.adaptive_avg_pool3d, F.adaptive_max_pool3d):
+        assert pool(tt.ones(0, 3, 4, 4), 2).shape == (0, 2, 2, 2)
+        assert pool(tt.ones(0, 5, 3, 4, 4), 2).shape == (0, 5, 2, 2, 2)
+        with pytest.raises(RuntimeError, match=r"has shape \(2, 0, 3, 4, 4\), expected no empty dimension"):
+            pool(tt.ones(2, 0, 3, 4, 4), 2)
+
+
+def test_a_divisor_of_zero_is_refused():
+    for pool, x in ((F.avg_pool2d, tt.ones(1, 4, 4)), (F.avg_pool3d, tt.ones(1, 4, 4, 4))):
+        with pytest.raises(RuntimeError, match="'divisor_override' must not be 0"):
+            pool(x, 2, divisor_override=0)

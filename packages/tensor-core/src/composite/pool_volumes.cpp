@@ -1,4 +1,5 @@
 // Pooling over three dimensions as pooling over the last two, and then over the first.
+#include "infer/memory_format.h"
 #include "infer/pool.h"
 #include "taeda/arithmetic.h"
 #include "taeda/ops.h"
@@ -12,10 +13,11 @@ using infer::Triple;
 struct Volumes {
   Tensor images;
   Shape lead;
-  Volumes(const char* op, const Tensor& input) {
+  Volumes(const char* op, const Tensor& input, bool adaptive = false) {
     check(input.dim() == 4 || input.dim() == 5, ErrorKind::Runtime, op, ": argument 'input' has shape ",
           shape_text(input.sizes()), ", expected (N, C, D, H, W) or (C, D, H, W)");
-    for (int64_t d = input.dim() - 4; d < input.dim(); ++d)
+    for (int64_t d = adaptive ? 1 : input.dim() - 4; d < input.dim();
+         ++d)  // of no channels alone an adaptive pool is empty
       check(input.size(d) > 0, ErrorKind::Runtime, op, ": argument 'input' has shape ", shape_text(input.sizes()),
             ", expected no empty dimension but the batch");
     lead = Shape(input.sizes().first(size_t(input.dim()) - 3));
@@ -34,12 +36,18 @@ Tensor by_depth(const Tensor& t) {
 }
 /// (B, H' * W', D', 1) as (B, D', H' * W').
 Tensor depth_first(const Tensor& t) { return ops::transpose(ops::squeeze_dims(t, Shape{-1}), 1, 2); }
+/// The result row by row, so that programs may `view` it: what lies as `by_depth` left it is no layout of volumes.
 Tensor assembled(const Volumes& v, const Tensor& t, int64_t height, int64_t width) {
   Shape sizes = v.lead;
   sizes.push_back(t.size(1));
   sizes.push_back(height);
   sizes.push_back(width);
-  return ops::reshape(t, sizes);
+  return ops::contiguous(ops::reshape(t, sizes));
+}
+/// The maxima of volumes whose channels lie last lie so, too.
+Tensor as_maxima(const Tensor& input, const Tensor& result) {
+  const bool last = input.dim() == 5 && infer::channels_come_last(input);
+  return last ? ops::contiguous(result, "channels_last_3d") : result;
 }
 
 /// The window of the images, and that of the depth.
@@ -100,7 +108,7 @@ Tensor max_pool3d(const Tensor& input, IntSpan kernel_size, IntSpan stride, IntS
   // With places a gradient is brought back in one step.
   if (input.requires_grad())
     return std::get<0>(ops::max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode));
-  return pooled(
+  const Tensor values = pooled(
       v,
       [&w](const Tensor& t) {
         return ops::max_pool2d(t, w.of(w.kernel), w.of(w.stride), w.of(w.padding), w.of(w.dilation), w.ceil_mode);
@@ -109,13 +117,14 @@ Tensor max_pool3d(const Tensor& input, IntSpan kernel_size, IntSpan stride, IntS
         return ops::max_pool2d(t, w.deep(w.kernel), w.deep(w.stride), w.deep(w.padding, 0), w.deep(w.dilation),
                                w.ceil_mode);
       });
+  return as_maxima(input, values);
 }
 std::tuple<Tensor, Tensor> max_pool3d_with_indices(const Tensor& input, IntSpan kernel_size, IntSpan stride,
                                                    IntSpan padding, IntSpan dilation, bool ceil_mode) {
   infer::expect_ordered("max_pool3d", input);
   const Volumes v("max_pool3d", input);
   const Windows w("max_pool3d", v, kernel_size, stride, padding, dilation, ceil_mode);
-  return pooled_with_indices(
+  const auto [values, places] = pooled_with_indices(
       v,
       [&w](const Tensor& t) {
         return ops::max_pool2d_with_indices(t, w.of(w.kernel), w.of(w.stride), w.of(w.padding), w.of(w.dilation),
@@ -125,6 +134,7 @@ std::tuple<Tensor, Tensor> max_pool3d_with_indices(const Tensor& input, IntSpan 
         return ops::max_pool2d_with_indices(t, w.deep(w.kernel), w.deep(w.stride), w.deep(w.padding, 0),
                                             w.deep(w.dilation), w.ceil_mode);
       });
+  return {as_maxima(input, values), as_maxima(input, places)};
 }
 Tensor avg_pool3d(const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding, bool ceil_mode,
                   bool count_include_pad, std::optional<int64_t> divisor_override) {
@@ -136,7 +146,7 @@ Tensor avg_pool3d(const Tensor& input, IntSpan kernel_size, IntSpan stride, IntS
     return ops::to_dtype(infer::whole_means(mean, most), DType::Int64);
   }
   expect_dtype("avg_pool3d", input);
-  check(!divisor_override || *divisor_override != 0, ErrorKind::Value,
+  check(!divisor_override || *divisor_override != 0, ErrorKind::Runtime,
         "avg_pool3d: argument 'divisor_override' must not be 0");
   const Volumes v("avg_pool3d", input);
   const Windows w("avg_pool3d", v, kernel_size, stride, padding, Shape{1}, ceil_mode);
@@ -154,7 +164,7 @@ Tensor avg_pool3d(const Tensor& input, IntSpan kernel_size, IntSpan stride, IntS
 }
 Tensor adaptive_avg_pool3d(const Tensor& input, IntSpan output_size) {
   expect_dtype("adaptive_avg_pool3d", input);
-  const Volumes v("adaptive_avg_pool3d", input);
+  const Volumes v("adaptive_avg_pool3d", input, true);
   const Triple out = parts("adaptive_avg_pool3d", input, output_size);
   return pooled(
       v, [&out](const Tensor& t) { return ops::adaptive_avg_pool2d(t, Shape{out[1], out[2]}); },
@@ -162,7 +172,7 @@ Tensor adaptive_avg_pool3d(const Tensor& input, IntSpan output_size) {
 }
 std::tuple<Tensor, Tensor> adaptive_max_pool3d(const Tensor& input, IntSpan output_size) {
   infer::expect_ordered("adaptive_max_pool3d", input);
-  const Volumes v("adaptive_max_pool3d", input);
+  const Volumes v("adaptive_max_pool3d", input, true);
   const Triple out = parts("adaptive_max_pool3d", input, output_size);
   return pooled_with_indices(
       v, [&out](const Tensor& t) { return ops::adaptive_max_pool2d(t, Shape{out[1], out[2]}); },

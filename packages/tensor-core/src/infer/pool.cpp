@@ -199,14 +199,14 @@ Tensor whole_means(const Tensor& mean, int64_t most) {
 Spec avg_pool2d(const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding, bool ceil_mode, bool,
                 std::optional<int64_t> divisor_override) {
   if (input.dtype() != DType::Int64) expect_floating("avg_pool2d", input);
-  check(!divisor_override || *divisor_override != 0, ErrorKind::Value,
+  check(!divisor_override || *divisor_override != 0, ErrorKind::Runtime,
         "avg_pool2d: argument 'divisor_override' must not be 0");
   const PoolPlan s = checked_pool("avg_pool2d", input, kernel_size, stride, padding, Shape{1}, ceil_mode);
   return shaped("avg_pool2d", input, s, both(kernel_size));
 }
 Spec avg_pool2d_backward(const Tensor& grad, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding,
                          bool ceil_mode, bool, std::optional<int64_t> divisor_override) {
-  check(!divisor_override || *divisor_override != 0, ErrorKind::Value,
+  check(!divisor_override || *divisor_override != 0, ErrorKind::Runtime,
         "avg_pool2d_backward: argument 'divisor_override' must not be 0");
   const PoolPlan s = checked_pool("avg_pool2d_backward", input, kernel_size, stride, padding, Shape{1}, ceil_mode);
   expect_grad("avg_pool2d_backward", grad, input, s.oh, s.ow);
