@@ -251,7 +251,10 @@ def test_group_norm_in_every_order_of_memory(sizes, order, dtype):
     middle, scale = a.mean(2, keepdims=True), 1 / np.sqrt(a.var(2, keepdims=True) + 1e-5)
     standard = ((a - middle) * scale).reshape(sizes)
     unit = {"float32": 1e-4, "float64": 1e-9, "bfloat16": 3e-2}[dtype]
-    close = lambda found, expected: np.testing.assert_allclose(plain(found), expected, rtol=unit, atol=unit * 4)  # noqa: E731
+
+    def close(found, expected):
+        np.testing.assert_allclose(plain(found), expected, rtol=unit, atol=unit * 4)
+
     close(y, standard * wide(plain(w)) + wide(plain(b)))
     close(mean, middle[..., 0])
     close(rstd, scale[..., 0])

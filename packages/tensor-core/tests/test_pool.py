@@ -229,7 +229,9 @@ def test_windows_of_two_elements(dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int32", "uint8"])
 @pytest.mark.parametrize("channels_last", [False, True])
-@pytest.mark.parametrize("kernel, stride, padding, dilation", [(2, 2, 0, 1), (3, 2, 1, 1), (3, 1, 1, 1), (2, 3, 0, 2)])
+@pytest.mark.parametrize(
+    "kernel, stride, padding, dilation", [(2, 2, 0, 1), (3, 2, 1, 1), (3, 1, 1, 1), (2, 3, 0, 2)]
+)
 def test_maxima_of_rows_of_every_width(kernel, stride, padding, dilation, channels_last, dtype):
     """Rows and channels as long as a register, shorter and longer, with ties; NaN is greater than numbers."""
     rng = np.random.default_rng(23)

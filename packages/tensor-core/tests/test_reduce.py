@@ -357,10 +357,18 @@ def test_places_of_extrema_of_many_rows(dtype):
             wide = a.astype(np.float64)
             if dtype in ("float32", "float64", "bfloat16"):
                 wide[rng.random(wide.shape) < 0.3 / n] = np.nan
-            x = tensor(wide if wide.dtype == np.float64 and np.isnan(wide).any() else a).to(getattr(taeda, dtype))
-            for of, to in ((x[:, :n], wide[:, :n]), (x[:, 3:], wide[:, 3:]), (x[:, :n].T.contiguous().T, wide[:, :n])):
+            x = tensor(wide if wide.dtype == np.float64 and np.isnan(wide).any() else a).to(
+                getattr(taeda, dtype)
+            )
+            for of, to in (
+                (x[:, :n], wide[:, :n]),
+                (x[:, 3:], wide[:, 3:]),
+                (x[:, :n].T.contiguous().T, wide[:, :n]),
+            ):
                 for find, expected in ((taeda.argmax, np.argmax), (taeda.argmin, np.argmin)):
-                    np.testing.assert_array_equal(find(of, 1).numpy(), expected(to, 1), err_msg=f"{rows} x {n}")
+                    np.testing.assert_array_equal(
+                        find(of, 1).numpy(), expected(to, 1), err_msg=f"{rows} x {n}"
+                    )
                 values, places = taeda.max(of, 1)
                 np.testing.assert_array_equal(places.numpy(), to.argmax(1))
                 np.testing.assert_array_equal(values.to(taeda.float64).numpy(), to.max(1))

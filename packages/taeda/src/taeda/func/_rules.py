@@ -259,8 +259,8 @@ def _lifted(whole: Any) -> Any:
 
 
 @rule(
-    "select", "slice", "unfold", "glu", "softmax", "log_softmax", "cumsum", "cumprod", "cummax", "cummin", "logcumsumexp",
-    "sort", "max.dim", "min.dim",
+    "select", "slice", "unfold", "glu", "softmax", "log_softmax", "cumsum", "cumprod", "cummax", "cummin",
+    "logcumsumexp", "sort", "max.dim", "min.dim",
 )  # fmt: skip
 def _along(level: Batching, op: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
     """One tensor and one dimension."""
