@@ -44,6 +44,13 @@ Tensor wrong(const Tensor& x) { return x.reshape({-1, 7}); }
 Tensor out_of_range(const Tensor& x) { return x.select(5, 0); }
 void refuse(int64_t n) { TAEDA_CHECK(n > 3, "n is ", n); }
 Tensor numbers() { return tensor({1.5, 2.5, 3.5}, kFloat); }
+std::vector<Tensor> kinds_of_numbers() {
+  float sum = 2.5f;
+  return {tensor(sum), tensor(1.5), tensor(3), tensor(true), tensor(2, kDouble), tensor({1, 2}), tensor({1.5}),
+          tensor(std::vector<int>{7}), tensor(std::vector<double>{}), tensor({{1, 2}, {3, 4}}),
+          tensor({{.5f}, {2.f}}, kDouble)};
+}
+Tensor ragged() { return tensor({{1, 2}, {3}}); }
 bool same(const Tensor& a, const Tensor& b) { return a.is_same(b); }
 std::vector<Tensor> bits(const Tensor& x) {
   return {x.__and__(6), x.__or__(9), x.__xor__(x + 1), x.__lshift__(2), (x & 0xF0).__rshift__(4)};
@@ -76,6 +83,8 @@ NAMES = [
         "out_of_range",
         "refuse",
         "numbers",
+        "kinds_of_numbers",
+        "ragged",
         "same",
         "bits",
         "bits_in_place",
@@ -112,6 +121,87 @@ def test_facts_and_values_cross_the_border(values):
     assert values.diagonal_sum(torch.eye(3, dtype=torch.float64) * 2) == 6
     assert values.numbers().tolist() == [1.5, 2.5, 3.5] and values.numbers().dtype is torch.float32
     assert values.same(x, x) and not values.same(x, x.clone())
+
+
+def test_numbers_become_tensors_of_the_types_of_pytorch(values):
+    found = [(t.tolist(), t.dtype) for t in values.kinds_of_numbers()]
+    assert found == [
+        (2.5, torch.float32), (1.5, torch.float32), (3, torch.int64), (True, torch.bool), (2.0, torch.float64),
+        ([1, 2], torch.int64), ([1.5], torch.float32), ([7], torch.int64), ([], torch.float32),
+        ([[1, 2], [3, 4]], torch.int64), ([[0.5], [2.0]], torch.float64),
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match="tensor: rows of 2 and 1 numbers"):
+        values.ragged()
+
+
+INDICES = r"""
+#include <torch/extension.h>
+using namespace torch::indexing;
+using torch::Tensor;
+std::vector<Tensor> reads(Tensor x, Tensor i, Tensor m) {
+  return {x.index({0}), x.index({Slice(), 1}), x.index({Slice(1, None, 2), None, "..."}), x.index({Ellipsis, -1}),
+          x.index({i}), x.index({i, Slice(0, 2), i}), x.index({Slice(), i}), x.index({m}), x.index({m, Slice(1)}),
+          x.index({None, m, 1}), x.index({true, 0}), x.index({false}), x.index({torch::tensor(1), Ellipsis, i}),
+          x.index({Slice(None, -1), None, i, Ellipsis}), x.index({x > 5}), x.index({torch::tensor(true), i})};
+}
+void writes(Tensor x, Tensor i, Tensor m) {
+  x.index_put_({0}, 5.0);
+  x.index_put_({Slice(), i, 0}, -1);
+  x.index_put_({m, 2}, torch::ones({1}, x.options()) * 9);
+  x.index_put_({x > 8}, 0.5);
+  x.index_put_({1, Slice(None, 2)}, x.index({2, Slice(1)}));
+  x.index_put_({torch::tensor({1, 0}), torch::tensor({2, 2})}, 7);
+}
+std::vector<Tensor> made() {
+  const auto o = torch::TensorOptions().dtype(torch::kFloat64);
+  return {torch::arange(5, o), torch::arange(1, 4, torch::kInt32), torch::arange(0, 1, 0.25, o), torch::eye(2, o)};
+}
+Tensor too_many(Tensor x) { return x.index({0, 0, 0, 0}); }
+Tensor wrong_text(Tensor x) { return x.index({".."}); }
+"""
+
+
+@pytest.fixture(scope="module")
+def indices(folder):
+    names = ["reads", "writes", "made", "too_many", "wrong_text"]
+    return cpp_extension.load_inline("indices", INDICES, functions=names, build_directory=folder)
+
+
+def test_indices_of_pytorch_in_c(indices):
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    i, m = torch.tensor([1, 0]), torch.tensor([[True, False, True], [False, True, True]])
+    expected = [
+        x[0], x[:, 1], x[1::2, None, ...], x[..., -1], x[i], x[i, 0:2, i], x[:, i], x[m], x[m, 1:], x[None, m, 1],
+        x[True, 0], x[False], x[1, ..., i], x[:-1, None, i, ...], x[x > 5], x[torch.tensor(True), i],
+    ]  # fmt: skip
+    found = indices.reads(x, i, m)
+    for one, other in zip(found, expected, strict=True):
+        assert one.shape == other.shape and torch.equal(one, other)
+    for bad, error in ((indices.too_many, IndexError), (indices.wrong_text, RuntimeError)):
+        with pytest.raises(error, match="index: "):
+            bad(x)
+
+
+def test_writes_at_indices_of_pytorch_in_c(indices):
+    i, m = torch.tensor([1, 0]), torch.tensor([[True, False, True], [False, True, True], [False] * 3])
+    x = torch.arange(27.0).reshape(3, 3, 3)
+    expected = x.clone()
+    indices.writes(x, i, m)
+    expected[0] = 5.0
+    expected[:, i, 0] = -1
+    expected[m, 2] = torch.ones(1) * 9
+    expected[expected > 8] = 0.5
+    expected[1, :2] = expected[2, 1:]
+    expected[torch.tensor([1, 0]), torch.tensor([2, 2])] = 7
+    assert torch.equal(x, expected)
+
+
+def test_options_follow_what_is_left_out_in_c(indices):
+    found = [(t.tolist(), t.dtype) for t in indices.made()]
+    assert found == [
+        ([0.0, 1.0, 2.0, 3.0, 4.0], torch.float64), ([1, 2, 3], torch.int32),
+        ([0.0, 0.25, 0.5, 0.75], torch.float64), ([[1.0, 0.0], [0.0, 1.0]], torch.float64),
+    ]  # fmt: skip
 
 
 def test_operators_of_bits_have_their_names_of_python(values):

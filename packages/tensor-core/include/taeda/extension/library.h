@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include "taeda/extension/operators.h"
+#include "taeda/extension/indexing.h"
 
 namespace taeda {
 inline namespace extension_v1 {

@@ -106,15 +106,30 @@ inline Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& opti
   return from_blob(data, sizes, nullptr, nullptr, options);
 }
 
+namespace detail {
+/// The type of a tensor of such numbers where none is asked for: whole ones are int64, broken ones float.
+template <class T>
+constexpr ScalarType made_of() {
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) return kFloat;
+  else if constexpr (std::is_same_v<T, int>) return kInt64;
+  else return type_of<T>();
+}
+template <class T>
+Tensor filled(const T* values, std::initializer_list<int64_t> sizes, const TensorOptions& options) {
+  size_t count = 1;
+  for (const int64_t size : sizes) count *= size_t(size);
+  taeda_tensor made = nullptr;
+  check_status(api().tensor_empty(int32_t(sizes.size()), sizes.begin(), nullptr, int32_t(type_of<T>()), {0, 0}, &made));
+  const Tensor out = Tensor::adopt(made);
+  if (count) check_status(api().tensor_from_host(out.c(), values, count * sizeof(T)));
+  return out.to(options.dtype_opt() ? options : options.dtype(made_of<T>()));
+}
+}  // namespace detail
+
 /// A tensor of the given numbers.
 template <class T>
 Tensor tensor(ArrayRef<T> values, const TensorOptions& options = {}) {
-  const auto size = int64_t(values.size());
-  taeda_tensor made = nullptr;
-  check_status(api().tensor_empty(1, &size, nullptr, int32_t(type_of<T>()), {0, 0}, &made));
-  const Tensor out = Tensor::adopt(made);
-  check_status(api().tensor_from_host(out.c(), values.data(), values.size() * sizeof(T)));
-  return out.to(options);
+  return detail::filled(values.data(), {int64_t(values.size())}, options);
 }
 template <class T>
 Tensor tensor(std::initializer_list<T> values, const TensorOptions& options = {}) {
@@ -124,6 +139,31 @@ template <class T>
 Tensor tensor(const std::vector<T>& values, const TensorOptions& options = {}) {
   return tensor(ArrayRef<T>(values), options);
 }
+template <class T>
+Tensor tensor(std::initializer_list<std::initializer_list<T>> rows, const TensorOptions& options = {}) {
+  std::vector<T> values;
+  const size_t width = rows.size() == 0 ? 0 : rows.begin()->size();
+  for (const auto& row : rows) {
+    if (row.size() != width)
+      throw Error(TAEDA_E_VALUE, detail::joined("tensor: rows of ", width, " and ", row.size(), " numbers"));
+    values.insert(values.end(), row);
+  }
+  return detail::filled(values.data(), {int64_t(rows.size()), int64_t(width)}, options);
+}
+template <class T>
+  requires std::is_arithmetic_v<T>
+Tensor tensor(T value, const TensorOptions& options = {}) {
+  return detail::filled(&value, {}, options);
+}
+
+// Options that follow arguments which may be left out.
+inline Tensor arange(const Scalar& end, const TensorOptions& options) {
+  return extension_v1::arange(Scalar(0), end, Scalar(1), options);
+}
+inline Tensor arange(const Scalar& start, const Scalar& end, const TensorOptions& options) {
+  return extension_v1::arange(start, end, Scalar(1), options);
+}
+inline Tensor eye(int64_t n, const TensorOptions& options) { return extension_v1::eye(n, std::nullopt, options); }
 
 namespace internal {
 /// How much work PyTorch gives a thread at least.

@@ -12,6 +12,9 @@ inline namespace extension_v1 {
 
 class Tensor;
 class Operand;
+namespace indexing {
+class TensorIndex;
+}
 using TensorList = ArrayRef<Tensor>;
 
 /// What a new tensor is to be: each part may be left open.
@@ -167,6 +170,12 @@ class Tensor : public detail::AsksForDevices<Tensor> {
   Tensor slice(int64_t dim = 0, std::optional<int64_t> start = std::nullopt, std::optional<int64_t> end = std::nullopt,
                int64_t step = 1) const;
   Tensor operator[](int64_t i) const;
+  /// What stands between brackets in Python; see taeda/extension/indexing.h.
+  Tensor index(ArrayRef<indexing::TensorIndex> indices) const;
+  Tensor index(std::initializer_list<indexing::TensorIndex> indices) const;
+  Tensor index(TensorList indices) const;
+  Tensor& index_put_(ArrayRef<indexing::TensorIndex> indices, const Operand& values);
+  Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices, const Operand& values);
   Tensor& operator+=(const Operand& other);
   Tensor& operator-=(const Operand& other);
   Tensor& operator*=(const Operand& other);
