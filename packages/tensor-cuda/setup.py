@@ -10,6 +10,7 @@ sanitizers (docs/design/cuda.md).
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sysconfig
@@ -87,6 +88,40 @@ def stale(target: Path, command: list[str]) -> bool:
     return any(not Path(word).is_file() or Path(word).stat().st_mtime > made for word in words)
 
 
+def run_time_headers() -> list[tuple[str, Path, bool]]:
+    """What the text of kernels that are written at run time includes, with what it includes: names and files.
+
+    Those with True stand in the place of the host's headers, and of one of the tensor core's, for NVRTC.
+    """
+    roots = [Path("csrc"), SCALAR, Path(taeda_registry.include_dir())]
+    stand_ins = Path("csrc/kernels/runtime")
+    families = ["arith", "compare", "unary", "activation"]
+    wanted = ["kernels/fused.h", "kernels/functors.inc", "kernels/own.h", "kernels/own.inc"]
+    wanted += [f"scalar/{family}.{kind}" for family in families for kind in ("h", "inc")]
+    found: dict[str, Path] = {}
+    while wanted:
+        name = wanted.pop()
+        path = next((root / name for root in roots if (root / name).is_file()), None)
+        if name in found or path is None:
+            continue
+        found[name] = path.resolve()
+        wanted += re.findall(r'#include "([^"]+)"', path.read_text(encoding="utf-8"))
+    own = [path for path in sorted(stand_ins.rglob("*")) if path.is_file()]
+    listed = [(str(path.relative_to(stand_ins)), path.resolve(), True) for path in own]
+    return listed + [(name, path, False) for name, path in sorted(found.items())]
+
+
+def assembled(compiler: str, source: Path, named: dict[str, Path]) -> Path:
+    """An object that holds files, each under its name and ended by a zero."""
+    text = '.section .rodata,"a"\n'
+    for name, path in named.items():
+        text += f'.balign 16\n.globl {name}\n.hidden {name}\n{name}:\n.incbin "{path}"\n.byte 0\n'
+    source.write_text(text + '.section .note.GNU-stack,"",%progbits\n', encoding="utf-8")
+    target = source.with_suffix(".o")
+    subprocess.run([compiler, "-c", str(source), "-o", str(target)], check=True)
+    return target
+
+
 class BuildLibrary(build_ext):
     """A plain shared library: it knows nothing of Python, so its name has no tag of an interpreter."""
 
@@ -120,16 +155,19 @@ class BuildLibrary(build_ext):
         text = "".join(f"TAEDA_IMAGE({image.stem})\n" for image in images)
         if not listed.is_file() or listed.read_text(encoding="utf-8") != text:
             listed.write_text(text, encoding="utf-8")
+        texts = self._embedded_headers(compiler, folder)
         for source in [*kernels, *sorted(Path("csrc").rglob("*.cpp"))]:
             target = folder / (str(source.with_suffix("")).replace("/", "_") + ".o")
             objects.append(target)
             extra = ["-O1"] if source.suffix == ".cu" else ["-O2", f'-DTAEDA_IMAGES="{listed}"']
+            if source.name == "headers.cpp":
+                extra.append(f'-DTAEDA_HEADERS="{folder / "headers.inc"}"')
             made.append(
                 (target, [compiler, *HOST, *extra, "-x", "c++", "-c", str(source), "-o", str(target)])
             )
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             list(pool.map(self._make, made))
-        objects += [self._embedded(compiler, folder, images)] if images else []
+        objects += [texts, *([self._embedded(compiler, folder, images)] if images else [])]
         library = Path(self.get_ext_fullpath(ext.name))
         library.parent.mkdir(parents=True, exist_ok=True)
         # Beside it first: a process may have the old one open.
@@ -158,14 +196,21 @@ class BuildLibrary(build_ext):
     @staticmethod
     def _embedded(compiler: str, folder: Path, images: list[Path]) -> Path:
         """An object that holds the images, each under the name that driver/images.cpp knows."""
-        source, target = folder / "images.S", folder / "images.o"
-        text = '.section .rodata,"a"\n'
-        for image in images:
-            name = f"taeda_image_{image.stem}"
-            text += f'.balign 16\n.globl {name}\n.hidden {name}\n{name}:\n.incbin "{image}"\n'
-        source.write_text(text + '.section .note.GNU-stack,"",%progbits\n', encoding="utf-8")
-        subprocess.run([compiler, "-c", str(source), "-o", str(target)], check=True)
-        return target
+        named = {f"taeda_image_{image.stem}": image for image in images}
+        return assembled(compiler, folder / "images.S", named)
+
+    @staticmethod
+    def _embedded_headers(compiler: str, folder: Path) -> Path:
+        """The same of the text of headers, with the list of their names that driver/headers.cpp reads."""
+        named, listed = {}, ""
+        for number, (name, path, device) in enumerate(run_time_headers()):
+            symbol = f"taeda_header_{number}"
+            named[symbol] = path
+            listed += f'TAEDA_{"DEVICE_" * device}HEADER({symbol}, "{name}")\n'
+        target = folder / "headers.inc"
+        if not target.is_file() or target.read_text(encoding="utf-8") != listed:
+            target.write_text(listed, encoding="utf-8")
+        return assembled(compiler, folder / "headers.S", named)
 
 
 class AnyPython(bdist_wheel):

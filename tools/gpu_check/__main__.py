@@ -40,6 +40,7 @@ MOST_SECONDS = {
     "sharing": 300,
     "activities": 600,
     "together": 600,
+    "fusion": 900,
     "measurements": 1800,
     "kernels, launching thread": 600,
     "measurements, launching thread": 1800,
@@ -200,6 +201,7 @@ def main(arguments: list[str] | None = None) -> int:
         "sharing": ([python, "tools/gpu_check/sharing.py"], real),
         "activities": ([python, "tools/gpu_check/activities.py"], real),
         "together": ([python, "tools/gpu_check/together.py"], real),
+        "fusion": ([python, "tools/gpu_check/fusion.py"], real),
         "kernels, launching thread": (kernels, {**real, **whole, **LAUNCHING}),
         "measurements": ([*measure, str(figures)], real),
         "measurements, launching thread": (

@@ -100,6 +100,25 @@ def more_kernels(torch: Any, sizes: Sizes) -> dict[str, tuple[int, Work]]:
     }
 
 
+def chains(torch: Any, x: Any, y: Any, half: Any) -> dict[str, tuple[int, Work]]:
+    """Element-wise operators one after the other, by themselves and in one kernel where the library writes one."""
+
+    def five(a: Any, b: Any) -> Any:
+        return ((a + b) * 0.5).tanh() * a - b
+
+    def gated(a: Any, b: Any) -> Any:
+        return torch.nn.functional.silu(a) * b + a
+
+    work: dict[str, tuple[int, Work]] = {}
+    compiled = getattr(torch.backends, "compile_graph", None)
+    for name, chain, a, b in (("five", five, x, y), ("gate, bfloat16", gated, half, half)):
+        together = compiled(chain, a, b) if compiled else chain
+        nbytes = 3 * a.element_size() * a.numel()
+        work[f"chain: {name}"] = nbytes, functools.partial(together, a, b)
+        work[f"chain: {name}, one by one"] = nbytes, functools.partial(chain, a, b)
+    return work
+
+
 def operators(torch: Any, sizes: Sizes) -> dict[str, tuple[int, Work]]:
     """What is measured, with one library's tensors: bytes that have to move, and the call."""
     torch.manual_seed(0)
@@ -140,6 +159,7 @@ def operators(torch: Any, sizes: Sizes) -> dict[str, tuple[int, Work]]:
         "matmul, bfloat16": (0, lambda: ah @ bh),
         "conv2d, 3 x 3": (0, lambda: functional.conv2d(images, weight, padding=1)),
         "sort": (0, lambda: x[: n >> 6].sort()),
+        **chains(torch, x, y, half),
         **attention(torch, sizes.rows),
         **more_kernels(torch, sizes),
     }

@@ -10,6 +10,7 @@
 #include "driver/cublas.h"
 #include "driver/cudnn.h"
 #include "driver/images.h"
+#include "fusion/kernels.h"
 #include "kernels/warp.h"
 
 using namespace taeda::cuda;
@@ -101,15 +102,28 @@ TAEDA_CUDA_EXPORT int taeda_cuda_reset(void* m, int device, const char* what) {
     return Status::InvalidValue;
   });
 }
-/// "statistics", "snapshot", "inconsistency" or, of the whole machine, "libraries"; what is told is the text then.
+/// "statistics", "snapshot", "inconsistency" or, of the whole machine, "libraries" or "fusion"; what is told is the
+/// text then.
 TAEDA_CUDA_EXPORT int taeda_cuda_report(void* m, int device, const char* what) {
   return on(m, [&](Machine& machine) {
     const Allocator& allocator = allocator_of(machine, device);
     if (std::strcmp(what, "statistics") == 0) return last_text = json_of(allocator.statistics()), Status::Ok;
     if (std::strcmp(what, "snapshot") == 0) return last_text = allocator.snapshot(), Status::Ok;
     if (std::strcmp(what, "inconsistency") == 0) return last_text = allocator.inconsistency(), Status::Ok;
+    if (std::strcmp(what, "fusion") == 0) return last_text = fused_kernels().report(machine.driver()), Status::Ok;
     if (std::strcmp(what, "libraries") == 0) return last_text = machine.driver().libraries(), Status::Ok;
     return Status::InvalidValue;
+  });
+}
+
+/// Plans of transforms: makes their most, where it is not negative, and clears them; stores both numbers.
+TAEDA_CUDA_EXPORT int taeda_cuda_transforms(void* m, int device, int64_t most, int clear, int64_t* numbers) {
+  return on(m, [&](Machine& machine) {
+    PlansKept asked{most, 0, clear != 0};
+    machine.driver().settle_transforms(device, asked);
+    numbers[0] = asked.most;
+    numbers[1] = asked.size;
+    return Status::Ok;
   });
 }
 

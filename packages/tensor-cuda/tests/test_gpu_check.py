@@ -55,7 +55,7 @@ def test_all_of_it_can_be_rehearsed_without_a_gpu(tmp_path: Path) -> None:
     text = tmp_path.joinpath("gpu.md").read_text()
     assert text.startswith("# A rehearsal on the simulated driver") and "docs" not in made.stdout
     kinds = [row["kind"] for row in report["figures"]]
-    assert kinds.count("operator") == 41 and kinds.count("queue") == 8 and kinds.count("training") == 6
+    assert kinds.count("operator") == 45 and kinds.count("queue") == 8 and kinds.count("training") == 6
     for row in report["figures"]:
         assert "error" not in row, row
         assert f"| {row['name']} |" in text

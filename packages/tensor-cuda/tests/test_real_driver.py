@@ -95,10 +95,11 @@ int cuGraphLaunch(void* x, void* s) { return printf("runs%s\n", (char*)x), fflus
 int cuGraphDestroy(void* g) { return 0; }
 int cuGraphExecDestroy(void* x) { return free(x), 0; }
 int cuGraphDebugDotPrint(void* g, const char* path, unsigned f) { return f != 1; }
-// An image is a fat binary; a function is its name.
+// An image is a fat binary, or an ELF file; a function is its name.
 int cuModuleLoadData(void** m, const void* image) {
   if (recording && mode != 2) return 900;
-  return *m = (void*)image, *(uint32_t*)image != 0xba55ed50;
+  const uint32_t mark = *(uint32_t*)image;
+  return *m = (void*)image, mark != 0xba55ed50 && mark != 0x464c457f;
 }
 int cuModuleGetFunction(void** f, void* m, const char* name) { return *f = strdup(name), 0; }
 // More shared memory than 48 KiB has to be asked for; the smallest devices that have so much have 99.

@@ -260,3 +260,87 @@ except RuntimeError as error:
         "True",
         "libcufft.so.12 lacks cufftXtMakePlanMany cufftXtExec",
     ]
+
+
+PLANS = """
+cache = tc.backends.cuda.cufft_plan_cache
+def transform(n):
+    x = tc.arange(float(n))
+    found, expected = tc.fft.rfft(x.to("cuda")).cpu(), tc.fft.rfft(x)
+    assert tc.allclose(found, expected, atol=1e-4), n
+"""
+
+
+def test_plans_are_kept_for_those_used_last() -> None:
+    run(
+        PLANS
+        + """
+assert (cache.size, cache.max_size) == (0, 4096)
+for n in (2, 3, 4):
+    transform(n)
+assert cache.size == 3 and cache[0].size == 3 and cache["cuda:1"].size == 0
+cache.max_size = 2
+assert cache.size == 2
+transform(9)
+assert (cache.size, cache[0].max_size, cache[tc.device("cuda", 1)].max_size) == (2, 2, 4096)
+cache.clear()
+assert cache.size == 0
+cache[0].max_size = 0
+transform(5)
+assert (cache.size, cache.max_size) == (0, 0)
+def refused(kind, work, text):
+    try:
+        work()
+    except kind as error:
+        assert text in str(error), error
+        return 1
+    raise AssertionError(text)
+tried += refused(ValueError, lambda: setattr(cache, "max_size", -1), "expected a number of plans from 0 on, found -1")
+tried += refused(TypeError, lambda: setattr(cache, "max_size", 2.5), "expected an int, found float")
+tried += refused(RuntimeError, lambda: cache[2], "expected a device from 0 to 1 (2 of them), found 2")
+""",
+        least=3,
+        TAEDA_CUDA_DRIVER="simulated:2:64",
+    )
+
+
+@pytest.mark.parametrize("thread", ["0", "1"])
+def test_plans_that_are_let_go_are_destroyed(library, thread: str) -> None:
+    program = (
+        PLANS
+        + """
+cache.max_size = 2
+for n in (2, 3, 2, 4, 2, 3):
+    transform(n)
+print("cleared")
+cache.clear()
+for n in (5, 2):
+    transform(n)
+kind, x = tc.get_device_module("cuda"), tc.ones(7).to("cuda")
+graph = kind.CUDAGraph()
+with kind.graph(graph):
+    y = tc.fft.rfft(x)
+print("recorded")
+cache.clear()
+transform(6)
+kind.synchronize()
+print("end")
+os._exit(0)
+"""
+    )
+    told = real.run(library(), program, TAEDA_CUDA_LAUNCH_THREAD=thread)
+    short = [line.partition(" x ")[0] for line in told if not line.startswith("run")]
+    # 4 drives 3 out, and 3 then 4; of those that are cleared the one stays that a graph runs.
+    plans = "plan of 1: {}".format
+    assert (
+        short[: short.index("cleared")]
+        == [plans(n) for n in (2, 3)]
+        + [plans(4), "destroyed"]
+        + [
+            plans(3),
+            "destroyed",
+        ]
+        or thread == "1"
+    )
+    assert short.count("destroyed") == 6 and short[-1] == "end"
+    assert [line for line in short if line.startswith("plan")] == [plans(n) for n in (2, 3, 4, 3, 5, 2, 7, 6)]

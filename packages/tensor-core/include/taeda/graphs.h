@@ -26,7 +26,8 @@ class TAEDA_API Executable {
   virtual std::vector<Tensor> run(const std::vector<Tensor>& inputs) = 0;
 };
 
-/// Null where the backend of the device has no graphs, or declines this one.
-TAEDA_API std::unique_ptr<Executable> compile_graph(Device device, const Graph& graph);
+/// Null where the backend of the device has no graphs, or declines this one; `why` is then what it says of that, if
+/// anything.
+TAEDA_API std::unique_ptr<Executable> compile_graph(Device device, const Graph& graph, std::string& why);
 
 }  // namespace taeda

@@ -62,7 +62,7 @@ class PluginExecutable final : public Executable {
 
 }  // namespace
 
-std::unique_ptr<Executable> compile_graph(Device device, const Graph& graph) {
+std::unique_ptr<Executable> compile_graph(Device device, const Graph& graph, std::string& why) {
   Backend& owner = backend(device.backend);
   const taeda_backend* plugin = owner.plugin();
   if (!plugin || !plugin->graph_compile || !plugin->graph_run || !plugin->graph_release) return nullptr;
@@ -85,8 +85,13 @@ std::unique_ptr<Executable> compile_graph(Device device, const Graph& graph) {
                             .output_count = uint32_t(outputs.size()),
                             .reserved = 0};
   taeda_executable made = nullptr;
+  const uint32_t before = abi::errors_noted;
   const int32_t status = plugin->graph_compile(plugin->context, device.index, &offered, &made);
-  if (status == TAEDA_DECLINED) return nullptr;
+  if (status == TAEDA_DECLINED) {
+    if (abi::errors_noted != before) why = abi::last_error();
+    abi::settle_errors();
+    return nullptr;
+  }
   if (status != TAEDA_OK) abi::throw_error(status, owner.name() + ": graph_compile");
   abi::settle_errors();
   check(made != nullptr, ErrorKind::Runtime, owner.name(), ": graph_compile gave TAEDA_OK but null as its result");

@@ -102,7 +102,7 @@ GraphCall call_of(PyObject* item) {
     call.arguments.push_back(from_python(PyTuple_GET_ITEM(arguments, Py_ssize_t(i)), schema.arguments[i], name));
   return call;
 }
-/// (device, [(operator, arguments, results)], inputs, outputs); None where the backend declines.
+/// (device, [(operator, arguments, results)], inputs, outputs); where the backend declines what it says of that.
 PyObject* graph_compile(PyObject*, PyObject* args) {
   PyObject *place, *calls, *inputs, *outputs;
   if (!PyArg_ParseTuple(args, "OO!OO", &place, &PyList_Type, &calls, &inputs, &outputs)) return nullptr;
@@ -112,8 +112,9 @@ PyObject* graph_compile(PyObject*, PyObject* args) {
           type_name(place));
     Graph graph{{}, tensors_of(inputs, "graph: inputs"), tensors_of(outputs, "graph: outputs")};
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(calls); ++i) graph.calls.push_back(call_of(PyList_GET_ITEM(calls, i)));
-    Runs made = compile_graph(*device, graph);
-    if (!made) Py_RETURN_NONE;
+    std::string why;
+    Runs made = compile_graph(*device, graph, why);
+    if (!made) return PyUnicode_FromStringAndSize(why.data(), Py_ssize_t(why.size()));
     return capsule(std::move(made), kExecutable);
   });
 }

@@ -13,6 +13,7 @@
 #include "driver/cudnn.h"
 #include "driver/queued.h"
 #include "driver/real.h"
+#include "fusion/graph.h"
 #include "ops/call.h"
 #include "taeda/abi.h"
 
@@ -395,6 +396,7 @@ int32_t register_backend() {
   backend.empty_cache = empty_cache;
   backend.image_layout = image_layout;
   offer_activities(backend);
+  offer_graphs(backend);
   return api->backend_register(&backend, &backend_number);
 }
 int32_t start(const taeda_api* given) {

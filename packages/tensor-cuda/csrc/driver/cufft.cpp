@@ -58,9 +58,9 @@ std::string Cufft::text_of(Status status) {
   }
 }
 
-std::unique_ptr<Cufft::Plan> Cufft::make(const Transform& t) {
+std::shared_ptr<Cufft::Plan> Cufft::make(const Transform& t) {
   const Table& f = functions();
-  auto plan = std::make_unique<Plan>(f);
+  auto plan = std::make_shared<Plan>(f);
   if (f.cufftCreate(&plan->number) != 0) return nullptr;
   plan->made = true;
   // The memory that it needs while it works is given at each call.
@@ -77,14 +77,26 @@ std::unique_ptr<Cufft::Plan> Cufft::make(const Transform& t) {
                                            &plan->workspace, kCufftComplex[t.wide]);
   return status == 0 ? std::move(plan) : nullptr;
 }
-const TransformPlan* Cufft::plan(int device, const Transform& transform) {
+SharedTransformPlan Cufft::plan(int device, const Transform& transform) {
   if (!there()) return nullptr;
-  const std::pair key{device, transform.shape()};
   const std::lock_guard held(lock_);
-  const auto found = plans_.find(key);
-  if (found != plans_.end()) return found->second.get();
+  auto& plans = plans_[device];
+  if (const auto [found, known] = plans.find(transform.shape()); known) return found;
   const Relaxed relaxed(driver_);
-  return (plans_[key] = make(transform)).get();
+  const SharedTransformPlan made = make(transform);
+  plans.put(transform.shape(), made);
+  std::erase_if(made_, [](const auto& each) { return each.second.expired(); });
+  if (made) made_[made.get()] = made;
+  return made;
+}
+void Cufft::settle(int device, PlansKept& asked) {
+  const std::lock_guard held(lock_);
+  const Relaxed relaxed(driver_);
+  cuda::settle(plans_[device], asked);
+}
+void Cufft::stays(const TransformPlan& plan) {
+  const std::lock_guard held(lock_);
+  recorded_.insert(made_.at(&plan).lock());
 }
 Status Cufft::transform(const TransformPlan& given, const Transform& t, Address workspace, StreamHandle stream) {
   const auto place = [](uint64_t address) { return reinterpret_cast<void*>(uintptr_t(address)); };

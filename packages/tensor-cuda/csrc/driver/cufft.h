@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include "driver/driver.h"
@@ -26,8 +27,11 @@ class Cufft {
   /// 12000 for 12.0.0.
   int version();
   /// A way to compute such transforms, kept for the next one of its shape; null where there is none. The device's
-  /// context is the thread's.
-  const TransformPlan* plan(int device, const Transform& transform);
+  /// context is the thread's, here and below.
+  SharedTransformPlan plan(int device, const Transform& transform);
+  void settle(int device, PlansKept& asked);
+  /// A graph of the driver's runs what the plan holds, for nobody knows how long.
+  void stays(const TransformPlan& plan);
   Status transform(const TransformPlan& plan, const Transform& transform, Address workspace, StreamHandle stream);
   static std::string text_of(Status status);
 
@@ -35,13 +39,15 @@ class Cufft {
   struct Table;
   struct Plan;
   const Table& functions();
-  std::unique_ptr<Plan> make(const Transform& transform);
+  std::shared_ptr<Plan> make(const Transform& transform);
 
   const Functions& driver_;
   LateLibrary library_;
   std::shared_ptr<Table> table_;
   std::mutex lock_;
-  std::map<std::pair<int, Transform>, std::unique_ptr<Plan>> plans_;
+  std::map<int, Recent<Transform, TransformPlan>> plans_;                    // by device
+  std::map<const TransformPlan*, std::weak_ptr<const TransformPlan>> made_;  // those that somebody holds
+  std::set<SharedTransformPlan> recorded_;
 };
 
 }  // namespace taeda::cuda

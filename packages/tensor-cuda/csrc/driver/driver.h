@@ -10,11 +10,13 @@
 #include "driver/convolution.h"
 #include "driver/factoring.h"
 #include "driver/product.h"
+#include "driver/recent.h"
 #include "driver/transform.h"
 
 namespace taeda::cuda {
 
 struct Kernel;
+class Compiler;
 class Nccl;
 
 /// Numbers of the driver (CUresult). Those without a name here pass through as they are.
@@ -164,11 +166,13 @@ class Driver {
   /// Puts the convolution into the stream; `workspace` is memory of the plan's size, its own until it is done.
   virtual Status convolve(int device, const ConvolutionPlan& plan, const Convolution& convolution, Address workspace,
                           StreamHandle stream) = 0;
-  /// How NVIDIA's library computes such transforms, for as long as the driver lives; null where it is not there or has
-  /// no way.
-  virtual const TransformPlan* plan_transform(int device, const Transform& transform) = 0;
+  /// How NVIDIA's library computes such transforms, kept for those that were asked for last; null where it is not there
+  /// or has no way.
+  virtual SharedTransformPlan plan_transform(int device, const Transform& transform) = 0;
+  /// How many such plans of a device are kept, and may be.
+  virtual void settle_transforms(int device, PlansKept& asked) = 0;
   /// Puts the transforms into the stream; `workspace` is memory of the plan's size, its own until they are done.
-  virtual Status transform(int device, const TransformPlan& plan, const Transform& transform, Address workspace,
+  virtual Status transform(int device, const SharedTransformPlan& plan, const Transform& transform, Address workspace,
                            StreamHandle stream) = 0;
   /// What such factorings of matrices need, for as long as the driver lives; null where NVIDIA's library is not there
   /// or has no way.
@@ -179,6 +183,8 @@ class Driver {
   /// NVIDIA's library of work that processes do together, with the device at hand for the calling thread (-1: none is
   /// needed), and all that was asked for before on its way; null where it is not there, and `why`.
   virtual Nccl* nccl(int device, std::string& why) = 0;
+  /// What compiles kernels that are written at run time.
+  virtual Compiler& compiler() = 0;
   /// From now on what devices do with work that is handed over is noted, `most` activities at most. Calls that hand it
   /// over ask `work_origin` on the thread that made them.
   virtual void start_activities(uint64_t most) = 0;

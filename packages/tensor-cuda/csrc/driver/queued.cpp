@@ -223,10 +223,16 @@ Status QueuedDriver::convolve(int device, const ConvolutionPlan& plan, const Con
     return below.convolve(device, *plan, convolution, workspace, stream);
   });
 }
-Status QueuedDriver::transform(int device, const TransformPlan& plan, const Transform& transform, Address workspace,
-                               StreamHandle stream) {
-  return later("transform", [=, plan = &plan](Driver& below) {
-    return below.transform(device, *plan, transform, workspace, stream);
+Status QueuedDriver::transform(int device, const SharedTransformPlan& plan, const Transform& transform,
+                               Address workspace, StreamHandle stream) {
+  const auto work = [=, plan = plan.get()](Driver& below) {
+    // Without an owner: `used_` has one.
+    return below.transform(device, SharedTransformPlan(SharedTransformPlan(), plan), transform, workspace, stream);
+  };
+  return later("transform", work, [&](uint64_t end) {
+    const uint64_t done = done_.load(std::memory_order_acquire);
+    while (!used_.empty() && used_.front().first <= done) used_.pop_front();
+    used_.emplace_back(end, plan);
   });
 }
 Status QueuedDriver::factor(int device, const FactoringPlan& plan, const Factoring& factoring, Address workspace,

@@ -14,6 +14,7 @@
 // request alone (TAEDA_CUDA_LAUNCH_THREAD=1).
 #pragma once
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -126,10 +127,11 @@ class QueuedDriver final : public Driver {
   }
   Status convolve(int device, const ConvolutionPlan& plan, const Convolution& convolution, Address workspace,
                   StreamHandle stream) override;
-  const TransformPlan* plan_transform(int device, const Transform& transform) override {
+  SharedTransformPlan plan_transform(int device, const Transform& transform) override {
     return below_->plan_transform(device, transform);
   }
-  Status transform(int device, const TransformPlan& plan, const Transform& transform, Address workspace,
+  void settle_transforms(int device, PlansKept& asked) override { below_->settle_transforms(device, asked); }
+  Status transform(int device, const SharedTransformPlan& plan, const Transform& transform, Address workspace,
                    StreamHandle stream) override;
   const FactoringPlan* plan_factoring(int device, const Factoring& factoring, StreamHandle stream) override {
     return below_->plan_factoring(device, factoring, stream);
@@ -140,6 +142,7 @@ class QueuedDriver final : public Driver {
     issue();
     return below_->nccl(device, why);
   }
+  Compiler& compiler() override { return below_->compiler(); }
   void start_activities(uint64_t most) override {
     issue();
     below_->start_activities(most);
@@ -197,7 +200,8 @@ class QueuedDriver final : public Driver {
   bool straight_ = false;
   std::atomic<bool> notes_ = false;
   int captures_ = 0;
-  std::unordered_map<EventHandle, uint64_t> recorded_;  // the end of an event's last record in the ring
+  std::deque<std::pair<uint64_t, SharedTransformPlan>> used_;  // plans, until the ring is done with what uses them
+  std::unordered_map<EventHandle, uint64_t> recorded_;         // the end of an event's last record in the ring
   std::mutex late_lock_;
   std::atomic<Status> late_ = Status::Ok;  // the first one
   std::string late_text_;

@@ -21,6 +21,7 @@
 #include "driver/functions.h"
 #include "driver/images.h"
 #include "driver/nccl.h"
+#include "driver/nvrtc.h"
 #include "kernels/launch.h"
 
 namespace taeda::cuda {
@@ -43,6 +44,10 @@ class RealDriver final : public Driver {
         cudnn_(f_),
         cufft_(f_),
         cusolver_(f_),
+        nvrtc_([this](int device) {
+          DeviceFacts found;
+          return facts(device, found) == Status::Ok ? 10 * found.major + found.minor : 0;
+        }),
         contexts_(size_t(count), nullptr),
         loaded_(size_t(count)) {
     pthread_atfork(nullptr, nullptr, [] { forked = true; });
@@ -263,12 +268,18 @@ class RealDriver final : public Driver {
                   StreamHandle stream) override {
     return handed(device, [&] { return cudnn_.convolve(device, plan, convolution, workspace, stream); });
   }
-  const TransformPlan* plan_transform(int device, const Transform& transform) override {
+  SharedTransformPlan plan_transform(int device, const Transform& transform) override {
     return use(device) == Status::Ok ? cufft_.plan(device, transform) : nullptr;
   }
-  Status transform(int device, const TransformPlan& plan, const Transform& transform, Address workspace,
+  void settle_transforms(int device, PlansKept& asked) override {
+    if (use(device) == Status::Ok) cufft_.settle(device, asked);
+  }
+  Status transform(int device, const SharedTransformPlan& plan, const Transform& transform, Address workspace,
                    StreamHandle stream) override {
-    return handed(device, [&] { return cufft_.transform(plan, transform, workspace, stream); });
+    uint64_t recording = 0;
+    if (const Status status = capture_of(device, stream, recording); status != Status::Ok) return status;
+    if (recording) cufft_.stays(*plan);
+    return handed(device, [&] { return cufft_.transform(*plan, transform, workspace, stream); });
   }
   const FactoringPlan* plan_factoring(int device, const Factoring& factoring, StreamHandle stream) override {
     return use(device) == Status::Ok ? cusolver_.plan(device, factoring, stream) : nullptr;
@@ -283,6 +294,7 @@ class RealDriver final : public Driver {
     if (!nccl_.there()) return why = nccl_.description(), nullptr;
     return &nccl_;
   }
+  Compiler& compiler() override { return nvrtc_; }
   void start_activities(uint64_t most) override {
     if (!forked) cupti_.start(most);  // a child of a fork has no device to tell of
   }
@@ -311,7 +323,8 @@ class RealDriver final : public Driver {
            entry("cufft", cufft_.there(), cufft_.description()) + cufft + "}, " +
            entry("cusolver", cusolver_.there(), cusolver_.description()) + cusolver + "}, " +
            entry("cupti", cupti_.there(), cupti_.description()) + "}, " +
-           entry("nccl", nccl_.there(), nccl_.description()) + "}}";
+           entry("nccl", nccl_.there(), nccl_.description()) + "}, " +
+           entry("nvrtc", nvrtc_.there(), nvrtc_.description()) + "}}";
   }
 
  private:
@@ -395,6 +408,7 @@ class RealDriver final : public Driver {
   Cusolver cusolver_;
   Cupti cupti_;
   mutable Nccl nccl_;
+  Nvrtc nvrtc_;
   std::mutex lock_;
   std::vector<void*> contexts_;
   std::vector<Loaded> loaded_;

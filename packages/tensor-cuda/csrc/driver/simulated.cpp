@@ -42,6 +42,7 @@ constexpr Address kFirstAddress = Address(1) << 56, kBetweenDevices = Address(1)
 constexpr size_t kGranularity = 512;
 constexpr int64_t kCopyStart = 1000, kBytesPerNanosecond = 10;
 constexpr int64_t kLaunch = 2000, kItemsPerNanosecond = 64;
+constexpr const char* kNoNvrtc = "simulated devices run kernels that the host's compiler makes";
 constexpr const char* kNoNccl = "simulated devices work together by nothing";
 constexpr size_t kSimulatedWorkspace = 1024;
 
@@ -477,28 +478,34 @@ Status SimulatedDriver::convolve(int device, const ConvolutionPlan& plan, const 
       },
       handed("convolution"));
 }
-const TransformPlan* SimulatedDriver::plan_transform(int, const Transform& transform) {
-  static const auto plans = [] {
-    std::array<TransformPlan, 2> made;
-    made[1].workspace = kSimulatedWorkspace;
-    return made;
-  }();
-  return has_libraries() && is_valid(transform) ? &plans[wants_workspace(transform)] : nullptr;
+SharedTransformPlan SimulatedDriver::plan_transform(int device, const Transform& transform) {
+  if (!has_libraries() || !is_valid(transform)) return nullptr;
+  const std::lock_guard held(lock_);
+  auto& plans = transforms_[device];
+  if (const auto [found, known] = plans.find(transform.shape()); known) return found;
+  const auto made = std::make_shared<TransformPlan>();
+  if (wants_workspace(transform)) made->workspace = kSimulatedWorkspace;
+  plans.put(transform.shape(), made);
+  return made;
 }
-Status SimulatedDriver::transform(int device, const TransformPlan& plan, const Transform& transform, Address workspace,
-                                  StreamHandle stream) {
+void SimulatedDriver::settle_transforms(int device, PlansKept& asked) {
+  const std::lock_guard held(lock_);
+  settle(transforms_[device], asked);
+}
+Status SimulatedDriver::transform(int device, const SharedTransformPlan& plan, const Transform& transform,
+                                  Address workspace, StreamHandle stream) {
   const Device& at = *devices_[size_t(device)];
   {
     const std::lock_guard held(lock_);
     if (fails(kTransform)) return Status::LaunchFailed;
   }
-  if (!is_valid(transform) || (plan.workspace != 0) != (workspace != 0)) return Status::InvalidValue;
+  if (!is_valid(transform) || (plan->workspace != 0) != (workspace != 0)) return Status::InvalidValue;
   const uint64_t shift = uint64_t(reinterpret_cast<uintptr_t>(at.bytes)) - at.base;
   int64_t end = 0;
   return work(
       device, stream, kLaunch, end,
-      [transform, shift, beside = workspace ? bytes_at(device, workspace) : nullptr, &plan] {
-        if (beside) std::memset(beside, -1, plan.workspace);
+      [transform, shift, beside = workspace ? bytes_at(device, workspace) : nullptr, size = plan->workspace] {
+        if (beside) std::memset(beside, -1, size);
         transform_on_host(transform, shift);
       },
       handed("transform"));
@@ -539,7 +546,7 @@ std::string SimulatedDriver::libraries() {
       std::string("{\"found\": ") + (has_libraries() ? "true" : "false") + ", \"text\": \"simulated\"}";
   return "{\"cublas\": " + entry + ", \"cublaslt\": " + entry + ", \"cudnn\": " + entry + ", \"cufft\": " + entry +
          ", \"cusolver\": " + entry + ", \"cupti\": " + entry + ", \"nccl\": {\"found\": false, \"text\": \"" +
-         kNoNccl + "\"}}";
+         kNoNccl + "\"}, \"nvrtc\": {\"found\": false, \"text\": \"" + kNoNvrtc + "\"}}";
 }
 
 }  // namespace taeda::cuda

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "driver/driver.h"
+#include "driver/simulated_compiler.h"
 
 namespace taeda::cuda {
 
@@ -65,13 +66,15 @@ class SimulatedDriver final : public Driver {
   const ConvolutionPlan* plan(int device, const Convolution& convolution, StreamHandle stream, bool trying) override;
   Status convolve(int device, const ConvolutionPlan& plan, const Convolution& convolution, Address workspace,
                   StreamHandle stream) override;
-  const TransformPlan* plan_transform(int device, const Transform& transform) override;
-  Status transform(int device, const TransformPlan& plan, const Transform& transform, Address workspace,
+  SharedTransformPlan plan_transform(int device, const Transform& transform) override;
+  void settle_transforms(int device, PlansKept& asked) override;
+  Status transform(int device, const SharedTransformPlan& plan, const Transform& transform, Address workspace,
                    StreamHandle stream) override;
   const FactoringPlan* plan_factoring(int device, const Factoring& factoring, StreamHandle stream) override;
   Status factor(int device, const FactoringPlan& plan, const Factoring& factoring, Address workspace,
                 StreamHandle stream) override;
   Nccl* nccl(int device, std::string& why) override;
+  Compiler& compiler() override { return compiler_; }
   void start_activities(uint64_t most) override;
   std::string stop_activities(bool may_wait, std::vector<Activity>& noted, uint64_t& dropped) override;
   std::string libraries() override;
@@ -146,6 +149,8 @@ class SimulatedDriver final : public Driver {
   std::vector<std::shared_ptr<Capture>> captures_;
   uint64_t captured_ = 0;
   Activities activities_;
+  SimulatedCompiler compiler_;
+  std::map<int, Recent<Transform, TransformPlan>> transforms_;  // by device
   int64_t behind_host_ =
       0;  // how far virtual time is behind the host's, so that no work is told of before it was asked
 };

@@ -4,6 +4,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 namespace taeda::cuda {
 
@@ -48,10 +49,11 @@ struct Transform {
   }
 };
 
-/// A way to compute transforms of one shape, which a driver found and keeps.
+/// A way to compute transforms of one shape, which a driver found.
 struct TransformPlan {
   virtual ~TransformPlan() = default;
   size_t workspace = 0;  // bytes wanted beside the operands
 };
+using SharedTransformPlan = std::shared_ptr<const TransformPlan>;
 
 }  // namespace taeda::cuda

@@ -4,80 +4,9 @@
 // Which classes a line has kernels for follows from its dtypes: integers compute in 64 bits and are cut off when they
 // are stored, which is the same for all that lines say; complex numbers compute in float64. With TAEDA_WIDE real
 // numbers do so too: such lines compute in float64 whatever they are given.
-#include "kernels/elementwise.h"
+#include "kernels/line.h"
 
-namespace taeda::loops::TAEDA_ISA {
-
-/// The numbers that a line may use.
-template <class T>
-struct LineNumbers {
-  T p, q, r;
-  const double* real;
-  TAEDA_HD LineNumbers(const taeda::cuda::Number* n, const double* real)
-      : p(n[0].as<T>()), q(n[1].as<T>()), r(n[2].as<T>()), real(real) {}
-};
-template <class V, class E>
-TAEDA_HD inline auto line_result(E value) {
-  if constexpr (is_same<E, bool> || is_complex_number<V>) return value;
-  else return V(value);
-}
-
-TAEDA_HD inline bool holds(Always) { return true; }
-TAEDA_HD inline bool holds(bool plain) { return plain; }
-
-// A line that a family leaves out (TAEDA_LEFT_OUT_<name> is `~, DROP`) has no kernel: it is decomposed.
-#define TAEDA_SECOND(A, B, ...) B
-#define TAEDA_PICK(...) TAEDA_SECOND(__VA_ARGS__, KEEP, )
-#define TAEDA_JOIN(A, B) A##B
-#define TAEDA_JOINED(A, B) TAEDA_JOIN(A, B)
-#define TAEDA_IF_KEEP(...) __VA_ARGS__
-#define TAEDA_IF_DROP(...)
-#define TAEDA_UNLESS_LEFT_OUT(NAME, ...) TAEDA_JOINED(TAEDA_IF_, TAEDA_PICK(TAEDA_LEFT_OUT_##NAME))(__VA_ARGS__)
-
-#define TAEDA_LINE(NAME, ...) TAEDA_UNLESS_LEFT_OUT(NAME, TAEDA_FUNCTOR(NAME, __VA_ARGS__))
-#define TAEDA_FUNCTOR(NAME, NAMES, PLAIN, EXPRESSION, EXACT) \
-  template <class T>                                         \
-  struct NAME##_line : LineNumbers<T> {                      \
-    using LineNumbers<T>::p;                                 \
-    using LineNumbers<T>::q;                                 \
-    using LineNumbers<T>::r;                                 \
-    using LineNumbers<T>::real;                              \
-    using LineNumbers<T>::LineNumbers;                       \
-    TAEDA_HD auto at(const T* operands) const {              \
-      NAMES                                                  \
-      if constexpr (is_same<decltype(PLAIN), Always>) {      \
-        return line_result<T>(EXPRESSION);                   \
-      } else {                                               \
-        if (holds(PLAIN)) return line_result<T>(EXPRESSION); \
-        return line_result<T>(EXACT);                        \
-      }                                                      \
-    }                                                        \
-  };
-#define TAEDA_PART(NAME, K) [[maybe_unused]] const T NAME = operands[K];
-#define TAEDA_ONE TAEDA_PART(x, 0)
-#define TAEDA_TWO TAEDA_PART(a, 0) TAEDA_PART(b, 1)
-#define TAEDA_THREE TAEDA_TWO TAEDA_PART(c, 2)
-#define TAEDA_UNARY(NAME, TYPES, KIND, COST, EXPRESSION) TAEDA_LINE(NAME, TAEDA_ONE, Always(), EXPRESSION, x)
-#define TAEDA_BINARY(NAME, TYPES, KIND, COST, EXPRESSION) TAEDA_LINE(NAME, TAEDA_TWO, Always(), EXPRESSION, a)
-#define TAEDA_TERNARY(NAME, TYPES, KIND, COST, EXPRESSION) TAEDA_LINE(NAME, TAEDA_THREE, Always(), EXPRESSION, a)
-#define TAEDA_UNARY_WHERE(NAME, TYPES, KIND, COST, PLAIN, EXPRESSION, EXACT) \
-  TAEDA_LINE(NAME, TAEDA_ONE, PLAIN, EXPRESSION, EXACT)
-#define TAEDA_BINARY_WHERE(NAME, TYPES, KIND, COST, PLAIN, EXPRESSION, EXACT) \
-  TAEDA_LINE(NAME, TAEDA_TWO, PLAIN, EXPRESSION, EXACT)
-#include TAEDA_LINES
-#undef TAEDA_LINE
-#undef TAEDA_FUNCTOR
-#undef TAEDA_PART
-#undef TAEDA_ONE
-#undef TAEDA_TWO
-#undef TAEDA_THREE
-#undef TAEDA_UNARY
-#undef TAEDA_BINARY
-#undef TAEDA_TERNARY
-#undef TAEDA_UNARY_WHERE
-#undef TAEDA_BINARY_WHERE
-
-}  // namespace taeda::loops::TAEDA_ISA
+#include "kernels/functors.inc"
 
 namespace taeda::cuda {
 

@@ -12,6 +12,11 @@ namespace taeda::cuda {
 void fail(int32_t status, const std::string& text) { throw Failure{api->set_error(status, text.c_str())}; }
 
 Tensor::Tensor(taeda_tensor handle, bool owned) : handle_(handle), owned_(owned) {
+  const auto address = reinterpret_cast<uintptr_t>(handle);
+  if (address & 1) {
+    facts_ = *reinterpret_cast<const taeda_tensor_info*>(address - 1);
+    return;
+  }
   facts_.size = sizeof facts_;
   if (handle) api->tensor_read(handle, &facts_);
 }
@@ -121,6 +126,7 @@ void Call::result(int i, Tensor&& tensor) const {
 // --- memory ---
 
 Tensor Call::empty(std::span<const int64_t> sizes, int dtype) const {
+  if (recorder_) recorder_->refuse("it needs memory of its own");
   taeda_tensor made = nullptr;
   passed(api->tensor_empty(int32_t(sizes.size()), sizes.data(), nullptr, dtype, call_.device, &made));
   return Tensor(made, true);
@@ -164,6 +170,7 @@ void Call::read(void* to, const Tensor& from) const {
   passed(api->tensor_to_host(from.handle(), to, size_t(from.numel()) * size_t(from.item_size())));
 }
 Tensor Call::other(const char* name, std::span<const taeda_value> arguments) const {
+  if (recorder_) recorder_->refuse("it calls another operator");
   taeda_op op = nullptr;
   passed(api->op_find(name, &op));
   taeda_value result{};
@@ -174,6 +181,7 @@ Tensor Call::other(const char* name, std::span<const taeda_value> arguments) con
 // --- launches ---
 
 void Call::launch(const Kernel& kernel, const void* body, int64_t items) const {
+  if (recorder_) recorder_->refuse(std::string("it launches ") + kernel.name);
   const Status status = own_machine()->driver().launch(call_.device.index, kernel, body, items, call_.stream);
   if (status != Status::Ok) done(status, std::string("launch of ") + kernel.name);
 }

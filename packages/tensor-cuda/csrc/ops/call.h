@@ -27,6 +27,32 @@ inline void passed(int32_t status) {
   if (status != TAEDA_OK) throw Failure{status};
 }
 
+/// A tensor that is not there yet: what is known of it. Its handle is odd, so that nobody takes it for one of taeda's.
+struct StandIn {
+  taeda_tensor_info facts{};
+  std::vector<int64_t> sizes, strides;
+  taeda_tensor handle() { return reinterpret_cast<taeda_tensor>(reinterpret_cast<uintptr_t>(&facts) + 1); }
+};
+
+class Tensor;
+struct Row;
+struct Numbers;
+enum class Class : int;
+/// Takes down what an operator's function would launch, instead of a launch (fusion/).
+class Recorder {
+ public:
+  /// Thrown where a function does more than lines.
+  struct Refused {
+    std::string why;
+  };
+  [[noreturn]] void refuse(const std::string& why) const { throw Refused{why}; }
+  virtual void line(const Row& row, Class c, const Tensor& out, std::span<const Tensor* const> operands,
+                    const Numbers& numbers, bool may_divide_by_zero) = 0;
+
+ protected:
+  ~Recorder() = default;
+};
+
 /// A tensor's facts, and one owner of it if it was made here.
 class Tensor {
  public:
@@ -97,6 +123,9 @@ int common_dtype(std::initializer_list<const Tensor*> tensors);
 class Call {
  public:
   Call(const char* name, int32_t number, const taeda_call& call);
+  /// One that is taken down: its tensors may be StandIns.
+  Call(const char* name, const taeda_call& call, Recorder& recorder)
+      : name_(name), number_(0), call_(call), trouble_(nullptr), recorder_(&recorder) {}
 
   const char* name() const { return name_; }
   /// Arguments count from 0 behind the outputs.
@@ -116,6 +145,8 @@ class Call {
   const taeda_value& value(int i) const { return call_.arguments[call_.output_count + uint32_t(i)]; }
   int count() const { return int(call_.argument_count - call_.output_count); }
   void result(int i, Tensor&& tensor) const;
+  /// Null where the call is computed.
+  Recorder* recorder() const { return recorder_; }
   taeda_device device() const { return call_.device; }
   StreamHandle stream() const { return call_.stream; }
 
@@ -156,6 +187,7 @@ class Call {
   int32_t number_;
   const taeda_call& call_;
   Trouble* trouble_;
+  Recorder* recorder_ = nullptr;
 };
 
 /// Row-major output that a kernel fills: the tensor itself, or memory that is copied to it at the end.
@@ -188,5 +220,7 @@ struct Operation {
 /// Hands all of them to taeda.
 int32_t register_operations();
 const char* operation_name(int32_t number);
+/// Has the function of an element-wise operator taken down; false where there is none of that name.
+bool record_operation(const char* name, const taeda_call& call, Recorder& recorder);
 
 }  // namespace taeda::cuda

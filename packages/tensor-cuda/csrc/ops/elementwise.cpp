@@ -6,6 +6,7 @@
 #include <map>
 
 #include "kernels/transpose.h"
+#include "ops/dimensions.h"
 
 namespace taeda::cuda {
 
@@ -52,38 +53,8 @@ Number number_of(const Tensor& tensor) {
 
 namespace {
 
-/// Dimensions of the output, the slowest first, with the strides of all operands in each; the output's come last.
-struct Layout {
-  int ndim = 0;
-  int64_t sizes[TAEDA_MAX_DIMS];
-  int64_t strides[4][TAEDA_MAX_DIMS];
-};
+using Layout = Dimensions<4>;
 
-int64_t stride_in(const Tensor& t, int d, int ndim) {
-  const int own = d - (ndim - t.ndim());
-  return own < 0 || t.size(own) == 1 ? 0 : t.stride(own);
-}
-Layout layout_of(std::span<const Tensor* const> tensors) {
-  const Tensor& out = *tensors.back();
-  const int count = int(tensors.size()), ndim = out.ndim();
-  std::array<int, TAEDA_MAX_DIMS> order;
-  int kept = 0;
-  for (int d = 0; d < ndim; ++d)
-    if (out.size(d) != 1) order[size_t(kept++)] = d;
-  std::stable_sort(order.begin(), order.begin() + kept,
-                   [&](int a, int b) { return std::abs(out.stride(a)) > std::abs(out.stride(b)); });
-  Layout to;
-  for (int i = 0; i < kept; ++i) {
-    const int d = order[size_t(i)];
-    bool merges = to.ndim > 0;
-    for (int k = 0; k < count && merges; ++k)
-      merges = to.strides[k][to.ndim - 1] == stride_in(*tensors[size_t(k)], d, ndim) * out.size(d);
-    const int at = merges ? to.ndim - 1 : to.ndim++;
-    to.sizes[at] = merges ? to.sizes[at] * out.size(d) : out.size(d);
-    for (int k = 0; k < count; ++k) to.strides[k][at] = stride_in(*tensors[size_t(k)], d, ndim);
-  }
-  return to;
-}
 void describe(Operand& operand, const Tensor& t, const Layout& layout, int place, int elements) {
   operand.array = t.array();
   // Types that are moved as bytes.
@@ -170,7 +141,7 @@ void transpose(const Call& call, const Tensor& to, const Tensor& from, const Lay
 bool copied_by_tiles(const Call& call, const Tensor& to, const Tensor& from) {
   constexpr int64_t kLeast = 8;
   if (to.dtype() != from.dtype() || from.on_host() || to.numel() < kLeast * kLeast) return false;
-  const Layout layout = layout_of(std::array<const Tensor*, 2>{&from, &to});
+  const Layout layout = merged_dimensions<4>(std::array<const Tensor*, 2>{&from, &to});
   const int last = layout.ndim - 1;
   if (layout.ndim < 2 || layout.ndim > 3 || layout.strides[1][last] != 1 || layout.strides[0][last - 1] != 1 ||
       layout.sizes[last] < kLeast || layout.sizes[last - 1] < kLeast)
@@ -191,7 +162,7 @@ bool copied_by_tiles(const Call& call, const Tensor& to, const Tensor& from) {
 Tensor copy_of_turned(const Call& call, const Tensor& t, const Tensor& out) {
   if (out.numel() < kMany || t.on_host() || t.ndim() != out.ndim() || !std::ranges::equal(t.sizes(), out.sizes()))
     return {};
-  const Layout layout = layout_of(std::array<const Tensor*, 2>{&t, &out});
+  const Layout layout = merged_dimensions<4>(std::array<const Tensor*, 2>{&t, &out});
   const int last = layout.ndim - 1;
   if (last < 1 || layout.strides[0][last] == 1 || layout.strides[0][last - 1] != 1) return {};
   int64_t behind = 1;
@@ -211,7 +182,7 @@ void run(const Call& call, const Kernel& kernel, int elements, int packs, const 
   std::array<Tensor, N> turned;
   for (size_t k = 0; N > 1 && k < N; ++k)
     if ((turned[k] = copy_of_turned(call, *all[k], out))) all[k] = &turned[k];
-  const Layout layout = layout_of(all);
+  const Layout layout = merged_dimensions<4>(all);
   if (layout.ndim > kDims)
     fail(TAEDA_E_NOT_IMPLEMENTED, std::string(call.name()) + ": device 'cuda' takes operands of at most " +
                                       std::to_string(kDims) + " dimensions that cannot be merged, found " +
@@ -252,6 +223,8 @@ void run_line(const Call& call, const Row& row, int dtype, const Tensor& out, st
   if (!kernel)
     fail(TAEDA_E_NOT_IMPLEMENTED,
          std::string(call.name()) + ": device 'cuda' has no kernel for the dtype of the operands");
+  if (Recorder* const recorder = call.recorder())
+    return recorder->line(row, c, out, operands, numbers, divides && c <= Class::UInt);
   const int elements = row.elements[int(c)], packs = row.packs[int(c)];
   switch (row.arity) {
     case 1: return run<1>(call, *kernel, elements, packs, out, operands, numbers, divides);
@@ -264,15 +237,16 @@ void copy_elements(const Call& call, const Tensor& to, const Tensor& from) {
   const bool bytes = to.dtype() > TAEDA_COMPLEX128 || from.dtype() > TAEDA_COMPLEX128;
   if (bytes && to.dtype() != from.dtype())
     fail(TAEDA_E_NOT_IMPLEMENTED, std::string(call.name()) + ": device 'cuda' does not convert types of 8 bits");
-  if (!copied_by_tiles(call, to, from)) run_line(call, same, from.dtype(), to, {&from});
+  if (call.recorder() || !copied_by_tiles(call, to, from)) run_line(call, same, from.dtype(), to, {&from});
 }
 void fill_elements(const Call& call, const Tensor& to, const Number& value, int dtype_of_value) {
   static const Row& select = line("select");
+  if (call.recorder()) call.recorder()->refuse("it fills its result with a number");
   // The condition is the number 1, the other operand is not looked at.
   if (to.numel() == 0) return;
   Elements<3> e{};
   e.n = to.numel();
-  const Layout layout = layout_of(std::array<const Tensor*, 1>{&to});
+  const Layout layout = merged_dimensions<4>(std::array<const Tensor*, 1>{&to});
   e.ndim = layout.ndim;
   if (layout.ndim > kDims) fail(TAEDA_E_NOT_IMPLEMENTED, std::string(call.name()) + ": too many dimensions");
   std::copy_n(layout.sizes, layout.ndim, e.sizes);

@@ -1,5 +1,6 @@
 // All operators of the backend, and how a call comes to their functions.
 #include <exception>
+#include <map>
 #include <string>
 
 #include "ops/elementwise.h"
@@ -64,6 +65,21 @@ int32_t run(void* context, const taeda_call* given) noexcept {
 }  // namespace
 
 const char* operation_name(int32_t number) { return entries()[size_t(number)].name; }
+
+bool record_operation(const char* name, const taeda_call& given, Recorder& recorder) {
+  static const auto* const by_name = [] {
+    auto* const made = new std::map<std::string_view, const LineOperation*>;
+    for (const LineOperation& o : line_operations())
+      if (std::string_view(o.name).back() != '_') made->emplace(o.name, &o);
+    return made;
+  }();
+  const auto found = by_name->find(name);
+  if (found == by_name->end()) return false;
+  const Call call(found->second->name, given, recorder);
+  if (found->second->row) run_plain_line(call, *found->second->row);
+  else found->second->function(call);
+  return true;
+}
 
 int32_t register_operations() {
   for (Entry& entry : entries()) {

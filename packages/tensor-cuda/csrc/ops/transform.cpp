@@ -79,11 +79,11 @@ bool transform(const Call& call, Transformed kind, bool forward, const Tensor& o
   if (copies) lies(read, order, t.from);
   if (!fits) lies(made, order, t.to);
   Driver& driver = own_machine()->driver();
-  const TransformPlan* const plan = driver.plan_transform(call.device().index, t);
+  const SharedTransformPlan plan = driver.plan_transform(call.device().index, t);
   if (!plan) return false;
   if (copies) call.copy(read, in);
   const Tensor workspace = plan->workspace ? call.empty({int64_t(plan->workspace)}, TAEDA_UINT8) : Tensor();
-  call.done(driver.transform(call.device().index, *plan, t, workspace ? workspace.address() : 0, call.stream()),
+  call.done(driver.transform(call.device().index, plan, t, workspace ? workspace.address() : 0, call.stream()),
             "transform");
   if (!fits) call.copy(out, made);
   return true;

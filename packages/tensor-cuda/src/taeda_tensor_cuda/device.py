@@ -15,6 +15,7 @@ from taeda_tensor_cuda.graphs import (
     make_graphed_callables,
 )
 from taeda_tensor_cuda.memory import *  # noqa: F403
+from taeda_tensor_cuda.settings import cufft_plan_cache as cufft_plan_cache
 from taeda_tensor_cuda.settings import library_settings as library_settings
 from taeda_tensor_cuda.settings import matmul_settings as matmul_settings
 

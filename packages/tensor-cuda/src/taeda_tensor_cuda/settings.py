@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
 from types import SimpleNamespace
 from typing import Any
 
 from taeda_tensor_cuda import _library
 
-__all__ = ["cudnn_is_available", "cudnn_setting", "cudnn_version", "library_settings", "matmul_settings"]
+__all__ = [
+    "cudnn_is_available",
+    "cudnn_setting",
+    "cudnn_version",
+    "cufft_plan_cache",
+    "library_settings",
+    "matmul_settings",
+]
 
 
 class _Matmul(SimpleNamespace):
@@ -41,6 +49,66 @@ matmul_settings = _Matmul(
     allow_bf16_reduced_precision_reduction=True,
     allow_fp16_accumulation=False,
 )
+
+
+class _PlansOfDevice:
+    """Plans of cuFFT's that a device keeps for transforms of the same shape."""
+
+    def __init__(self, device: int | None) -> None:
+        self._device = device
+
+    def _settle(self, most: int = -1, clear: bool = False) -> tuple[int, int]:
+        _library.start()
+        from taeda_registry.slots import tensor
+
+        device = tensor.get_device_module("cuda").current_device() if self._device is None else self._device
+        numbers = (ctypes.c_int64 * 2)()
+        _library.call(None, "transforms", device, most, int(clear), ctypes.byref(numbers))
+        return numbers[0], numbers[1]
+
+    @property
+    def size(self) -> int:
+        """How many plans are kept."""
+        return self._settle()[1]
+
+    @property
+    def max_size(self) -> int:
+        """How many may be; of more the ones go that were not used for the longest. 4096 at first; 0 keeps none."""
+        return self._settle()[0]
+
+    @max_size.setter
+    def max_size(self, most: int) -> None:
+        if not isinstance(most, int) or isinstance(most, bool):
+            raise TypeError(f"cufft_plan_cache.max_size: expected an int, found {type(most).__name__}")
+        if most < 0:
+            raise ValueError(f"cufft_plan_cache.max_size: expected a number of plans from 0 on, found {most}")
+        self._settle(most)
+
+    def clear(self) -> None:
+        """Let all of them go; those that recorded graphs run stay."""
+        self._settle(clear=True)
+
+
+class _Plans(_PlansOfDevice):
+    """Those of the current device; ``cufft_plan_cache[1]`` has those of another one."""
+
+    def __getitem__(self, device: Any) -> _PlansOfDevice:
+        index = getattr(device, "index", device)
+        if isinstance(device, str):
+            index = int(device.partition(":")[2] or 0)
+        if index is None:
+            return _PlansOfDevice(None)
+        from taeda_registry.slots import tensor
+
+        count = tensor.get_device_module("cuda").device_count()
+        if not 0 <= index < count:
+            raise RuntimeError(
+                f"cufft_plan_cache: expected a device from 0 to {count - 1} ({count} of them), found {device!r}"
+            )
+        return _PlansOfDevice(index)
+
+
+cufft_plan_cache = _Plans(None)
 
 
 def cudnn_setting(name: str, value: Any) -> None:

@@ -93,9 +93,12 @@ class CompiledGraph:
             raise _NoGraph("the function gives what is no tensor")
         kept = [calls.places.get(id(each), each) for each in outputs]
         found = _C._graph_compile(examples[0].device, calls.calls, calls.inputs, kept)
-        if found is None:
-            self.reason = f"device '{examples[0].device.type}' takes no such graph"
-        return found
+        if not isinstance(found, str):
+            return found
+        self.reason = f"device '{examples[0].device.type}' takes no such graph" + (
+            f": {found}" if found else ""
+        )
+        return None
 
     def __call__(self, *tensors: Tensor) -> Any:
         """Run it; tensors of other shapes, dtypes or devices, and calls that record gradients, go call by call."""

@@ -335,8 +335,9 @@ def device_settings(kind: str) -> Settings:
             "cufft_plan_cache": SimpleNamespace(size=0, max_size=0, clear=lambda: None),
         }  # fmt: skip
         own = _plugins.names_of(kind)
-        if own is not None and hasattr(own, "matmul_settings"):
-            values["matmul"] = own.matmul_settings
+        for name, found in (("matmul", "matmul_settings"), ("cufft_plan_cache", "cufft_plan_cache")):
+            if own is not None and hasattr(own, found):
+                values[name] = getattr(own, found)
         doc = f"Settings for devices of the kind {kind!r}; {_UNREAD}."
         _made[kind] = Settings(kind, doc, values, _device_answers(kind))
     return _made[kind]

@@ -1,0 +1,3 @@
+// See cstdint beside it.
+#pragma once
+#include <cstdint>
