@@ -283,7 +283,8 @@ def export(
 
     Raises:
         ValueError: `mod` is no module.
-        UserError: `dynamic_shapes` does not fit the inputs.
+        UserError: `dynamic_shapes` does not fit the inputs, or the module takes a size that is to vary for a number, by
+            `int`, `len`, `range` or the number of results of a function.
         GuardOnDataDependentSymNode: The module branches on the elements of a tensor.
         RuntimeError: What it did cannot stand in a graph; the text says why.
 
