@@ -360,9 +360,9 @@ def _check_arguments(op: Operator) -> None:
             f"{op.where}: varargs names {op.varargs!r}, which is no int[] or Tensor[] argument"
         )
     for name, _ in op.operands:
-        if name not in {a.name for a in op.arguments if a.type in ("Operand", "Tensor?")}:
+        if name not in {a.name for a in op.arguments if a.type in ("Operand", "Tensor", "Tensor?", "Scalar")}:
             raise DeclarationError(
-                f"{op.where}: 'operands' names {name!r}, which is no Operand and no Tensor? argument"
+                f"{op.where}: 'operands' names {name!r}, which is no tensor and no Scalar argument"
             )
     if op.named_alone and [(a.name, a.type) for a in op.arguments] != REDUCED:
         raise DeclarationError(f"{op.where}: 'named_alone' is for the arguments self, dim and keepdim")

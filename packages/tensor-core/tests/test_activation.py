@@ -160,3 +160,20 @@ def test_glu_refuses():
         ops.glu(taeda.zeros(4, dtype=taeda.int64))
     with pytest.raises(RuntimeError, match=r"glu_backward: argument 'grad' has shape \[?\(?4"):
         ops.glu_backward(taeda.zeros(4), taeda.zeros(4), 0)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_softplus_far_below_its_threshold(dtype):
+    x = tensor([-4.0, -1.0, 0.0, 60.0, 66.0, 68.0, 69.0, 300.0]).to(getattr(taeda, dtype))
+    found = ops.softplus(x, 1.3, 1e4).double().numpy()
+    exact = np.logaddexp(0, 1.3 * x.double().numpy()) / 1.3
+    np.testing.assert_allclose(found, exact, rtol=1e-2 if dtype in ("float16", "bfloat16") else 1e-6)
+    assert ops.softplus(tensor([math.inf]), 1.0, math.inf).item() == math.inf
+
+
+@pytest.mark.parametrize("dtype", [taeda.float16, taeda.bfloat16])
+@pytest.mark.parametrize("bound", [0.1, 0.3, 0.7])
+def test_hardshrink_leaves_out_its_bound_of_sixteen_bits(dtype, bound):
+    edge = taeda.tensor(bound, dtype=dtype).item()
+    x = taeda.tensor([-edge, edge, 2 * edge], dtype=dtype)
+    assert ops.hardshrink(x, bound).tolist() == [0, 0, 2 * edge]

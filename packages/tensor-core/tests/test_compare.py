@@ -136,3 +136,15 @@ def test_numbers_beside_sixteen_bits_are_compared_in_their_dtype(dtype, value):
         assert compare(x, value).tolist() == compare(x.double(), number.double()).tolist()
         assert compare(value, x).tolist() == compare(number.double(), x.double()).tolist()
     assert (taeda.tensor(0.1, dtype=dtype) == 0.1).item()
+
+
+@pytest.mark.parametrize("dtype", [taeda.float16, taeda.bfloat16])
+@pytest.mark.parametrize("kind", [taeda.float32, taeda.float64, taeda.bfloat16])
+def test_tensors_without_dimensions_are_compared_in_the_dtype_of_elements_of_sixteen_bits(dtype, kind):
+    x, number = taeda.tensor([0.1, 0.3, 0.7], dtype=dtype), taeda.tensor(0.3, dtype=kind)
+    rounded = number.to(dtype).double()
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        compare = getattr(taeda, name)
+        assert compare(x, number).tolist() == compare(x.double(), rounded).tolist()
+        assert compare(number, x).tolist() == compare(rounded, x.double()).tolist()
+    assert (x[1] == taeda.tensor(0.3)).item() is False  # neither has dimensions: float32 is the common dtype

@@ -381,3 +381,19 @@ def test_fractions_are_no_numbers_of_tensors():
         with pytest.raises(TypeError, match="Fraction"):
             call()
     assert (x == Fraction(1)) is False
+
+
+@pytest.mark.parametrize("dtype", [taeda.float16, taeda.bfloat16])
+@pytest.mark.parametrize("wrap", [float, taeda.tensor], ids=["number", "tensor"])
+@pytest.mark.parametrize("name", ["fmod", "remainder", "maximum", "minimum", "fmax", "fmin"])
+def test_numbers_are_rounded_to_elements_of_sixteen_bits(dtype, wrap, name):
+    values = taeda.tensor([-2.0, -0.1, 0.0, 0.1, 0.25, 0.3, 7.0, 100.0], dtype=dtype)
+    function, rounded = getattr(taeda, name), taeda.tensor(0.1, dtype=dtype)
+    number = taeda.tensor(0.1) if name in ("fmax", "fmin") else wrap(0.1)
+    found = function(values, number)
+    assert found.dtype == dtype
+    assert found.tolist() == function(values.double(), rounded.double()).to(dtype).tolist()
+    some = values[values != 0]
+    assert function(number, some).tolist() == function(rounded.double(), some.double()).to(dtype).tolist()
+    if name in ("fmod", "remainder"):
+        assert getattr(values.clone(), name + "_")(number).tolist() == found.tolist()

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "taeda/levels.h"
+#include "taeda/ops/cast.h"
 
 namespace taeda::infer {
 namespace {
@@ -99,12 +100,19 @@ void check_exact_slow(const char* op, const char* argument, const Tensor& value,
   if (side_of(number, dtype) != 0) out_of_range(op, argument, number, dtype);
 }
 
+Scalar rounded_slow(const Scalar& number, DType dtype) {
+  if (number.is_complex() || !(std::abs(number.to_double()) <= largest_of(dtype))) return number;
+  const float value = float(number.to_double());
+  return Scalar(double(dtype == DType::Float16 ? float(Half(value)) : float(BFloat16(value))));
+}
+const Tensor& rounded_slow(const Tensor& number, const Tensor& beside, Tensor& room) {
+  const DType dtype = beside.dtype();
+  if (number.is_wrapped_number())
+    return surely_fits(number, dtype) ? room = Tensor(rounded_slow(scalar_of(number), dtype)) : number;
+  const bool meets = beside.dim() != 0 && number.dtype() != dtype && is_floating(number.dtype());
+  return meets ? room = ops::to_dtype(number, dtype) : number;
+}
 const Tensor& compared_slow(const Tensor& number, const Tensor& beside, Tensor& room) {
-  if (!is_integral(beside.dtype())) {
-    if (!surely_fits(number, beside.dtype())) return number;
-    const float value = float(scalar_of(number).to_double());
-    return room = Tensor(double(beside.dtype() == DType::Float16 ? float(Half(value)) : float(BFloat16(value))));
-  }
   if (!is_integral(number.dtype()) || beside.is_wrapped_number()) return number;
   const int side = side_of(scalar_of(number), beside.dtype());
   return side == 0 ? number : room = Tensor(side > 0 ? INFINITY : -INFINITY);

@@ -2,8 +2,10 @@
 #pragma once
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "taeda/elementwise.h"
+#include "taeda/half.h"
 #include "taeda/tensor.h"
 
 namespace taeda::infer {
@@ -64,13 +66,21 @@ inline void check_exact(const char* op, const char* argument, const Tensor& valu
 
 // What an Operand goes on as. `room` holds a number that takes the place of the given one.
 
+TAEDA_API const Tensor& rounded_slow(const Tensor& number, const Tensor& beside, Tensor& room);
+/// A number, or a tensor that is one, beside elements of 16 bits is rounded to their dtype, which loops that compute in
+/// float32 do not see.
+inline const Tensor& rounded(const Tensor& number, const Tensor& beside, Tensor&& room) {
+  return is_half(beside.dtype()) && number.dim() == 0 ? rounded_slow(number, beside, room) : number;
+}
+TAEDA_API Scalar rounded_slow(const Scalar& number, DType dtype);
+inline Scalar rounded(const Scalar& number, const Tensor& beside, Tensor&&) {
+  return is_half(beside.dtype()) ? rounded_slow(number, beside.dtype()) : number;
+}
 TAEDA_API const Tensor& compared_slow(const Tensor& number, const Tensor& beside, Tensor& room);
-/// An integer beyond the dtype it is compared with becomes an infinity of its sign, which compares alike; a number
-/// beside one of 16 bits, which loops compare in float32, is rounded to it.
+/// Rounded, and an integer beyond the dtype it is compared with becomes an infinity of its sign, which compares alike.
 inline const Tensor& compared(const Tensor& number, const Tensor& beside, Tensor&& room) {
-  const DType dtype = beside.dtype();
-  const bool narrow = is_integral(dtype) || dtype == DType::Float16 || dtype == DType::BFloat16;
-  return number.is_wrapped_number() && narrow ? compared_slow(number, beside, room) : number;
+  if (!is_integral(beside.dtype())) return rounded(number, beside, std::move(room));
+  return number.is_wrapped_number() ? compared_slow(number, beside, room) : number;
 }
 /// A bound that no element can pass becomes the end of the dtype's range; one that none can meet is an OverflowError.
 TAEDA_API const Tensor& upper_bound(const char* op, const Tensor& bound, const Tensor& self, Tensor&& room);

@@ -10,6 +10,11 @@ TAEDA_HD inline T tanh_of_softplus(T x) {
   const T e = vexp(x > T(20) ? T(20) : x), n = e * (e + T(2));
   return n / (n + T(2));
 }
+/// log(1 + exp(x)), however large x is.
+template <class T>
+TAEDA_HD inline T softplus_of(T x) {
+  return (x < T(0) ? T(0) : x) + vlog1p_of_small(vexp(-magnitude(x)));
+}
 /// Without a branch about the exponential, which would keep the loop from vectorising.
 template <class T>
 TAEDA_HD inline T elu_of(T x, T size, T slope, T rate) {
