@@ -258,3 +258,27 @@ def test_bounds_of_clamp_are_those_that_elements_can_have(dtype):
     x = taeda.tensor([0.3, -0.3, 0.29, 0.31], dtype=getattr(taeda, dtype), requires_grad=True)
     for low, high, slope in ((None, 0.3, [1, 1, 1, 0]), (0.3, None, [1, 0, 0, 1]), (-0.3, 0.3, [1, 1, 1, 0])):
         assert grad(taeda.clamp(x, low, high).sum(), x)[0].tolist() == slope
+
+
+@pytest.mark.parametrize("mode, weighted", [(0, False), (0, True), (1, False), (2, False)])
+def test_no_bags_have_no_slope(mode, weighted):
+    weight = taeda.ones(4, 3, requires_grad=True)
+    factors = taeda.ones(2, requires_grad=True) if weighted else None
+    none = taeda.zeros(0, dtype=taeda.int64)
+    sums = ops.embedding_bag(weight, taeda.tensor([1, 2]), none, mode=mode, per_sample_weights=factors)[0]
+    sums.sum().backward()
+    assert weight.grad.abs().sum().item() == 0
+    if weighted:
+        assert factors.grad.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_elements_of_no_segment_have_no_slope(axis):
+    data = taeda.ones(2, 3, requires_grad=True)
+    lengths = taeda.zeros((2,)[:axis] + (0,), dtype=taeda.int64)
+    found = taeda.segment_reduce(data, "sum", lengths=lengths, axis=axis, unsafe=True)
+    assert found.shape == ((0, 3), (2, 0))[axis]
+    found.sum().backward()
+    assert data.grad.abs().sum().item() == 0
+    with pytest.raises(RuntimeError, match="do not cover"):
+        taeda.segment_reduce(data, "sum", lengths=lengths, axis=axis)

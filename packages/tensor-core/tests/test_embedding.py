@@ -92,3 +92,15 @@ def test_bags_of_every_length(mode, width, dtype):
             part = slice(start, start + length)
             expected = weights[part].double().numpy() @ table[numbers[part]]
             np.testing.assert_allclose(found[bag], expected, rtol=near, atol=near)
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+@pytest.mark.parametrize("offsets, last", [([], False), ([0], True)])
+def test_indices_of_no_bag(mode, offsets, last):
+    offsets = taeda.tensor(offsets, dtype=taeda.int64)
+    taeda.full((64,), -1)  # what new memory is made of
+    sums, owners, sizes, _ = ops.embedding_bag(
+        taeda.ones(4, 3), taeda.tensor([1, 2, 3]), offsets, mode=mode, include_last_offset=last
+    )
+    assert (sums.shape, sizes.shape) == ((0, 3), (0,))
+    assert owners.numel() == 0 or owners.tolist() == [0, 0, 0]

@@ -25,6 +25,7 @@ static int64_t row_left_out(std::optional<int64_t> padding_idx, int64_t rows) {
 Tensor embedding_bag_grad(const Tensor& grad, const Tensor& indices, const Tensor& offset2bag, const Tensor& bag_size,
                           const Tensor& max_indices, int64_t rows, bool scale_grad_by_freq, int64_t mode,
                           const Tensor& per_sample_weights, std::optional<int64_t> padding_idx) {
+  if (grad.size(0) == 0) return zeros_of(Shape{rows, grad.size(-1)}, grad);  // no bag, whatever the indices
   if (mode == 2) {
     const Tensor filled = masked(grad, ops::unsqueeze(ops::gt(bag_size, 0), -1));
     return ops::scatter_add(zeros_of(Shape{rows, grad.size(-1)}, grad), 0, max_indices, filled);
@@ -38,6 +39,7 @@ Tensor embedding_bag_grad(const Tensor& grad, const Tensor& indices, const Tenso
 
 Tensor embedding_bag_factor_grad(const Tensor& grad, const Tensor& weight, const Tensor& indices,
                                  const Tensor& offset2bag, std::optional<int64_t> padding_idx) {
+  if (grad.size(0) == 0) return zeros_of(indices.sizes(), grad);
   const int64_t last = -1;
   const Tensor products = ops::index_select(grad, 0, offset2bag) * ops::embedding(weight, indices);
   const Tensor sums = ops::sum(products, IntSpan(&last, 1));

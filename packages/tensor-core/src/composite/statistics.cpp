@@ -439,7 +439,7 @@ Tensor segments_of(const Tensor& data, const Tensor& lengths, int64_t axis, bool
   const IntSpan places = data.sizes().first(size_t(axis + 1));
   if (lengths.device().backend == kMeta) return taeda::empty(places, DType::Int64, data.device());
   const Tensor host = on_host(ops::to_dtype(lengths, DType::Int64));
-  const int64_t n = data.size(axis), count = lengths.size(-1), rows = count ? host.numel() / count : 0;
+  const int64_t n = data.size(axis), count = lengths.size(-1), rows = n ? product(places) / n : 0;
   const Tensor numbers = taeda::empty(places, DType::Int64);
   int64_t* out = numbers.data<int64_t>();
   for (int64_t row = 0; row < rows; ++row) {

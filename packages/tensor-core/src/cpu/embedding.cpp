@@ -10,6 +10,7 @@
 #include "cpu/loops/total.h"
 #include "cpu/prepare.h"
 #include "taeda/elementwise.h"
+#include "taeda/ops/cast.h"
 #include "taeda/parallel.h"
 
 namespace taeda {
@@ -259,6 +260,7 @@ void embedding_bag_kernel(const Tensor& result, const Tensor& offset2bag, const 
   int64_t padding = padding_idx.value_or(-1);
   if (padding_idx && padding < 0) padding += weight.size(0);
   const cpu::Target sums(result), owners(offset2bag), sizes(bag_size), places(max_indices);
+  if (borders.size() < 2) ops::zero_(owners.tensor());  // of indices in no bag
   {
     const Unlocked unlocked(rows.numel() * weight.size(1) > 32768);
     const BagResults to{sums.tensor(), owners.tensor(), sizes.tensor(), places.tensor()};
