@@ -199,3 +199,27 @@ def test_cosine_embedding_loss_of_a_pair_and_of_one_label_for_all():
 def test_nll_loss_needs_a_dimension_of_classes():
     with pytest.raises(ValueError, match="nll_loss: argument 'input' has no dimension"):
         F.nll_loss(tt.tensor(0.0), tt.tensor(0))
+
+
+@pytest.mark.parametrize("wrong", [[], {}, None, 3, "average"])
+def test_choices_that_are_no_texts_are_refused_by_what_there_is(wrong):
+    x, grid = tt.ones(1, 1, 2, 2), tt.zeros(1, 1, 1, 2)
+    for call, error, words in (
+        (lambda: F.l1_loss(x, x, reduction=wrong), ValueError, "l1_loss: reduction must be"),
+        (lambda: F.cross_entropy(x, x, reduction=wrong), ValueError, "reduction must be"),
+        (
+            lambda: F.interpolate(x, 4, mode=wrong),
+            NotImplementedError,
+            "interpolate: Got 4D input, but mode .* is none of",
+        ),
+        (lambda: F.grid_sample(x, grid, mode=wrong), ValueError, "grid_sample: expected mode to be one of"),
+        (
+            lambda: F.grid_sample(x, grid, padding_mode=wrong),
+            ValueError,
+            "expected padding_mode to be one of",
+        ),
+        (lambda: nn.init.calculate_gain(wrong), ValueError, "calculate_gain: unknown nonlinearity"),
+        (lambda: nn.init.kaiming_normal_(x, mode=wrong), ValueError, "mode must be 'fan_in' or 'fan_out'"),
+    ):
+        with pytest.raises(error, match=words):
+            call()

@@ -87,6 +87,27 @@ for make in (*numbered, taeda.Stream, taeda.Event):
 """
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda n: taeda.device("cpu", n),
+        taeda.device,
+        lambda n: taeda.ones(2, device=n),
+        lambda n: taeda.ones(2).to(n),
+    ],
+)
+def test_numbers_of_devices_that_nobody_counts_are_named(call):
+    with pytest.raises(
+        OverflowError, match="device: argument 'index': the integer does not fit into 64 bits"
+    ):
+        call(2**70)
+    with pytest.raises(OverflowError, match="set_num_threads: argument 'count'"):
+        taeda.set_num_threads(2**70)
+    assert taeda.device("cpu", np.int64(0)) == taeda.device("cpu:0")
+    with pytest.raises(TypeError, match="'index' must be an int or None, found str"):
+        taeda.device("cpu", "0")
+
+
 def test_numbers_of_devices_and_streams_need_an_accelerator():
     # In a process of its own: what other tests registered stays for the life of theirs.
     done = subprocess.run(

@@ -45,6 +45,8 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
         >>> nn.init.calculate_gain("leaky_relu", 0.2)
         1.3867504905630728
     """
+    if not isinstance(nonlinearity, str):
+        raise ValueError(f"calculate_gain: unknown nonlinearity {nonlinearity!r}")
     if nonlinearity.startswith("conv"):
         return 1
     if nonlinearity == "leaky_relu":
@@ -211,11 +213,10 @@ def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
 
 
 def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
-    mode = mode.lower()
-    if mode not in ("fan_in", "fan_out"):
+    if not isinstance(mode, str) or mode.lower() not in ("fan_in", "fan_out"):
         raise ValueError(f"mode must be 'fan_in' or 'fan_out', got {mode!r}")
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
-    return fan_in if mode == "fan_in" else fan_out
+    return fan_in if mode.lower() == "fan_in" else fan_out
 
 
 @_in_place

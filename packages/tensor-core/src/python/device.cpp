@@ -68,8 +68,7 @@ std::optional<Device> absent_device(std::string_view text) {
 
 /// The device of that number, of the accelerator's kind, as programs that know one kind say it.
 Device numbered_device(PyObject* number) {
-  const long index = PyLong_AsLong(number);
-  ensure(index != -1 || !PyErr_Occurred());
+  const int64_t index = number_for(number, "device", "index")->to<int64_t>();
   check(index >= 0, ErrorKind::Runtime, "Device index must not be negative, found ", index);
   const Object module(PyImport_ImportModule("taeda_tensor_core.accelerator"));
   ensure(module.get() != nullptr);
@@ -103,9 +102,11 @@ PyObject* construct(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     if (index != Py_None) {
       if (text.find(':') != std::string::npos)
         fail(ErrorKind::Runtime, "device: '", text, "' has an index already, argument 'index' must not be given");
-      const long i = PyLong_AsLong(index);
-      ensure(i != -1 || !PyErr_Occurred());
-      text += ":" + std::to_string(i);
+      if (!PyIndex_Check(index))
+        fail(ErrorKind::Type, "device: argument 'index' must be an int or None, found ", type_name(index));
+      const Object whole(PyNumber_Index(index));
+      ensure(whole.get() != nullptr);
+      text += ":" + std::to_string(number_for(whole.get(), "device", "index")->to<int64_t>());
     }
     if (const std::optional<Device> absent = absent_device(text)) return make(*absent);
     const Device device = parse_device(text);

@@ -32,8 +32,7 @@ PyObject* py_set_num_threads(PyObject*, PyObject* count) {
   return guarded([&] {
     if (!PyLong_Check(count))
       fail(ErrorKind::Type, "set_num_threads: argument 'count' must be an int, found ", type_name(count));
-    const long n = PyLong_AsLong(count);
-    ensure(n != -1 || !PyErr_Occurred());
+    const int64_t n = number_for(count, "set_num_threads", "count")->to<int64_t>();
     check(n >= 1 && n <= 4096, ErrorKind::Runtime, "set_num_threads: argument 'count' must be 1 to 4096, found ", n);
     set_num_threads(int(n));
     return nothing();

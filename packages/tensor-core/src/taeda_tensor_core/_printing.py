@@ -52,7 +52,7 @@ def set_printoptions(
         "short": (2, 1000, 2, 80),
         "full": (None, float("inf"), 3, 80),
     }
-    if profile in profiles:
+    if profile in tuple(profiles):
         options.precision, options.threshold, options.edgeitems, options.linewidth = profiles[profile]
     elif profile is not None:
         warnings.warn(

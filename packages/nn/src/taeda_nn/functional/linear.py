@@ -149,7 +149,7 @@ def embedding_bag(
         raise ValueError("embedding_bag: offsets has to be a 1D Tensor when input is 1D, got none")
     elif offsets.dim() != 1:
         raise ValueError(f"embedding_bag: offsets has to be a 1D Tensor, got {offsets.dim()} dimensions")
-    if mode not in _BAGS:
+    if mode not in tuple(_BAGS):
         raise ValueError(f"embedding_bag: mode has to be one of sum, mean or max, got {mode!r}")
     if mode == "max" and (scale_grad_by_freq or sparse):
         raise ValueError("embedding_bag: max mode does not support scale_grad_by_freq nor sparse weights")

@@ -42,7 +42,7 @@ REDUCTIONS = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
 
 def reduction_code(name: str, reduction: str) -> int:
     """The number by which operators know a reduction; ValueError for an unknown one."""
-    code = REDUCTIONS.get(reduction)
+    code = REDUCTIONS.get(reduction) if isinstance(reduction, str) else None
     if code is None:
         raise ValueError(f"{name}: reduction must be 'none', 'mean' or 'sum', got {reduction!r}")
     if reduction == "elementwise_mean":
@@ -131,7 +131,7 @@ def cross_entropy(
     """
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction)
-    code = REDUCTIONS.get(reduction)
+    code = REDUCTIONS.get(reduction) if isinstance(reduction, str) else None
     if code is None:
         code = reduction_code("cross_entropy", reduction)
     try:

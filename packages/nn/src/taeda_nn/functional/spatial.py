@@ -123,7 +123,7 @@ def interpolate(
     """
     if not isinstance(input, Tensor):
         raise not_tensors("interpolate", input=input)
-    if mode in _COPYING and align_corners is not None:
+    if mode in tuple(_COPYING) and align_corners is not None:
         raise ValueError(
             "interpolate: align_corners option can only be set with the interpolating modes: "
             "linear | bilinear | bicubic | trilinear"
@@ -134,7 +134,7 @@ def interpolate(
             "interpolate: Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a "
             "4-D tensor as input"
         )
-    ranks, filter = _MODES.get(mode, ((), ""))
+    ranks, filter = _MODES.get(mode if isinstance(mode, str) else "", ((), ""))
     if input.dim() not in ranks:
         raise NotImplementedError(
             f"interpolate: Got {input.dim()}D input, but mode {mode!r} "
@@ -230,7 +230,7 @@ def grid_sample(
     Source: Jaderberg et al., "Spatial Transformer Networks", 2015.
     """
     for what, value, known in (("mode", mode, _SAMPLED), ("padding_mode", padding_mode, _OUTSIDE)):
-        if value not in known:
+        if value not in tuple(known):
             raise ValueError(f"grid_sample: expected {what} to be one of {tuple(known)}, but got: {value!r}")
     return _grid_sampler(input, grid, _SAMPLED[mode], _OUTSIDE[padding_mode], _aligned(align_corners))
 
