@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import mp_workers as workers
 import numpy as np
@@ -158,6 +159,32 @@ def test_a_tensor_in_parts():
     whole = pickle.loads(pickle.dumps((rebuild, arguments)))
     for made in (rebuild(*arguments), whole[0](*whole[1])):
         assert made.tolist() == x.tolist() and made.stride() == x.stride()
+
+
+def test_storages_are_known_and_not_held():
+    x, other = tt.zeros(5), tt.zeros(5)
+    known = mp.reductions.StorageWeakRef(x.untyped_storage())
+    again = mp.reductions.StorageWeakRef(x[1:].untyped_storage())
+    assert known == again and len({known, again}) == 1 and not known.expired()
+    assert known.cdata == x.untyped_storage()._cdata
+    assert known != mp.reductions.StorageWeakRef(other.untyped_storage()) and known != 3
+    del x
+    assert known.expired() and again.expired()
+    # Memory that is used again is another storage.
+    for _ in range(3):
+        new = tt.zeros(5)
+        assert mp.reductions.StorageWeakRef(new.untyped_storage()) not in {known}
+    del again, new
+    assert known.expired()
+
+
+def test_storages_without_memory_are_known():
+    x, y = tt.empty(3, device="meta"), tt.empty(3, device="meta")
+    known = mp.reductions.StorageWeakRef(x.untyped_storage())
+    assert known == mp.reductions.StorageWeakRef(x.view(1, 3).untyped_storage())
+    assert known != mp.reductions.StorageWeakRef(y.untyped_storage())
+    with pytest.raises(TypeError, match="expected a Tensor, found int"):
+        tt.sharing.watch_storage(SimpleNamespace(_tensor=3))
 
 
 def test_what_is_put_is_shared_with_the_receiver(method):

@@ -13,6 +13,7 @@ from taeda_registry import resolve
 from taeda_registry.slots import tensor
 
 __all__ = [
+    "StorageWeakRef",
     "empty_shared",
     "init_reductions",
     "is_shared",
@@ -22,6 +23,36 @@ __all__ = [
     "send_small_as_bytes",
     "share_memory_",
 ]
+
+
+class StorageWeakRef:
+    """Tells a storage from all others, also when it has ended, and does not hold it.
+
+    Attributes:
+        cdata: The storage's `_cdata`.
+
+    Example:
+        >>> x = taeda.zeros(3)
+        >>> seen = {StorageWeakRef(x.untyped_storage())}
+        >>> StorageWeakRef(x[1:].untyped_storage()) in seen
+        True
+    """
+
+    __slots__ = ("_number", "_watch", "cdata")
+
+    def __init__(self, storage: Any) -> None:
+        self.cdata: int = storage._cdata
+        self._number, self._watch = tensor.sharing.watch_storage(storage)
+
+    def expired(self) -> bool:
+        """Whether the storage has ended."""
+        return tensor.sharing.storage_ended(self._watch)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StorageWeakRef) and self._number == other._number
+
+    def __hash__(self) -> int:
+        return hash(self._number)
 
 
 def is_shared(self: Any) -> bool:

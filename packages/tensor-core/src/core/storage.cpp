@@ -4,6 +4,7 @@
 #include "core/runtime.h"
 #include "taeda/backend.h"
 #include "taeda/spans.h"
+#include "taeda/storage_watch.h"
 
 namespace taeda {
 namespace {
@@ -63,6 +64,8 @@ Ref<Storage> borrow_storage(void* data, size_t nbytes, Device device, bool reado
 void destroy(Storage* storage) noexcept {
   if (observed() && storage->growable) [[unlikely]]  // foreign memory was never taken
     tell_observer(*storage, -1);
+  if (detail::watched_storages.load(std::memory_order_relaxed)) [[unlikely]]
+    detail::note_end(*storage);
   if (storage->data == storage->inline_bytes) detail::count_inline_bytes(-int64_t(storage->nbytes));
   if (storage->release)  // of inline bytes too, once they were exported
     storage->release(storage->data, storage->nbytes, storage->context);

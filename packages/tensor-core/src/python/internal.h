@@ -86,6 +86,7 @@ extern PyMethodDef stream_functions[];
 extern PyMethodDef plugin_functions[];
 extern PyMethodDef devices_together_functions[];
 extern PyMethodDef ending_functions[];
+extern PyMethodDef storage_watch_functions[];
 extern PyMethodDef step_functions[];
 PyObject* tensor_getitem(PyObject* self, PyObject* key) noexcept;
 int tensor_setitem(PyObject* self, PyObject* key, PyObject* value) noexcept;

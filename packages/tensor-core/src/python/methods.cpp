@@ -195,11 +195,12 @@ PyObject* storage_facts(PyObject* self, PyObject*) {
   return guarded([&] {
     check_has_memory(tensor_of(self), "untyped_storage");
     const Storage* storage = tensor_of(self).impl()->storage.get();
-    return Py_BuildValue("(NKkON)", PyLong_FromVoidPtr(storage ? storage->data : nullptr),
+    return Py_BuildValue("(NKkONN)", PyLong_FromVoidPtr(storage ? storage->data : nullptr),
                          static_cast<unsigned long long>(storage ? shown_bytes(*storage) : 0),
                          static_cast<unsigned long>(storage ? storage->use_count() : 0),
                          storage && is_fixed(*storage) ? Py_True : Py_False,
-                         PyLong_FromVoidPtr(tensor_of(self).bytes()));
+                         PyLong_FromVoidPtr(tensor_of(self).bytes()),
+                         PyLong_FromVoidPtr(const_cast<Storage*>(storage)));
   });
 }
 

@@ -145,6 +145,7 @@ bool fill(PyObject* module) {
                                      override_functions,
                                      level_functions,
                                      ending_functions,
+                                     storage_watch_functions,
                                      step_functions,
                                      nullptr};
   show_warnings();

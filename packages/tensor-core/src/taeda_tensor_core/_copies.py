@@ -28,7 +28,7 @@ def _storage_key(tensor: Tensor) -> tuple[str, int, int] | None:
 
 def _place_of(tensor: Tensor) -> tuple[str, int, int] | None:
     """The same on any device that has memory."""
-    address, size, _, _, first = tensor._storage_facts()
+    address, size, _, _, first, _ = tensor._storage_facts()
     item = tensor.itemsize
     if not size or size % item or (first - address) % item:
         return None

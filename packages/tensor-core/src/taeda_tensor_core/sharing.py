@@ -27,7 +27,9 @@ __all__ = [
     "reduced_over_memory",
     "shown_over",
     "storage_bytes",
+    "storage_ended",
     "storage_facts",
+    "watch_storage",
     "wraps",
 ]
 
@@ -54,6 +56,16 @@ def at_end(note: Callable[[Any], object], value: Any, act: Callable[[], object] 
 def storage_facts(tensor: Tensor) -> tuple[int, int, int]:
     """Address and bytes of the memory that a tensor shows a part of, and how many hold it: tensors, arrays, buffers."""
     return tensor._storage_facts()[:3]
+
+
+def watch_storage(storage: Any) -> tuple[int, object]:
+    """A number that no other storage ever has, and what `storage_ended` tells of its end; does not hold the storage."""
+    return _C._watch_storage(getattr(storage, "_untyped_storage", storage)._tensor)
+
+
+def storage_ended(watch: object) -> bool:
+    """Whether the storage of a watch has ended."""
+    return _C._storage_ended(watch)
 
 
 def export_memory(tensor: Tensor) -> bytes:

@@ -265,8 +265,8 @@ class UntypedStorage(_StorageBase):
 
     @property
     def _cdata(self) -> int:
-        """What tells storages apart."""
-        return self._tensor._storage_facts()[0]
+        """What tells storages apart while they are there; where there is no memory, too."""
+        return self._tensor._storage_facts()[5]
 
     def nbytes(self) -> int:
         """Number of bytes."""

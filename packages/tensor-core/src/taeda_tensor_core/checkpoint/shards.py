@@ -70,7 +70,7 @@ def _groups(state: Mapping[str, Any], most: int) -> list[list[str]]:
     """Names by file, in their order; tensors that share memory stay together."""
     units: dict[Any, list[str]] = {}
     for name, tensor in state.items():
-        units.setdefault(tensor._storage_facts()[0] if tensor.numel() else name, []).append(name)
+        units.setdefault(tensor._storage_facts()[5] if tensor.numel() else name, []).append(name)
     groups: list[list[str]] = [[]]
     size = 0
     for names in units.values():
