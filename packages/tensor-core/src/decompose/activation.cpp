@@ -45,6 +45,7 @@ Tensor glu(const Tensor& x, int64_t dim) {
   return ops::narrow(x, dim, 0, half) * ops::sigmoid(ops::narrow(x, dim, half, half));
 }
 Tensor glu_backward(const Tensor& grad, const Tensor& x, int64_t dim) {
+  dim = wrap_dim(dim, infer::glu_backward(grad, x, dim).sizes.size(), "glu_backward");  // is run above inference too
   const int64_t half = x.size(dim) / 2;
   const Tensor value = ops::narrow(x, dim, 0, half), gate = ops::narrow(x, dim, half, half), s = ops::sigmoid(gate);
   const Tensor slope = value * s * ops::sigmoid(-gate);

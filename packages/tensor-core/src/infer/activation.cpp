@@ -39,6 +39,10 @@ Spec gelu_backward(const Tensor& grad, const Tensor& self, std::string_view appr
   return binary("gelu_backward", grad, self);
 }
 namespace {
+void expect_inexact(const char* op, DType dtype) {
+  check(is_floating(dtype) || is_complex(dtype), ErrorKind::NotImplemented, op, ": not implemented for dtype ",
+        name(dtype));
+}
 /// The sizes of glu's result, of an argument whose first half along `dim` goes through gates made of the second one.
 Shape halved(const char* op, const Tensor& self, int64_t dim) {
   check(self.dim() > 0, ErrorKind::Runtime, op, ": argument 'self' is 0-dimensional");
@@ -52,8 +56,7 @@ Shape halved(const char* op, const Tensor& self, int64_t dim) {
 }  // namespace
 Spec glu(const Tensor& self, int64_t dim) {
   const Shape sizes = halved("glu", self, dim);
-  check(is_floating(self.dtype()) || is_complex(self.dtype()), ErrorKind::NotImplemented,
-        "glu: not implemented for dtype ", name(self.dtype()));
+  expect_inexact("glu", self.dtype());
   return spec_like(sizes, self.dtype(), self);
 }
 Spec glu_backward(const Tensor& grad, const Tensor& self, int64_t dim) {
@@ -61,7 +64,9 @@ Spec glu_backward(const Tensor& grad, const Tensor& self, int64_t dim) {
   check(std::ranges::equal(grad.sizes(), IntSpan(sizes)), ErrorKind::Runtime,
         "glu_backward: argument 'grad' has shape ", shape_text(grad.sizes()), ", expected that of the result, ",
         shape_text(sizes));
-  return spec_like(self.sizes(), common_dtype(grad, self), self);
+  const DType dtype = common_dtype(grad, self);
+  expect_inexact("glu_backward", dtype);
+  return spec_like(self.sizes(), dtype, self);
 }
 Spec hardtanh(const Tensor& self, const Scalar& min_val, const Scalar& max_val) {
   const double low = min_val.to_double(), high = max_val.to_double();

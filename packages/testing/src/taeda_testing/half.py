@@ -86,8 +86,16 @@ def check_half(record: OpRecord, sample: Sample, name: str) -> bool:
         Failure: a result or gradient that is off by more; the text names both.
     """
     dtype = getattr(tensor, name)
-    args = _map(to_tensors(list(sample.args)), lambda t: t.to(dtype))
-    kwargs = {key: _map(to_tensors(value), lambda t: t.to(dtype)) for key, value in sample.kwargs.items()}
+
+    def rounded(value: Any) -> Any:
+        if isinstance(
+            value, np.floating
+        ):  # a number in an operand's place, which some operators round as operands
+            return type(value)(tensor.tensor(float(value), dtype=dtype).item())
+        return _map(to_tensors(value), lambda t: t.to(dtype))
+
+    args = [rounded(value) for value in sample.args]
+    kwargs = {key: rounded(value) for key, value in sample.kwargs.items()}
     operands, grads = (sample, (args, kwargs)), []
     try:
         exact, exact_grads = _run(record, operands, tensor.float64, grads)

@@ -86,7 +86,7 @@ def get_source_partitions(
         >>> program = taeda.export.export(layer, (taeda.ones(1, 2),)).module()
         >>> [found] = get_source_partitions(program.graph, ["linear"])["linear"]
         >>> found.nodes, found.input_nodes
-        ([linear], [input])
+        ([linear], [input_1])
     """
     calls: dict[Any, dict[str, list[Node]]] = {}
     for node in graph.nodes:
