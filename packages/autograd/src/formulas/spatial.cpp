@@ -52,16 +52,17 @@ Tensor pick_in_planes(const Tensor& t, const Tensor& indices) {
   return ops::reshape(picked, indices.sizes());
 }
 Tensor maxima_of_volumes_grad(const Tensor& grad, IntSpan sizes, DType dtype, const Tensor& indices) {
-  // As planes of D rows of H * W elements.
-  const auto planes = [](IntSpan of) {
-    Shape flat{1, 1, of[of.size() - 3], of[of.size() - 2] * of[of.size() - 1]};
-    for (size_t d = 0; d + 3 < of.size(); ++d) flat[1] *= of[d];
+  const auto volumes = [](IntSpan of) {
+    Shape flat{1, 1};
+    for (size_t d = 0; d < of.size(); ++d) flat[d + 3 < of.size() ? 0 : 1] *= of[d];
     return flat;
   };
-  const Shape whole = planes(sizes), part = planes(grad.sizes());
-  const Tensor input = ops::new_empty(grad, whole, dtype);
-  return ops::reshape(ops::adaptive_max_pool2d_backward(ops::reshape(grad, part), input, ops::reshape(indices, part)),
-                      sizes);
+  const Shape whole = volumes(sizes), part = volumes(grad.sizes());
+  // Windows that overlap add up: halves in float32, which the engine rounds once.
+  const DType wide = is_half(dtype) ? DType::Float32 : dtype;
+  const Tensor zeros = ops::zeros(whole, wide, stated_device(grad)),
+               added = ops::to_dtype(ops::reshape(grad, part), wide);
+  return ops::reshape(ops::scatter_add(zeros, 1, ops::reshape(indices, part), added), sizes);
 }
 
 }  // namespace taeda::formulas
