@@ -103,7 +103,7 @@ bool by_columns(RowCode code, const Tensor& out, const Tensor& in, const Tensor*
   const int64_t n = out.size(axis), width = product(out.sizes().subspan(size_t(axis) + 1)), item = out.item_bytes();
   if (width < 8) return false;
   const int64_t tiles = (width + kColumns - 1) / kColumns, outer = out.numel() / (n * width);
-  const auto run = [&]<class T>(T) {
+  const auto run = [&]<class T>() {
     const ColumnFn fn = table().column_fns[code][sizeof(T) == 8];
     const bool converted = out.dtype() != dtype_of<T>;
     parallel_for(outer * tiles, std::max<int64_t>(1, 8192 / (n * std::min(width, kColumns))),
@@ -125,8 +125,7 @@ bool by_columns(RowCode code, const Tensor& out, const Tensor& in, const Tensor*
                  });
   };
   const Unlocked unlocked(out.numel() > 8192);
-  if (compute_dtype(out.dtype()) == DType::Float64) run(double());
-  else run(float());
+  visit_float(compute_dtype(out.dtype()), run);
   return true;
 }
 
@@ -147,7 +146,7 @@ void by_rows(RowCode code, const Tensor& out, const Tensor& in, const Tensor* ou
   const Tensor source = as_rows(in, along), saved = output ? as_rows(*output, along) : Tensor();
   const bool direct = last && out.contiguous();
   const Tensor target = direct ? out : empty(source.sizes(), out.dtype());
-  const auto run = [&]<class T>(T) {
+  const auto run = [&]<class T>() {
     const RowFn fn = table().row_fns[code][sizeof(T) == 8];
     const bool converted = out.dtype() != dtype_of<T> || source.dtype() != dtype_of<T>;
     parallel_for(rows, std::max<int64_t>(1, 8192 / n), [&](int64_t begin, int64_t end) {
@@ -162,8 +161,7 @@ void by_rows(RowCode code, const Tensor& out, const Tensor& in, const Tensor* ou
   };
   {
     const Unlocked unlocked(out.numel() > 8192);
-    if (compute_dtype(out.dtype()) == DType::Float64) run(double());
-    else run(float());
+    visit_float(compute_dtype(out.dtype()), run);
   }
   if (!direct) copy_elements(out, last ? target : ops::movedim(target, Shape{-1}, Shape{axis}));
 }
@@ -200,11 +198,6 @@ void by_halves(const Tensor& whole, int64_t axis, const Body& body) {
                  }
                });
 }
-template <class Body>
-void in_float(DType dtype, const Body& body) {
-  if (compute_dtype(dtype) == DType::Float64) body(double());
-  else body(float());
-}
 void glu(const Tensor& out, const Tensor& self, int64_t dim) {
   if (out.numel() == 0) return;
   const int64_t axis = infer::axis_of(dim, self.dim()), half = self.size(axis) / 2;
@@ -215,7 +208,7 @@ void glu(const Tensor& out, const Tensor& self, int64_t dim) {
   const bool fits = lies_as_half_of(out, self, axis);
   const Tensor whole = fits ? self : row_major(self),
                to = fits || out.contiguous() ? out : empty(out.sizes(), out.dtype());
-  in_float(out.dtype(), [&]<class T>(T) {
+  visit_float(compute_dtype(out.dtype()), [&]<class T>() {
     by_halves(whole, axis, [&] {
       return [values = Reader<T>(whole), gates = Reader<T>(whole), results = Writer<T>(to)](
                  int64_t at, int64_t from, int64_t line, int64_t n) mutable {
@@ -239,7 +232,7 @@ void glu_backward(const Tensor& out, const Tensor& grad, const Tensor& self, int
   const bool fits = lies_as_half_of(grad, self, axis) && std::ranges::equal(out.strides(), self.strides());
   const Tensor up = fits ? grad : row_major(grad), whole = fits ? self : row_major(self),
                to = fits || out.contiguous() ? out : empty(out.sizes(), out.dtype());
-  in_float(out.dtype(), [&]<class T>(T) {
+  visit_float(compute_dtype(out.dtype()), [&]<class T>() {
     by_halves(whole, axis, [&] {
       return [grads = Reader<T>(up), values = Reader<T>(whole), gates = Reader<T>(whole), to_values = Writer<T>(to),
               to_gates = Writer<T>(to)](int64_t at, int64_t from, int64_t line, int64_t n) mutable {

@@ -1,17 +1,15 @@
 // What normalisations share: tensors by their channels, the dtypes that they compute in.
 #pragma once
 #include <algorithm>
+#include <vector>
 
+#include "cpu/converted.h"
 #include "cpu/prepare.h"
+#include "taeda/parallel.h"
 #include "taeda/tensor.h"
 
 namespace taeda::cpu {
 
-template <class Body>
-void visit_norm(DType dtype, const Body& body) {
-  if (dtype == DType::Float64) body.template operator()<double>();
-  else body.template operator()<float>();
-}
 template <class T>
 const T* data_or_null(const Tensor& t) {
   return t.defined() ? t.data<T>() : nullptr;
@@ -58,6 +56,30 @@ inline int64_t planes_together(int64_t n) { return n <= 512 ? 32 : 1; }
 /// Rows of one fixed piece: some tens of thousands of elements, at most 64 pieces, so that partial sums stay few.
 inline int64_t rows_per_piece(int64_t rows, int64_t c) {
   return std::max({int64_t(32), 32768 / std::max<int64_t>(c, 1), (rows + 63) / 64});
+}
+
+/// Two sums for each channel over `rows` pixels of each of some samples, of channels innermost: those of sample s from
+/// 2 c s on, the second ones c further on; by fixed pieces added in order, of which body(offset, rows, sample, sums)
+/// gives those of some pixels.
+template <class Body>
+std::vector<double> sums_of_pixels(int64_t samples, int64_t rows, int64_t c, bool converted, const Body& body) {
+  const int64_t grain = rows_per_piece(rows, c), pieces = (rows + grain - 1) / grain;
+  std::vector<double> total(size_t(samples * 2 * c), 0.0), parts(size_t(samples * pieces * 2 * c), 0.0);
+  parallel_for(samples * pieces, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, c * std::min(grain, rows))),
+               [&](int64_t begin, int64_t end) {
+                 std::vector<double> sums(size_t(2 * c));
+                 for (int64_t p = begin; p < end; ++p) {
+                   const int64_t sample = p / pieces, first = p % pieces * grain;
+                   double* const part = parts.data() + p * 2 * c;
+                   in_runs(first, std::min(rows, first + grain), c, converted, [&](int64_t i, int64_t count) {
+                     body((sample * rows + i) * c, count, sample, sums.data());
+                     for (int64_t j = 0; j < 2 * c; ++j) part[j] += sums[size_t(j)];
+                   });
+                 }
+               });
+  for (int64_t p = 0; p < samples * pieces; ++p)
+    for (int64_t j = 0; j < 2 * c; ++j) total[size_t(p / pieces * 2 * c + j)] += parts[size_t(p * 2 * c + j)];
+  return total;
 }
 
 /// A gradient of a parameter in the dtype of the parameter's kind, or undefined.

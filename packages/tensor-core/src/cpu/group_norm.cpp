@@ -19,8 +19,8 @@ using cpu::Channels;
 using cpu::planes_together;
 using cpu::Reader;
 using cpu::row_major;
-using cpu::rows_per_piece;
-using cpu::visit_norm;
+using cpu::sums_of_pixels;
+using cpu::visit_float;
 using cpu::Writer;
 using infer::statistics_dtype;
 using loops::layers;
@@ -163,28 +163,6 @@ void gradient_of_planes(const Groups& s, const Tensor& g, const Tensor& x, const
 
 // --- Pixels: channels innermost ------------------------------------------------------------------------------------
 
-/// Sums of each channel of each sample in two vectors, total[2 c n] and, c further on, total[2 c n + c], of fixed
-/// pieces added in order: body(offset, rows, n, sums) gives those of some pixels of sample n.
-template <class Body>
-std::vector<double> sums_of_channels(const Channels& in, const Body& body) {
-  const int64_t c = in.c, grain = rows_per_piece(in.inner, c), pieces = (in.inner + grain - 1) / grain;
-  std::vector<double> total(size_t(in.n * 2 * c), 0.0), parts(size_t(in.n * pieces * 2 * c), 0.0);
-  parallel_for(
-      in.n * pieces, std::max<int64_t>(1, 32768 / (c * std::min(grain, in.inner))), [&](int64_t begin, int64_t end) {
-        std::vector<double> sums(size_t(2 * c));
-        for (int64_t p = begin; p < end; ++p) {
-          const int64_t n = p / pieces, first = p % pieces * grain;
-          double* const part = parts.data() + p * 2 * c;
-          cpu::in_runs(first, std::min(in.inner, first + grain), c, in.converted, [&](int64_t i, int64_t rows) {
-            body((n * in.inner + i) * c, rows, n, sums.data());
-            for (int64_t j = 0; j < 2 * c; ++j) part[j] += sums[size_t(j)];
-          });
-        }
-      });
-  for (int64_t p = 0; p < in.n * pieces; ++p)
-    for (int64_t j = 0; j < 2 * c; ++j) total[size_t(p / pieces * 2 * c + j)] += parts[size_t(p * 2 * c + j)];
-  return total;
-}
 /// Calls `body(offset, rows, n)` for runs of pixels of sample n.
 template <class Body>
 void map_pixels(const Channels& in, const Body& body) {
@@ -215,10 +193,11 @@ void norm_of_pixels(const Groups& s, const Channels& in, const Tensor& w, const 
       std::fill_n(center.data() + n * c + group * s.channels, s.channels, T(sum / double(probe * s.channels)));
     }
   }
-  const auto sums = sums_of_channels(in, [&](int64_t at, int64_t rows, int64_t n, double* out) {
-    Reader<T> x(in.x);
-    layers<T>().channel_moments(x.at(at, rows * c), center.data() + n * c, rows, c, out);
-  });
+  const auto sums =
+      sums_of_pixels(in.n, in.inner, c, in.converted, [&](int64_t at, int64_t rows, int64_t n, double* out) {
+        Reader<T> x(in.x);
+        layers<T>().channel_moments(x.at(at, rows * c), center.data() + n * c, rows, c, out);
+      });
   for (int64_t n = 0; n < in.n; ++n)
     for (int64_t group = 0; group < s.groups; ++group) {
       const int64_t begin = group * s.channels, end = begin + s.channels, at = n * s.groups + group;
@@ -260,7 +239,7 @@ void native_group_norm_kernel(const Tensor& result, const Tensor& mean, const Te
   const Tensor x = pixels ? in.x : row_major(input), y = pixels                ? in.place(result)
                                                          : result.contiguous() ? result
                                                                                : empty(result.sizes(), result.dtype());
-  visit_norm(dtype, [&]<class T>() {
+  visit_float(dtype, [&]<class T>() {
     const Unlocked unlocked(input.numel() > 32768);
     if (pixels) norm_of_pixels<T>(s, in, w, b, eps, y, mean, rstd);
     else norm_of_planes<T>(s, x, w, b, eps, y, mean, rstd);
@@ -275,7 +254,7 @@ void gradient_of_pixels(const Groups& s, const Channels& in, const Tensor& g, co
   std::vector<T> center(size_t(in.n * c)), a(center.size()), b(center.size()), d(center.size());
   for (int64_t n = 0; n < in.n; ++n)
     for (int64_t j = 0; j < c; ++j) center[size_t(n * c + j)] = mean.data<T>()[n * s.groups + j / s.channels];
-  sums = sums_of_channels(in, [&](int64_t at, int64_t rows, int64_t n, double* out) {
+  sums = sums_of_pixels(in.n, in.inner, c, in.converted, [&](int64_t at, int64_t rows, int64_t n, double* out) {
     Reader<T> grads(g), x(in.x);
     layers<T>().channel_products(grads.at(at, rows * c), x.at(at, rows * c), center.data() + n * c, rows, c, out);
   });
@@ -340,7 +319,7 @@ std::tuple<Tensor, Tensor, Tensor> group_norm_backward_kernel(const Tensor& grad
                                                : empty(input.sizes(), input.dtype()),
                grad_weight = output_mask & 2 ? empty(channels, dtype) : Tensor(),
                grad_bias = output_mask & 4 ? empty(channels, dtype) : Tensor();
-  visit_norm(dtype, [&]<class T>() {
+  visit_float(dtype, [&]<class T>() {
     const Tensor means = row_major(mean, dtype), scales = row_major(rstd, dtype),
                  w = cpu::row_major_or_none(weight, dtype), g = pixels ? in.like(grad) : row_major(grad),
                  x = pixels ? in.x : row_major(input);

@@ -20,14 +20,9 @@ namespace taeda {
 namespace {
 
 using cpu::row_major;
+using cpu::visit_float;
 using infer::ClassPlan;
 using loops::layers;
-
-template <class Body>
-void visit_float(DType dtype, const Body& body) {
-  if (dtype == DType::Float64) body.template operator()<double>();
-  else body.template operator()<float>();
-}
 
 // --- Element-wise losses
 // ----------------------------------------------------------------------------------------------

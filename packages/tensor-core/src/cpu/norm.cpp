@@ -23,8 +23,8 @@ using cpu::data_or_null;
 using cpu::planes_together;
 using cpu::Reader;
 using cpu::row_major;
-using cpu::rows_per_piece;
-using cpu::visit_norm;
+using cpu::sums_of_pixels;
+using cpu::visit_float;
 using cpu::Writer;
 using infer::statistics_dtype;
 using loops::layers;
@@ -37,40 +37,25 @@ using loops::layers;
 template <class RowSums, class PlaneSums>
 std::vector<double> reduce_channels(const Channels& in, const RowSums& row_sums, const PlaneSums& plane_sums) {
   const int64_t c = in.c;
+  if (in.innermost)
+    return sums_of_pixels(1, in.rows(), c, in.converted,
+                          [&](int64_t at, int64_t rows, int64_t, double* sums) { row_sums(at, rows, sums); });
   std::vector<double> total(size_t(2 * c), 0.0);
-  if (in.innermost) {
-    const int64_t grain = rows_per_piece(in.rows(), c), pieces = (in.rows() + grain - 1) / grain;
-    std::vector<double> parts(size_t(pieces * 2 * c));
-    parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
-      std::vector<double> sums(size_t(2 * c));
-      for (int64_t p = begin; p < end; ++p) {
-        double* const part = parts.data() + p * 2 * c;
-        cpu::in_runs(p * grain, std::min(in.rows(), (p + 1) * grain), c, in.converted, [&](int64_t i, int64_t rows) {
-          row_sums(i * c, rows, sums.data());
-          for (int64_t j = 0; j < 2 * c; ++j) part[j] += sums[size_t(j)];
-        });
-      }
-    });
-    for (int64_t p = 0; p < pieces; ++p)
-      for (int64_t j = 0; j < 2 * c; ++j) total[size_t(j)] += parts[size_t(p * 2 * c + j)];
-  } else {
-    const int64_t together = planes_together(in.inner), blocks = (c + together - 1) / together;
-    parallel_for(blocks, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, in.n * in.inner * together)),
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t block = begin; block < end; ++block) {
-                     const int64_t j = block * together, planes = std::min(together, c - j);
-                     double *const first = total.data() + j, *const second = first + c;
-                     for (int64_t i = 0; i < in.n; ++i) {
-                       const int64_t at = (i * c + j) * in.inner;
-                       if (planes > 1) plane_sums(at, planes, in.inner, j, first, second);
-                       else
-                         cpu::in_runs(0, in.inner, 1, in.converted, [&](int64_t k, int64_t count) {
-                           plane_sums(at + k, 1, count, j, first, second);
-                         });
-                     }
+  const int64_t together = planes_together(in.inner), blocks = (c + together - 1) / together;
+  parallel_for(blocks, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, in.n * in.inner * together)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t block = begin; block < end; ++block) {
+                   const int64_t j = block * together, planes = std::min(together, c - j);
+                   double *const first = total.data() + j, *const second = first + c;
+                   for (int64_t i = 0; i < in.n; ++i) {
+                     const int64_t at = (i * c + j) * in.inner;
+                     if (planes > 1) plane_sums(at, planes, in.inner, j, first, second);
+                     else
+                       cpu::in_runs(0, in.inner, 1, in.converted,
+                                    [&](int64_t k, int64_t count) { plane_sums(at + k, 1, count, j, first, second); });
                    }
-                 });
-  }
+                 }
+               });
   return total;
 }
 
@@ -209,7 +194,7 @@ void native_batch_norm_kernel(const Tensor& result, const Tensor& save_mean, con
     return copy_elements(save_invstd, invstd);
   }
   const Channels in(input, dtype);
-  visit_norm(dtype, [&]<class T>() {
+  visit_float(dtype, [&]<class T>() {
     batch_norm_typed<T>(result, save_mean, save_invstd, in, weight, bias, running_mean, running_var, training, momentum,
                         eps);
   });
@@ -293,7 +278,7 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_kernel(const Tensor& grad
   const Tensor grad_input = output_mask & 1 ? in.empty_like_x(input.dtype()) : Tensor();
   const Tensor grad_weight = output_mask & 2 ? empty(Shape{in.c}, dtype) : Tensor(),
                grad_bias = output_mask & 4 ? empty(Shape{in.c}, dtype) : Tensor();
-  visit_norm(dtype, [&]<class T>() {
+  visit_float(dtype, [&]<class T>() {
     batch_norm_backward_typed<T>(in, g, weight, row_major(save_mean, dtype), row_major(save_invstd, dtype), training,
                                  grad_input, grad_weight, grad_bias);
   });
@@ -314,7 +299,7 @@ void native_layer_norm_kernel(const Tensor& result, const Tensor& mean, const Te
   }
   const cpu::Target target(result);
   const Tensor x = row_major(input), w = cpu::row_major_or_none(weight, dtype), b = cpu::row_major_or_none(bias, dtype);
-  visit_norm(dtype, [&]<class T>() {
+  visit_float(dtype, [&]<class T>() {
     const Unlocked unlocked(input.numel() > 32768);
     parallel_for(rows, std::max<int64_t>(1, 16384 / n), [&](int64_t begin, int64_t end) {
       Reader<T> reader(x);
@@ -375,7 +360,7 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_backward_kernel(const Tensor& grad
   const Tensor grad_input = output_mask & 1 ? empty(input.sizes(), input.dtype()) : Tensor(),
                grad_weight = output_mask & 2 ? empty(normalized_shape, dtype) : Tensor(),
                grad_bias = output_mask & 4 ? empty(normalized_shape, dtype) : Tensor();
-  visit_norm(dtype, [&]<class T>() {
+  visit_float(dtype, [&]<class T>() {
     if (n > 0)
       layer_norm_backward_typed<T>(row_major(grad), row_major(input), row_major(mean, dtype), row_major(rstd, dtype),
                                    cpu::row_major_or_none(weight, dtype), rows, n, grad_input, grad_weight, grad_bias);

@@ -15,6 +15,7 @@
 namespace taeda {
 namespace {
 
+using cpu::visit_float;
 using infer::Pair;
 using infer::PoolPlan;
 using infer::Ranges;
@@ -70,13 +71,6 @@ Geometry window_geometry(const Tensor& input, IntSpan kernel_size, IntSpan strid
 }
 Geometry adaptive_geometry(const Tensor& input, const Pair& out) { return Geometry(infer::adaptive_plan(input, out)); }
 
-/// Runs `body(T)` for float and double.
-template <class Body>
-void visit_pool(DType dtype, const Body& body) {
-  if (dtype == DType::Float64) body.template operator()<double>();
-  else body.template operator()<float>();
-}
-
 /// Input and output in one layout that the loops know: planes, or channels last for floating dtypes.
 struct Layout {
   bool channels_last;
@@ -123,7 +117,7 @@ void max_pool(const Geometry& g, const Tensor& out, const Tensor& codes, const T
         if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) planes(loops::base::max_pool_planes<T>);
       });
     else
-      visit_pool(layout.dtype, [&]<class T>() {
+      visit_float(layout.dtype, [&]<class T>() {
         if (!layout.channels_last) return planes(layers<T>().max_pool_planes);
         parallel_for(w.n * w.oh, row_grain(g),
                      [&](int64_t b, int64_t e) { layers<T>().max_pool(w, x, to, offsets, positions, b, e); });
@@ -152,7 +146,7 @@ void avg_pool(const Geometry& g, const Divisors& divisors, const Tensor& out, co
   const Tensor y = layout.place(out, layout.dtype);
   {
     const Unlocked unlocked(g.work() > 32768);
-    visit_pool(layout.dtype, [&]<class T>() {
+    visit_float(layout.dtype, [&]<class T>() {
       const Windows& w = g.windows;
       const T* const x = layout.x.data<T>();
       T* const to = y.data<T>();
@@ -219,7 +213,7 @@ void max_pool_backward_planes(const Windows& w, const Tensor& grad_x, const Tens
   for (int64_t number = 0; number < int64_t(apart.size()); ++number)
     apart[size_t(number)] = number / w.kernel_w * w.row_step * w.w + number % w.kernel_w * w.column_step;
   const Unlocked unlocked(grad_x.numel() > 32768);
-  visit_pool(dtype, [&]<class T>() {
+  visit_float(dtype, [&]<class T>() {
     parallel_for(w.n * w.c, std::max<int64_t>(1, 16384 / pixels), [&](int64_t begin, int64_t end) {
       for (int64_t plane = begin; plane < end; ++plane) {
         T* const to = target.data<T>() + plane * pixels;
@@ -247,7 +241,7 @@ void max_pool2d_backward_kernel(const Tensor& grad_x, const Tensor& grad, const 
                codes = cpu::channels_last(infer::batched(offsets), DType::UInt8);
   through_channels_last(grad_x, dtype, [&](const Tensor& to) {
     const Unlocked unlocked(to.numel() > 32768);
-    visit_pool(dtype, [&]<class T>() {
+    visit_float(dtype, [&]<class T>() {
       over_channel_blocks(g.windows, [&](int64_t image, int64_t c0, int64_t c1) {
         layers<T>().max_pool_backward(g.windows, from.data<T>(), codes.data<uint8_t>(), to.data<T>(), image, c0, c1);
       });
@@ -262,7 +256,7 @@ void max_pool2d_pick_kernel(const Tensor& out, const Tensor& input, IntSpan kern
   const cpu::Target target(out, dtype);
   const Tensor x = cpu::row_major(input, dtype), codes = cpu::row_major(offsets, DType::UInt8);
   const Windows& w = g.windows;
-  visit_pool(dtype, [&]<class T>() {
+  visit_float(dtype, [&]<class T>() {
     int64_t at = 0;
     for (int64_t plane = 0; plane < w.n * w.c; ++plane)
       for (int64_t y = 0; y < w.oh; ++y)
@@ -285,7 +279,7 @@ void scatter_positions(const char* op, const Tensor& grad_x, const Tensor& grad,
   const Tensor from = cpu::row_major(grad, dtype), places = cpu::row_major(indices, DType::Int64);
   const int64_t pixels = grad_x.size(-1) * grad_x.size(-2), outputs = grad.size(-1) * grad.size(-2);
   const Unlocked unlocked(grad_x.numel() > 32768);
-  visit_pool(dtype, [&]<class T>() {
+  visit_float(dtype, [&]<class T>() {
     parallel_for(grad_x.numel() / pixels, std::max<int64_t>(1, 16384 / pixels), [&](int64_t begin, int64_t end) {
       for (int64_t plane = begin; plane < end; ++plane) {
         T* const to = target.data<T>() + plane * pixels;
@@ -337,13 +331,13 @@ void avg_pool_backward(const Geometry& g, const Divisors& divisors, const Tensor
     const Tensor rows = cpu::row_major(grad, dtype);
     const cpu::Target target(grad_x, dtype);
     const Unlocked unlocked(grad_x.numel() > 32768);
-    visit_pool(dtype, [&]<class T>() { avg_pool_backward_planes<T>(g, divisors, rows.data<T>(), target.data<T>()); });
+    visit_float(dtype, [&]<class T>() { avg_pool_backward_planes<T>(g, divisors, rows.data<T>(), target.data<T>()); });
     return target.finish();
   }
   const Tensor from = cpu::channels_last(infer::batched(grad), dtype);
   through_channels_last(grad_x, dtype, [&](const Tensor& to) {
     const Unlocked unlocked(to.numel() > 32768);
-    visit_pool(dtype, [&]<class T>() {
+    visit_float(dtype, [&]<class T>() {
       over_channel_blocks(g.windows, [&](int64_t image, int64_t c0, int64_t c1) {
         layers<T>().avg_pool_backward(g.windows, from.data<T>(), to.data<T>(), divisors.data(), image, c0, c1);
       });

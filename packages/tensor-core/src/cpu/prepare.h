@@ -5,6 +5,13 @@
 
 namespace taeda::cpu {
 
+/// Calls `body` for double where that is the dtype that is computed in, else for float.
+template <class Body>
+void visit_float(DType dtype, const Body& body) {
+  if (dtype == DType::Float64) body.template operator()<double>();
+  else body.template operator()<float>();
+}
+
 /// `t` itself when it is row-major and of `dtype`, else a converted copy.
 inline Tensor row_major(const Tensor& t, DType dtype) {
   if (t.contiguous() && t.dtype() == dtype) return t;

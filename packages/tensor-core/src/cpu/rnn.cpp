@@ -20,13 +20,9 @@ namespace {
 
 using cpu::row_major;
 using cpu::Target;
+using cpu::visit_float;
 using loops::layers;
 
-template <class Body>
-void visit_float(DType dtype, const Body& body) {
-  if (dtype == DType::Float64) body.template operator()<double>();
-  else body.template operator()<float>();
-}
 int64_t row_grain(int64_t hidden) { return std::max<int64_t>(1, 4096 / std::max<int64_t>(1, hidden)); }
 
 /// An optional gradient, zeros when absent.
