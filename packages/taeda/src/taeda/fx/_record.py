@@ -64,38 +64,30 @@ class _BranchError(Exception):
     """A branch on elements of a tensor; its argument is the question that was asked."""
 
 
-class _Int(int):
+class _Origin:
+    """What a number that knows the node it came from has besides."""
+
+    recording: Any
+    node: Any
+
+    @classmethod
+    def of(cls, value: Any, recording: Any, node: Node) -> Any:
+        """A number with its origin."""
+        made: Any = cls(value)  # type: ignore[call-arg]
+        made.recording, made.node = recording, node
+        return made
+
+    def __reduce__(self) -> Any:
+        plain = _PLAIN[type(self)]
+        return plain, (plain(self),)
+
+
+class _Int(_Origin, int):
     """A size, and the node that it came from."""
 
-    recording: Any
-    node: Any
 
-    @staticmethod
-    def of(value: int, recording: Any, node: Node) -> _Int:
-        """An int with its origin."""
-        made = _Int(value)
-        made.recording, made.node = recording, node
-        return made
-
-    def __reduce__(self) -> Any:
-        return int, (int(self),)
-
-
-class _Float(float):
+class _Float(_Origin, float):
     """A number that was computed of sizes, and the node that it came from."""
-
-    recording: Any
-    node: Any
-
-    @staticmethod
-    def of(value: float, recording: Any, node: Node) -> _Float:
-        """A float with its origin."""
-        made = _Float(value)
-        made.recording, made.node = recording, node
-        return made
-
-    def __reduce__(self) -> Any:
-        return float, (float(self),)
 
 
 #: What a number without its origin is, by the class that knows it.
