@@ -268,3 +268,12 @@ def test_group_norm_in_every_order_of_memory(sizes, order, dtype):
     close(found[2] / size, g.sum((0, 2, 3)) / size)
     if order == (0, 2, 3, 1) and sizes[2] > 1:
         assert y.stride() == found[0].stride() == x.stride()
+
+
+@pytest.mark.parametrize("sizes", [(2, 0, 3, 3), (2, 0), (0, 4, 3), (2, 4, 0), (0, 0), (2, 4, 0, 3)])
+def test_group_norm_without_elements(sizes):
+    x, w = taeda.zeros(sizes), taeda.ones(sizes[1])
+    y, mean, rstd = ops.native_group_norm(x, 1, w, w, EPS)
+    found = ops.group_norm_backward(y, x, 1, mean, rstd, w, 7)
+    assert y.shape == found[0].shape == sizes
+    assert found[1].tolist() == found[2].tolist() == [0] * sizes[1]

@@ -182,8 +182,8 @@ bool lies_as_half_of(const Tensor& half, const Tensor& whole, int64_t axis) {
     if (half.size(d) > 1 && half.stride(d) * (whole.stride(d) > inner ? 2 : 1) != whole.stride(d)) return false;
   return true;
 }
-/// Calls `body(at, n)` for pieces of halves along `axis` of `whole`, of n elements that lie together: from element
-/// at.first of a half tensor on, which are at.second of the whole one and as many further as half a line has.
+/// Calls what `body()` gives, for one thread, with (at, from, line, n) for pieces of n elements that lie together: of a
+/// half tensor from element `at` on, of the first halves in `whole` from `from` on, of the second ones `line` further.
 template <class Body>
 void by_halves(const Tensor& whole, int64_t axis, const Body& body) {
   const int64_t line = whole.size(axis) / 2 * whole.stride(axis), lines = whole.numel() / (2 * line),

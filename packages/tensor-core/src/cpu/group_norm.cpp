@@ -35,7 +35,6 @@ struct Groups {
         groups(num_groups),
         channels(input.size(1) / num_groups),
         inner(input.numel() ? input.numel() / (input.size(0) * input.size(1)) : 0) {}
-  int64_t rows() const { return samples * groups; }
   int64_t all() const { return groups * channels; }
   int64_t size() const { return channels * inner; }
 
@@ -43,7 +42,7 @@ struct Groups {
   /// the number of the first one, and how many.
   template <class Body>
   void each(const Body& body) const {
-    const int64_t together = std::max<int64_t>(1, planes_together(inner) / channels),
+    const int64_t together = std::max<int64_t>(1, planes_together(inner) / std::max<int64_t>(1, channels)),
                   runs = (groups + together - 1) / together;
     parallel_for(samples * runs, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, size() * together)),
                  [&](int64_t begin, int64_t end) {
@@ -292,9 +291,8 @@ void add_parameter_gradients(const Groups& s, const std::vector<double>& sums, c
   std::vector<double> of_weight(size_t(all), 0.0), of_bias(size_t(all), 0.0);
   for (int64_t n = 0; n < s.samples; ++n)
     for (int64_t channel = 0; channel < all; ++channel) {
-      const double r = double(rstd.data<T>()[n * s.groups + channel / s.channels]), *const first = sums.data() +
-                                                                                                   n * 2 * all +
-                                                                                                   channel;
+      const double* const first = sums.data() + n * 2 * all + channel;
+      const double r = double(rstd.data<T>()[n * s.groups + channel / s.channels]);
       of_bias[size_t(channel)] += first[0];
       if (s.inner > 0) of_weight[size_t(channel)] += first[all] * r;  // rows without elements have no deviation
     }
