@@ -83,6 +83,28 @@ def test_large_transposed_copy():
     np.testing.assert_array_equal(tensor(a).T.contiguous().T.numpy(), a)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize(
+    "shape", [(8, 512), (65, 67), (100, 41), (33, 256), (16, 1024), (17, 1030), (129, 140)]
+)
+def test_transposed_copies_of_elements_of_every_size(shape, dtype):
+    rows, columns = shape
+    a = np.random.default_rng(9).integers(0, 100, (2, rows, columns)).astype(dtype)
+    x = taeda.from_numpy(a)
+    np.testing.assert_array_equal(x.transpose(1, 2).contiguous().numpy(), a.transpose(0, 2, 1))
+    # Lines that begin anywhere, and whose neighbours are to stay.
+    within, wanted = (
+        taeda.zeros(2, columns + 3, rows + 5, dtype=x.dtype),
+        np.zeros((2, columns + 3, rows + 5), dtype),
+    )
+    within[:, 1 : columns + 1, 2 : rows + 2], wanted[:, 1 : columns + 1, 2 : rows + 2] = (
+        x.mT,
+        a.transpose(0, 2, 1),
+    )
+    np.testing.assert_array_equal(within.numpy(), wanted)
+    np.testing.assert_array_equal(x[:, 1:, 3:].mT.contiguous().numpy(), a[:, 1:, 3:].transpose(0, 2, 1))
+
+
 def test_channels_last_clone():
     x = taeda.rand(2, 3, 4, 5)
     y = x.contiguous(memory_format=taeda.channels_last)

@@ -14,6 +14,12 @@ CASES = [  # n, c, h, w, out, kh, kw, stride, padding, dilation, groups
     (2, 5, 6, 6, 7, 3, 3, 1, 2, 1, 1),
     (2, 32, 7, 7, 32, 3, 3, 2, 1, 1, 32),
     (1, 3, 16, 16, 8, 7, 7, 2, 3, 1, 1),
+    # Windows of one channel each: borders wider than the image, taps that lie apart, several results of a channel.
+    (2, 19, 9, 11, 19, 5, 4, 1, 6, 3, 19),
+    (2, 37, 12, 9, 37, 4, 2, 3, 1, 2, 37),
+    (3, 16, 7, 30, 16, 1, 9, 1, 4, 1, 16),
+    (2, 33, 8, 13, 66, 3, 3, 1, 2, 2, 33),
+    (2, 6, 20, 17, 24, 4, 5, 2, 3, 1, 6),
 ]
 
 
@@ -81,6 +87,30 @@ def test_conv2d_and_gradients(case, dtype, channels_last):
     got = taeda.ops.conv2d_backward(taeda.from_numpy(grad.astype(dtype)), tx, tw, [s], [p], [d], groups, 7)
     for value, want in zip(got, reference_gradients(grad, x, weight, s, p, d, groups), strict=True):
         close(value, want, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(20, 20, 3, 1, 2), (18, 36, 2, 2, 1), (5, 5, 4, 1, 3)])
+def test_volumes_of_windows_of_one_channel_each(shape, dtype):
+    c, o, k, s, p = shape
+    rng = np.random.default_rng(23)
+    x, weight, bias = (rng.standard_normal(z) for z in ((2, c, 7, 6, 9), (o, 1, k, k, k), (o,)))
+    padded = np.pad(x, [(0, 0), (0, 0), (p, p), (p, p), (p, p)])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (k, k, k), axis=(2, 3, 4))[:, :, ::s, ::s, ::s]
+    windows = windows.repeat(o // c, axis=1)
+    expected = np.einsum("ncdhwijk,cijk->ncdhw", windows, weight[:, 0]) + bias[:, None, None, None]
+    tx, tw, tb = (taeda.from_numpy(a.astype(dtype)) for a in (x, weight, bias))
+    close(taeda.conv3d(tx, tw, tb, s, p, 1, c), expected, dtype)
+    grad = rng.standard_normal(expected.shape)
+    got = taeda.ops.conv3d_backward(taeda.from_numpy(grad.astype(dtype)), tx, tw, [s], [p], [1], c, 7)
+    grad_x = np.zeros_like(padded)
+    od, oh, ow = expected.shape[2:]
+    for i, j, l in np.ndindex(k, k, k):
+        part = (grad * weight[:, 0, i, j, l][:, None, None, None]).reshape(2, c, o // c, od, oh, ow).sum(2)
+        grad_x[:, :, i : i + s * od : s, j : j + s * oh : s, l : l + s * ow : s][:, :, :od, :oh, :ow] += part
+    close(got[0], grad_x[:, :, p:-p, p:-p, p:-p], dtype)
+    close(got[1], np.einsum("ncdhwijk,ncdhw->cijk", windows, grad)[:, None], dtype)
+    close(got[2], grad.sum((0, 2, 3, 4)), dtype)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -255,6 +285,8 @@ SHAPES = [
     (1, 32, 70, 70, 32, 3, 2, 1, 1, 32),
     (1, 8, 40, 40, 16, 3, 1, 4, 1, 2),
     (1, 3, 150, 150, 16, 7, 2, 3, 1, 1),
+    (2, 40, 50, 40, 40, 5, 1, 4, 2, 40),
+    (2, 24, 33, 40, 48, 4, 2, 3, 1, 24),
 ]
 
 

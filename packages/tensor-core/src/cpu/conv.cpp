@@ -8,6 +8,8 @@
 
 #include "core/runtime.h"
 #include "cpu/blas.h"
+#include "cpu/column_sums.h"
+#include "cpu/depthwise.h"
 #include "cpu/onednn/conv.h"
 #include "cpu/onednn/matmul.h"
 #include "cpu/onednn/quantized.h"
@@ -20,6 +22,8 @@
 #include "taeda/generator_state.h"
 #include "taeda/image_layout.h"
 #include "taeda/interrupt.h"
+#include "taeda/ops/arith.h"
+#include "taeda/ops/shape.h"
 #include "taeda/parallel.h"
 
 namespace taeda {
@@ -154,6 +158,33 @@ struct Packed {
   }
 };
 
+/// Weights (c, 1, kd, kh, kw) of depthwise convolutions as rows of channels.
+Tensor rows_of_channels(const Tensor& weight, DType dtype) {
+  const Tensor w = row_major(weight, dtype);
+  const int64_t c = w.size(0), taps = c > 0 ? w.numel() / c : 0;
+  return row_major(alias(w, Shape{taps, c}, Shape{1, taps}, 0));
+}
+
+bool by_windows(const ConvPlan& s, DType dtype) {
+  return cpu::is_depthwise(s) && (dtype == DType::Float32 || dtype == DType::Float64);
+}
+
+template <class T>
+void depthwise(const Tensor& out, const ConvPlan& s, const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  const int64_t rank = weight.dim() - 2;
+  const Tensor x = packed(input, rank, dtype_of<T>), w = rows_of_channels(weight, dtype_of<T>),
+               b = cpu::row_major_or_none(bias, dtype_of<T>), to = batched(out, rank);
+  const bool direct = rank == 2 && to.channels_last() && to.dtype() == dtype_of<T>;
+  std::optional<Packed> y;
+  if (!direct) y.emplace(to.sizes(), dtype_of<T>);
+  {
+    const Unlocked unlocked(large(s));
+    cpu::depthwise_forward<T>(s, x.data<T>(), w.data<T>(), data_or_null<T>(b),
+                              direct ? to.data<T>() : y->memory.data<T>());
+  }
+  if (!direct) ops::copy_(to, y->view);
+}
+
 /// Whether activations are bfloat16 and stay so, as the processor multiplies them faster than float32. Not those of one
 /// channel to a group: gradients of such weights were NaN, and crashed, in oneDNN 2023.2, and there is little to win.
 bool in_halves(const ConvPlan& s, const Tensor& a, const Tensor& b) {
@@ -187,12 +218,52 @@ bool fast_forward(const Tensor& out, const ConvPlan& s, const Tensor& input, con
   return fast_forward_typed<float>(out, s, input, weight, bias);
 }
 
+/// Groups of one channel with a few results each: depthwise, too, where each channel stands once for each of them.
+bool of_repeated_channels(const ConvPlan& s, DType dtype) {
+  constexpr int64_t few = 4;
+  ConvPlan repeated = s;
+  repeated.c = repeated.groups = s.o;
+  return s.groups == s.c && s.o > s.c && s.o <= few * s.c && by_windows(repeated, dtype);
+}
+/// (n, c * times, ...) as (n, c, times, ...).
+Tensor parted(const Tensor& t, int64_t times) {
+  Shape sizes{t.size(0), t.size(1) / times, times}, strides{t.stride(0), t.stride(1) * times, t.stride(1)};
+  for (int64_t d = 2; d < t.dim(); ++d) sizes.push_back(t.size(d)), strides.push_back(t.stride(d));
+  return alias(t, sizes, strides, 0);
+}
+Tensor with_repeated_channels(const Tensor& x, int64_t times) {
+  Shape sizes{x.size(0), x.size(1) * times}, spread{x.size(0), x.size(1), times}, strides{x.stride(0), x.stride(1), 0};
+  for (int64_t d = 2; d < x.dim(); ++d) {
+    sizes.push_back(x.size(d)), spread.push_back(x.size(d));
+    strides.push_back(x.stride(d));
+  }
+  const Tensor out =
+      empty_strided(sizes, x.channels_last() ? channels_last_strides(sizes) : contiguous_strides(sizes), x.dtype());
+  ops::copy_(parted(out, times), alias(x, spread, strides, 0));
+  return out;
+}
+
+/// Its gradient: sums of the channels that were one.
+Tensor sum_of_repeated(const Tensor& grad, int64_t times) {
+  const Tensor parts = parted(grad, times);
+  Tensor sum = ops::select(parts, 2, 0);
+  for (int64_t k = 1; k < times; ++k) sum = ops::add(sum, ops::select(parts, 2, k));
+  return sum;
+}
+
 void conv_kernel(const Tensor& out, const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride,
                  IntSpan padding, IntSpan dilation, int64_t groups) {
   const ConvPlan s = infer::conv_plan(input, weight, stride, padding, dilation, groups);
   const bool plain = is_tiny(s) && out.contiguous() && input.contiguous();
-  if (s.c > 0 && !plain && fast_forward(out, s, input, weight, bias)) return;
   const DType dtype = compute_dtype(out.dtype());
+  if (!plain && of_repeated_channels(s, dtype))
+    return conv_kernel(out, with_repeated_channels(batched(input, weight.dim() - 2), s.o / s.c), weight, bias, stride,
+                       padding, dilation, s.o);
+  if (s.c > 0 && !plain) {
+    if (fast_forward(out, s, input, weight, bias)) return;
+    if (by_windows(s, dtype))
+      return cpu::visit_float(dtype, [&]<class T>() { depthwise<T>(out, s, input, weight, bias); });
+  }
   const cpu::Target target(out, dtype);
   const Tensor x = row_major(input, dtype), w = row_major(weight, dtype), b = cpu::row_major_or_none(bias, dtype);
   const Unlocked unlocked(large(s));
@@ -236,15 +307,47 @@ void fast_backward_typed(Gradients& out, const ConvPlan& s, const Tensor& grad, 
   }
 }
 
+/// Fills what is wanted and not there yet.
+template <class T>
+void depthwise_backward(Gradients& out, const ConvPlan& s, const Tensor& grad, const Tensor& input,
+                        const Tensor& weight, int64_t mask) {
+  const int64_t rank = weight.dim() - 2;
+  const Tensor g = packed(grad, rank, dtype_of<T>);
+  if (mask & 1 && !out.input.defined()) {
+    const Tensor w = rows_of_channels(weight, dtype_of<T>);
+    const Packed x(batched(input, rank).sizes(), dtype_of<T>);
+    {
+      const Unlocked unlocked(large(s));
+      cpu::depthwise_backward_data<T>(s, g.data<T>(), w.data<T>(), x.memory.data<T>());
+    }
+    out.input = x.view;
+    const bool as_drawn = default_engine() == Engine::Twister && !batched(grad, rank).channels_last();
+    if (rank == 3 || as_drawn) out.input = row_major(out.input);
+  }
+  if (mask & 2 && !out.weight.defined()) {
+    const Tensor x = packed(input, rank, dtype_of<T>);
+    const int64_t taps = s.kernel();
+    const Tensor rows = empty(Shape{taps, s.c}, dtype_of<T>);
+    {
+      const Unlocked unlocked(large(s));
+      cpu::depthwise_backward_weights<T>(s, x.data<T>(), g.data<T>(), rows.data<T>());
+    }
+    const Tensor turned = row_major(alias(rows, Shape{s.c, taps}, Shape{1, s.c}, 0));
+    out.weight = alias(turned, weight.sizes(), contiguous_strides(weight.sizes()), 0);
+  }
+  if (mask & 4 && !out.bias.defined()) {
+    out.bias = empty(Shape{s.c}, dtype_of<T>);
+    cpu::column_sums(out.bias.data<T>(), g.data<T>(), s.n * s.out_pixels(), s.c);
+  }
+}
+
 /// Fills what oneDNN has fast routines for; leaves the rest undefined.
-Gradients fast_backward(const ConvPlan& s, const Tensor& grad, const Tensor& input, const Tensor& weight,
-                        int64_t mask) {
-  Gradients out;
-  if (compute_dtype(grad.dtype()) != DType::Float32) return out;
+void fast_backward(Gradients& out, const ConvPlan& s, const Tensor& grad, const Tensor& input, const Tensor& weight,
+                   int64_t mask) {
+  if (compute_dtype(grad.dtype()) != DType::Float32) return;
   if (in_halves(s, input, weight) && grad.dtype() == DType::BFloat16)
     fast_backward_typed<BFloat16>(out, s, grad, input, weight, mask);
   fast_backward_typed<float>(out, s, grad, input, weight, mask);
-  return out;
 }
 
 void plain_backward(Gradients& out, const ConvPlan& s, const Tensor& grad, const Tensor& input, const Tensor& weight,
@@ -276,8 +379,21 @@ std::tuple<Tensor, Tensor, Tensor> conv_backward_kernel(const Tensor& grad, cons
                                                         int64_t groups, int64_t output_mask) {
   const ConvPlan s = infer::conv_plan(input, weight, stride, padding, dilation, groups);
   Gradients out;
+  const DType dtype = compute_dtype(grad.dtype());
   const bool plain = is_tiny(s) && grad.contiguous() && input.contiguous();
-  if (s.n > 0 && s.c > 0 && s.o > 0 && !plain) out = fast_backward(s, grad, input, weight, output_mask);
+  if (s.n > 0 && !plain && of_repeated_channels(s, dtype)) {
+    const int64_t rank = weight.dim() - 2, times = s.o / s.c;
+    auto [x, w, b] = conv_backward_kernel(batched(grad, rank), with_repeated_channels(batched(input, rank), times),
+                                          weight, stride, padding, dilation, s.o, output_mask);
+    if (x.defined()) x = sum_of_repeated(x, times);
+    if (x.defined() && input.dim() < weight.dim()) x = alias(x, input.sizes(), x.strides().subspan(1), 0);
+    return {x, w, b};
+  }
+  if (s.n > 0 && s.c > 0 && s.o > 0 && !plain) {
+    fast_backward(out, s, grad, input, weight, output_mask);
+    if (by_windows(s, dtype))
+      cpu::visit_float(dtype, [&]<class T>() { depthwise_backward<T>(out, s, grad, input, weight, output_mask); });
+  }
   const int64_t missing = (output_mask & 1 && !out.input.defined() ? 1 : 0) |
                           (output_mask & 2 && !out.weight.defined() ? 2 : 0) |
                           (output_mask & 4 && !out.bias.defined() ? 4 : 0);

@@ -472,37 +472,6 @@ void convert_elements(DType to, DType from, char* const* pair, const int64_t* st
 
 namespace {
 
-template <class T>
-void transpose_tile(T* out, const T* in, int64_t rows, int64_t columns, int64_t out_step, int64_t in_step) {
-  constexpr int64_t step = 8;
-  int64_t r = 0;
-  for (; r + step <= rows; r += step) {
-    int64_t c = 0;
-    for (; c + step <= columns; c += step) {
-      T block[step][step];
-      for (int64_t j = 0; j < step; ++j)
-        for (int64_t i = 0; i < step; ++i) block[i][j] = in[(c + j) * in_step + r + i];
-      for (int64_t i = 0; i < step; ++i) std::memcpy(out + (r + i) * out_step + c, block[i], sizeof block[i]);
-    }
-    for (; c < columns; ++c)
-      for (int64_t i = r; i < r + step; ++i) out[i * out_step + c] = in[c * in_step + i];
-  }
-  for (; r < rows; ++r)
-    for (int64_t c = 0; c < columns; ++c) out[r * out_step + c] = in[c * in_step + r];
-}
-/// A 2-d transposition in tiles: both sides are then read and written by whole cache lines.
-template <class T>
-void transpose_tiles(T* out, const T* in, int64_t rows, int64_t columns, int64_t out_step, int64_t in_step) {
-  constexpr int64_t tile = 32;
-  parallel_for((rows + tile - 1) / tile, std::max<int64_t>(1, kLoopGrain / (columns * tile)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t r0 = begin * tile; r0 < std::min(rows, end * tile); r0 += tile)
-                   for (int64_t c0 = 0; c0 < columns; c0 += tile)
-                     transpose_tile(out + r0 * out_step + c0, in + c0 * in_step + r0, std::min(tile, rows - r0),
-                                    std::min(tile, columns - c0), out_step, in_step);
-               });
-}
-
 /// Copies where the output and the input run along memory in two different dimensions, as between images whose channels
 /// come first and last: in tiles of both. False where it is no such copy, or too small to be worth it.
 bool copy_turned(const Tensor& out, const Tensor& in) {
@@ -542,21 +511,6 @@ bool copy_turned(const Tensor& out, const Tensor& in) {
 }
 
 }  // namespace
-
-void cpu::copy_transposed(void* out, const void* in, int64_t rows, int64_t columns, int64_t out_step, int64_t in_step,
-                          int64_t item) {
-  if (rows == 0 || columns == 0) return;
-  const auto copy = [&]<class T>(T) {
-    transpose_tiles(static_cast<T*>(out), static_cast<const T*>(in), rows, columns, out_step, in_step);
-  };
-  switch (item) {
-    case 1: return copy(uint8_t());
-    case 2: return copy(uint16_t());
-    case 4: return copy(uint32_t());
-    case 8: return copy(uint64_t());
-    default: return copy(Complex128());
-  }
-}
 
 void copy_elements(const Tensor& out, const Tensor& in) {
   if (out.numel() == 0) return;

@@ -4,6 +4,7 @@
 
 #include "cpu/loops/bags.h"
 #include "cpu/loops/cast.h"
+#include "cpu/loops/depthwise.h"
 #include "cpu/loops/distance.h"
 #include "cpu/loops/fft.h"
 #include "cpu/loops/first.h"
@@ -17,6 +18,7 @@
 #include "cpu/loops/select.h"
 #include "cpu/loops/softmax.h"
 #include "cpu/loops/spatial.h"
+#include "cpu/loops/turned.h"
 #include "isas.h"
 
 namespace taeda::loops {
@@ -30,6 +32,7 @@ namespace taeda::loops {
 TAEDA_EACH_ISA(TAEDA_FAMILY_ROWS)
 TAEDA_EACH_ISA(TAEDA_BAG_LOOPS)
 TAEDA_EACH_ISA(TAEDA_CAST_LOOPS)
+TAEDA_EACH_ISA(TAEDA_DEPTHWISE_LOOPS)
 TAEDA_EACH_ISA(TAEDA_DISTANCE_LOOPS)
 TAEDA_EACH_ISA(TAEDA_FFT_LOOPS)
 TAEDA_EACH_ISA(TAEDA_FIRST_LOOPS)
@@ -42,6 +45,7 @@ TAEDA_EACH_ISA(TAEDA_REDUCE_LOOPS)
 TAEDA_EACH_ISA(TAEDA_SELECT_LOOPS)
 TAEDA_EACH_ISA(TAEDA_SOFTMAX_LOOPS)
 TAEDA_EACH_ISA(TAEDA_SPATIAL_LOOPS)
+TAEDA_EACH_ISA(TAEDA_TURNED_LOOPS)
 
 namespace {
 
@@ -50,6 +54,7 @@ struct Copy {
   const ElementRow *activation, *arith, *compare, *special, *unary;
   const BagTable& bags;
   const CastTable& cast;
+  const DepthwiseTable& depthwise;
   const DistanceTable& distance;
   const FftTable& fft;
   const FirstTable& first;
@@ -62,6 +67,7 @@ struct Copy {
   const SelectTable& select;
   const SoftmaxTable& softmax;
   const SpatialTable& spatial;
+  const TurnedTable& turned;
 };
 
 #define TAEDA_COPY(ISA)                         \
@@ -73,6 +79,7 @@ struct Copy {
        ISA::unary_rows,                         \
        ISA::bags,                               \
        ISA::cast,                               \
+       ISA::depthwise,                          \
        ISA::distance,                           \
        ISA::fft,                                \
        ISA::first,                              \
@@ -84,7 +91,8 @@ struct Copy {
        ISA::reduce,                             \
        ISA::select,                             \
        ISA::softmax,                            \
-       ISA::spatial},
+       ISA::spatial,                            \
+       ISA::turned},
 constexpr Copy kCopies[] = {TAEDA_EACH_ISA(TAEDA_COPY)};
 #undef TAEDA_COPY
 
@@ -137,6 +145,7 @@ const BagTable& bag_table() noexcept { return chosen().bags; }
 const FirstTable& first_table() noexcept { return chosen().first; }
 const CastTable& cast_table() noexcept { return chosen().cast; }
 const CastTable& least_cast_table() noexcept { return kCopies[0].cast; }
+const DepthwiseTable& depthwise_table() noexcept { return chosen().depthwise; }
 const DistanceTable& distance_table() noexcept { return chosen().distance; }
 const FftTable& fft_table() noexcept { return chosen().fft; }
 const GemmTable& gemm_table() noexcept { return chosen().gemm; }
@@ -148,5 +157,6 @@ const ReduceTable& reduce_table() noexcept { return chosen().reduce; }
 const SelectTable& select_table() noexcept { return chosen().select; }
 const SoftmaxTable& softmax_table() noexcept { return chosen().softmax; }
 const SpatialTable& spatial_table() noexcept { return chosen().spatial; }
+const TurnedTable& turned_table() noexcept { return chosen().turned; }
 
 }  // namespace taeda::loops

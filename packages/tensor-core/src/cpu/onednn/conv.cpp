@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cpu/depthwise.h"
 #include "cpu/one_thread.h"
 #include "cpu/onednn/engine.h"
 #include "cpu/onednn/geometry.h"
@@ -47,7 +48,7 @@ struct KeyHash {
 
 /// A ready primitive with the layouts it wants.
 struct Plan {
-  bool fast = false;  // oneDNN's reference routines take minutes
+  bool fast = false;
   dnnl::primitive primitive;
   memory::desc x, weights, user_weights, y, bias, scratch;
 };
@@ -83,6 +84,14 @@ bool writes_behind_its_room(const ConvPlan& s, const dnnl::convolution_backward_
          std::string_view(pd.impl_info_str()).find("1x1") != std::string_view::npos;
 }
 
+/// Whether a routine is worth it: of many windows of one channel each the general ones take several times as long as
+/// the loops of cpu/depthwise.h.
+template <class Description>
+bool is_worth_it(const ConvPlan& s, const Description& pd) {
+  return is_fast(pd) &&
+         (!cpu::is_depthwise(s) || std::string_view(pd.impl_info_str()).find("dw") != std::string_view::npos);
+}
+
 std::shared_ptr<const Plan> make_plan(const Key& key) {
   std::optional<cpu::OneThread> alone;
   if (key.threads == 1) alone.emplace();
@@ -102,7 +111,7 @@ std::shared_ptr<const Plan> make_plan(const Key& key) {
   if (key.pass == Pass::Forward) {
     plan->weights = forward.weights_desc();
     plan->scratch = forward.scratchpad_desc();
-    plan->fast = is_fast(forward);
+    plan->fast = is_worth_it(key.shape, forward);
     plan->primitive = dnnl::convolution_forward(forward);
   } else if (key.pass == Pass::Data) {
     const dnnl::convolution_backward_data::primitive_desc pd(engine(), algorithm, d.x, d.weights, d.y, d.dims.strides,
@@ -110,7 +119,7 @@ std::shared_ptr<const Plan> make_plan(const Key& key) {
                                                              forward, attributes());
     plan->weights = pd.weights_desc();
     plan->scratch = pd.scratchpad_desc();
-    plan->fast = is_fast(pd);
+    plan->fast = is_worth_it(key.shape, pd);
     plan->primitive = dnnl::convolution_backward_data(pd);
   } else {
     dnnl::convolution_backward_weights::primitive_desc pd(engine(), algorithm, d.x, d.weights, d.bias, d.y,
@@ -120,7 +129,7 @@ std::shared_ptr<const Plan> make_plan(const Key& key) {
     }
     plan->weights = pd.diff_weights_desc();
     plan->scratch = pd.scratchpad_desc();
-    plan->fast = is_fast(pd);
+    plan->fast = is_worth_it(key.shape, pd);
     plan->primitive = dnnl::convolution_backward_weights(pd);
   }
   return plan;
