@@ -287,3 +287,32 @@ def test_powers_of_special_numbers():
     np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1.5e-45)
     known = ~np.isnan(expected)
     np.testing.assert_array_equal(np.signbit(got[known]), np.signbit(expected[known]))
+
+
+@pytest.mark.parametrize("dtype", ["?", "u1", "i2", "i4", "u8", "i8", "f2", "f4", "f8"])
+@pytest.mark.parametrize("n", [1, 2, 7, 24, 25, 100, 257, 513])
+@pytest.mark.parametrize("rows", [3, 8, 21])
+def test_sorted_rows_of_every_length(rows, n, dtype):
+    kind = np.dtype(dtype).kind
+    values = rng(rows, n).integers(0 if kind in "u?" else -n, 2 if kind == "?" else min(n, 100), (rows, n))
+    values = values.astype(dtype)
+    if kind in "ui":
+        values[rng(rows, n, 1).random((rows, n)) < 0.1] = np.iinfo(dtype).max
+        values[rng(rows, n, 2).random((rows, n)) < 0.1] = np.iinfo(dtype).min
+    if kind == "f":
+        values[rng(rows, n, 1).random((rows, n)) < 0.2] = -0.0
+        values[rng(rows, n, 2).random((rows, n)) < 0.1] = np.nan
+        values[rng(rows, n, 3).random((rows, n)) < 0.1] = -np.inf
+    ranks = np.unique(values, return_inverse=True)[1].reshape(values.shape)
+    for t, dim in ((taeda.from_numpy(values), 1), (taeda.from_numpy(values.T.copy()), 0)):
+        for descending in (False, True):
+            order = np.argsort(-ranks if descending else ranks, axis=1, kind="stable")
+            got, places = t.sort(dim=dim, descending=descending, stable=True)
+            if dim == 0:
+                got, places = got.T, places.T
+            np.testing.assert_array_equal(places.numpy(), order)
+            np.testing.assert_array_equal(got.numpy(), np.take_along_axis(values, order, 1))
+        order = np.argsort(ranks, axis=1, kind="stable")
+        wanted = rng(rows, n, 4).integers(0, n, rows)
+        found = taeda.ops.rank_indices(t, taeda.from_numpy(wanted).unsqueeze(dim), dim)
+        assert found.squeeze(dim).tolist() == order[np.arange(rows), wanted].tolist()

@@ -11,6 +11,7 @@
 #include "cpu/loops/gemm.h"
 #include "cpu/loops/layers.h"
 #include "cpu/loops/moments.h"
+#include "cpu/loops/network.h"
 #include "cpu/loops/optim.h"
 #include "cpu/loops/random.h"
 #include "cpu/loops/reduce.h"
@@ -39,6 +40,7 @@ TAEDA_EACH_ISA(TAEDA_FIRST_LOOPS)
 TAEDA_EACH_ISA(TAEDA_GEMM_LOOPS)
 TAEDA_EACH_ISA(TAEDA_LAYER_LOOPS)
 TAEDA_EACH_ISA(TAEDA_MOMENT_LOOPS)
+TAEDA_EACH_ISA(TAEDA_NETWORK_LOOPS)
 TAEDA_EACH_ISA(TAEDA_OPTIM_LOOPS)
 TAEDA_EACH_ISA(TAEDA_RANDOM_LOOPS)
 TAEDA_EACH_ISA(TAEDA_REDUCE_LOOPS)
@@ -61,6 +63,7 @@ struct Copy {
   const GemmTable& gemm;
   LayerTables layers;
   const MomentTable& moments;
+  const NetworkTable& network;
   const OptimTable& optim;
   const RandomTable& random;
   const ReduceTable& reduce;
@@ -86,6 +89,7 @@ struct Copy {
        ISA::gemm,                               \
        {ISA::layers_float, ISA::layers_double}, \
        ISA::moments,                            \
+       ISA::network,                            \
        ISA::optim,                              \
        ISA::random,                             \
        ISA::reduce,                             \
@@ -151,6 +155,7 @@ const FftTable& fft_table() noexcept { return chosen().fft; }
 const GemmTable& gemm_table() noexcept { return chosen().gemm; }
 const LayerTables& layer_tables() noexcept { return chosen().layers; }
 const MomentTable& moment_table() noexcept { return chosen().moments; }
+const NetworkTable& network_table() noexcept { return chosen().network; }
 const OptimTable& optim_table() noexcept { return chosen().optim; }
 const RandomTable& random_table() noexcept { return chosen().random; }
 const ReduceTable& reduce_table() noexcept { return chosen().reduce; }

@@ -5,33 +5,34 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <memory>
-#include <new>
-#include <numeric>
-#include <optional>
 #include <utility>
 #include <vector>
 
+#include "cpu/items.h"
 #include "cpu/loops/first.h"
+#include "cpu/loops/network.h"
 #include "cpu/order.h"
 #include "cpu/radix.h"
 #include "infer/dims.h"
 #include "infer/sort.h"
 #include "taeda/checked.h"
 #include "taeda/interrupt.h"
-#include "taeda/ops/cast.h"
-#include "taeda/ops/reduce.h"
-#include "taeda/ops/shape.h"
 #include "taeda/parallel.h"
 
 namespace taeda {
 namespace {
 
-using cpu::before;
+using cpu::by_digits;
+using cpu::fill_items;
+using cpu::Item;
+using cpu::Items;
 using cpu::key_of;
 using cpu::KeyOf;
 using cpu::order_key;
+using cpu::sort_items;
+using cpu::UnsetVector;
 using cpu::visit_ordered;
+using loops::kSortedColumns;
 
 /// One row along the sorted dimension: where it starts in each tensor (elements).
 struct Rows {
@@ -56,13 +57,6 @@ struct Rows {
   }
 };
 
-/// An element of a row by its key, inverted where the largest come first.
-template <class Key>
-struct Item {
-  Key key;
-  int64_t index;
-};
-
 /// An element by its key and, of equal ones, by its place: one unsigned number.
 template <class Key>
 struct Packed {
@@ -75,35 +69,6 @@ struct Packed {
   int64_t index() const { return kPlaceBits == 64 ? int64_t(uint64_t(number)) : int64_t(uint32_t(number)); }
   bool operator<(const Packed& other) const { return number < other.number; }
 };
-
-/// A vector whose elements are not set when it is made: the first to touch fresh memory, which takes long, is the loop
-/// that writes it and looks at signals.
-template <class T>
-struct Unset : std::allocator<T> {
-  template <class U>
-  struct rebind {
-    using other = Unset<U>;
-  };
-  template <class U>
-  void construct(U* place) noexcept {
-    ::new (static_cast<void*>(place)) U;
-  }
-  template <class U, class... Args>
-  void construct(U* place, Args&&... args) {
-    ::new (static_cast<void*>(place)) U(std::forward<Args>(args)...);
-  }
-};
-template <class T> using Room = std::vector<T, Unset<T>>;
-template <class Key> using Items = Room<Item<Key>>;
-
-template <class T>
-void fill_items(const T* from, int64_t step, bool descending, Items<KeyOf<T>>& items) {
-  in_blocks(int64_t(items.size()), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      items[size_t(i)] = {key_of(from[i * step], descending), i};
-    }
-  });
-}
 
 /// Where the results of a call lie, and what they are taken from.
 struct Places {
@@ -156,25 +121,78 @@ void store_row(const Places& to, const T* from, const List& items, int64_t count
   });
 }
 
-/// Rows from this length on are sorted by digits.
-constexpr int64_t kManyItems = 257;
-bool by_digits(int64_t length) { return length >= kManyItems && length < cpu::RadixOrder<uint64_t>::kMost; }
+/// Note [Rows side by side]
+/// Short rows are sorted as columns, several at once (cpu/loops/network.cpp), by numbers of which no two are equal: the
+/// key of an element above its place, or a pair of both where the key alone fills a number. So the order is stable.
+template <class T>
+class Columns {
+  using Key = KeyOf<T>;
+  static constexpr bool kPairs = sizeof(Key) == 8;
+  static constexpr int kPlaceBits = 32;
+  static constexpr uint64_t kSign = uint64_t(1) << 63;  // numbers are compared as signed ones
 
-/// Stable.
-template <class Key>
-void sort_items(Items<Key>& items) {
-  if (items.size() <= 16) {  // by insertion, which needs no memory
-    for (auto item = items.begin(); item != items.end(); ++item)
-      std::rotate(std::upper_bound(items.begin(), item, *item,
-                                   [](const Item<Key>& a, const Item<Key>& b) { return a.key < b.key; }),
-                  item, item + 1);
-    return;
+ public:
+  static constexpr int64_t kMost = kPairs ? 256 : 512;  // elements of rows; from there on digits are quicker
+  /// Of rows of n elements.
+  explicit Columns(int64_t n)
+      : n_(n), numbers_(size_t(n * kSortedColumns)), places_(kPairs ? size_t(n * kSortedColumns) : size_t(0)) {}
+  void sort(const std::array<const T*, kSortedColumns>& from, int64_t step, bool descending) {
+    for (int64_t i = 0; i < n_; ++i)
+      for (int64_t c = 0; c < kSortedColumns; ++c) {
+        const uint64_t key = key_of(from[size_t(c)][i * step], descending);
+        const size_t at = size_t(i * kSortedColumns + c);
+        numbers_[at] = int64_t((kPairs ? key : key << kPlaceBits | uint64_t(i)) ^ kSign);
+        if (kPairs) places_[at] = i;
+      }
+    if (kPairs) loops::network_table().sort_pairs(numbers_.data(), places_.data(), n_);
+    else loops::network_table().sort(numbers_.data(), n_);
   }
-  Patience patience;
-  std::stable_sort(items.begin(), items.end(), [&](const Item<Key>& a, const Item<Key>& b) {
-    patience();
-    return a.key < b.key;
+  /// The place that element `i` of a sorted row came from.
+  int64_t place(int64_t i, int64_t column) const {
+    const size_t at = size_t(i * kSortedColumns + column);
+    return kPairs ? places_[at] : int64_t(uint32_t(uint64_t(numbers_[at])));
+  }
+
+ private:
+  const int64_t n_;
+  UnsetVector<int64_t> numbers_, places_;
+};
+/// Rows that are fewer leave most columns empty.
+constexpr int64_t kFewRows = 4;
+
+/// Calls `body(row, its elements, its column, columns)` for all rows, sorted side by side.
+template <class T, class Body>
+void for_sorted_columns(const Tensor& self, const Rows& rows, bool descending, const Body& body) {
+  const Unlocked unlocked(self.numel() > 8192);
+  const int64_t groups = (rows.count + kSortedColumns - 1) / kSortedColumns;
+  parallel_for(groups, std::max<int64_t>(1, 16384 / (kSortedColumns * rows.length)), [&](int64_t begin, int64_t end) {
+    Columns<T> columns(rows.length);
+    Patience patience;
+    for (int64_t g = begin; g < end; ++g) {
+      patience();
+      const int64_t first = g * kSortedColumns, count = std::min(kSortedColumns, rows.count - first);
+      std::array<const T*, kSortedColumns> from;
+      for (int64_t c = 0; c < kSortedColumns; ++c)
+        from[size_t(c)] = self.data<T>() + rows.start(first + (c < count ? c : 0));
+      columns.sort(from, rows.step, descending);
+      for (int64_t c = 0; c < count; ++c) body(first + c, from[size_t(c)], c, columns);
+    }
   });
+}
+/// The first `count` elements of each row.
+template <class T>
+void store_sorted_columns(const Places& to, int64_t count, bool descending) {
+  const int64_t step = to.rows.step, value_step = to.value_rows.step, index_step = to.index_rows.step;
+  for_sorted_columns<T>(to.self, to.rows, descending,
+                        [&](int64_t row, const T* from, int64_t column, const Columns<T>& columns) {
+                          T* const values = to.values.data<T>() + to.value_rows.start(row);
+                          int64_t* const indices = to.indices.data<int64_t>() + to.index_rows.start(row);
+                          for (int64_t i = 0; i < count; ++i) {
+                            const int64_t place = columns.place(i, column);
+                            values[i * value_step] = from[place * step];
+                            indices[i * index_step] = place;
+                          }
+                        });
 }
 
 /// Long rows, in order at once.
@@ -203,7 +221,10 @@ void sort_kernel(const Tensor& values, const Tensor& indices, const Tensor& self
   const int64_t d = infer::axis_of(dim, self.dim());
   const Places places(values, indices, self, d);
   visit_ordered(self.dtype(), "sort", [&]<class T>() {
-    if (by_digits(places.rows.length)) return sort_long_rows<T>(places, descending);
+    const Rows& rows = places.rows;
+    if (rows.count >= kFewRows && rows.length <= Columns<T>::kMost)
+      return store_sorted_columns<T>(places, rows.length, descending);
+    if (by_digits(rows.length)) return sort_long_rows<T>(places, descending);
     for_each_row<T>(places, descending, [&](const T* from, Items<KeyOf<T>>& items, int64_t row) {
       sort_items(items);
       store_row(places, from, items, int64_t(items.size()), row);
@@ -229,7 +250,7 @@ class FirstOf {
         least_(size_t(groups_)) {}
 
   /// In order; valid until the next call.
-  const Room<Packed<Key>>& operator()(const T* from, int64_t n, int64_t step, bool largest) {
+  const UnsetVector<Packed<Key>>& operator()(const T* from, int64_t n, int64_t step, bool largest) {
     kept_.clear();
     if (n <= kFew) {
       for (int64_t i = 0; i < n; ++i) insert({key_of(from[i * step], largest), i});
@@ -294,11 +315,14 @@ class FirstOf {
 
   const loops::FirstLoops<T>& loops_ = loops::first_loops<T>();
   const int64_t k_, groups_, block_;
-  Room<Key> keys_;
-  Room<int32_t> places_;
-  Room<Key> least_;
-  Room<Packed<Key>> kept_;
+  UnsetVector<Key> keys_;
+  UnsetVector<int32_t> places_;
+  UnsetVector<Key> least_;
+  UnsetVector<Packed<Key>> kept_;
 };
+
+/// Rows that are sorted sooner than their first elements are looked for, and an element of some rank.
+constexpr int64_t kSortedForTop = 24, kSortedForRank = 128;
 
 void topk_kernel(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t k, int64_t dim, bool largest,
                  bool) {
@@ -309,6 +333,7 @@ void topk_kernel(const Tensor& values, const Tensor& indices, const Tensor& self
   const Rows& rows = to.rows;
   const Unlocked unlocked(self.numel() > 8192);
   visit_ordered(self.dtype(), "topk", [&]<class T>() {
+    if (rows.count >= kFewRows && rows.length <= kSortedForTop) return store_sorted_columns<T>(to, k, largest);
     parallel_for(rows.count, std::max<int64_t>(1, 16384 / rows.length), [&](int64_t begin, int64_t end) {
       FirstOf<T> first(k, rows.length);
       for (int64_t r = begin; r < end; ++r) {
@@ -407,258 +432,34 @@ class RankFinder {
 void rank_indices_kernel(const Tensor& out, const Tensor& self, const Tensor& rank, int64_t dim) {
   const int64_t d = infer::axis_of(dim, self.dim());
   const Rows rows(self, d), ranks(rank, d), places(out, d);
-  visit_ordered(self.dtype(), "rank_indices", [&]<class T>() {
-    const Unlocked unlocked(self.numel() > 8192);
-    parallel_for(rows.count, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, rows.length)),
-                 [&](int64_t begin, int64_t end) {
-                   RankFinder<T> finder;
-                   for (int64_t r = begin; r < end; ++r) {
-                     const int64_t sought = rank.data<int64_t>()[ranks.start(r)];
-                     check(sought >= 0 && sought < rows.length, ErrorKind::Index,
-                           "rank_indices: argument 'rank' holds ", sought, ", expected 0 to ", rows.length - 1);
-                     out.data<int64_t>()[places.start(r)] =
-                         finder(self.data<T>() + rows.start(r), rows.length, rows.step, sought);
-                   }
-                 });
-  });
-}
-
-/// The runs of equal items: where each begins first in memory, how long it is, and for each element the run's number.
-/// Each NaN is a value of its own, as NaN != NaN.
-template <class Key>
-void runs_of(const Items<Key>& items, std::optional<Key> nan, std::vector<int64_t>& first, std::vector<int64_t>& counts,
-             int64_t* inverse) {
-  in_blocks(int64_t(items.size()), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const Item<Key>& item = items[size_t(i)];
-      if (i == 0 || items[size_t(i - 1)].key != item.key || (nan && item.key == *nan)) {
-        first.push_back(item.index);
-        counts.push_back(0);
-      }
-      ++counts.back();
-      inverse[item.index] = int64_t(first.size()) - 1;
-    }
-  });
-}
-
-std::tuple<Tensor, Tensor, Tensor, Tensor> unique_all_kernel(const Tensor& self) {
-  const Tensor flat = ops::contiguous(ops::ravel(self));
-  const int64_t n = flat.numel();
-  const Tensor inverse = empty(self.sizes(), DType::Int64);
-  std::vector<int64_t> first, counts;
-  Tensor values;
-  visit_ordered(self.dtype(), "unique_all", [&]<class T>() {
-    const T* data = flat.data<T>();
-    const Unlocked unlocked(n > 8192);
-    Items<KeyOf<T>> items(static_cast<size_t>(n));
-    if (by_digits(n)) {
-      cpu::RadixOrder<KeyOf<T>>()(
-          n, [=](int64_t i) { return order_key(data[i]); },
-          [&](int64_t place, int64_t index) { items[size_t(place)] = {order_key(data[index]), index}; });
-    } else {
-      fill_items(data, 1, false, items);
-      sort_items(items);
-    }
-    constexpr bool has_nan = cpu::is_half<T> || std::is_floating_point_v<T>;
-    runs_of(items, has_nan ? std::optional<KeyOf<T>>(KeyOf<T>(~KeyOf<T>(0))) : std::nullopt, first, counts,
-            inverse.data<int64_t>());
-    values = empty(Shape{int64_t(first.size())}, self.dtype());
-    in_blocks(int64_t(first.size()), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) values.data<T>()[i] = data[first[size_t(i)]];
-    });
-  });
-  const auto list = [](const std::vector<int64_t>& items) {
-    const Tensor out = empty(Shape{int64_t(items.size())}, DType::Int64);
-    in_blocks(out.numel(), [&](int64_t begin, int64_t end) {
-      std::copy(items.begin() + begin, items.begin() + end, out.data<int64_t>() + begin);
-    });
-    return out;
+  const auto sought_of = [&](int64_t row) {
+    const int64_t sought = rank.data<int64_t>()[ranks.start(row)];
+    check(sought >= 0 && sought < rows.length, ErrorKind::Index, "rank_indices: argument 'rank' holds ", sought,
+          ", expected 0 to ", rows.length - 1);
+    return sought;
   };
-  return {values, list(first), inverse, list(counts)};
-}
-
-std::tuple<Tensor, Tensor, Tensor> unique_consecutive_kernel(const Tensor& self) {
-  const Tensor flat = ops::contiguous(ops::ravel(self));
-  const Tensor inverse = empty(self.sizes(), DType::Int64);
-  std::vector<int64_t> starts;
-  Tensor values, counts;
-  visit_dtype(self.dtype(), [&]<class T>() {
-    const T* data = flat.data<T>();
-    const Unlocked unlocked(flat.numel() > 32768);
-    in_blocks(flat.numel(), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        bool fresh = i == 0;
-        if constexpr (cpu::is_half<T>) fresh = fresh || float(data[i]) != float(data[i - 1]);
-        else if constexpr (std::is_same_v<T, bool>) fresh = fresh || order_key(data[i]) != order_key(data[i - 1]);
-        else fresh = fresh || data[i] != data[i - 1];
-        if (fresh) starts.push_back(i);
-        inverse.data<int64_t>()[i] = int64_t(starts.size()) - 1;
-      }
-    });
-    values = empty(Shape{int64_t(starts.size())}, self.dtype());
-    counts = empty(Shape{int64_t(starts.size())}, DType::Int64);
-    in_blocks(int64_t(starts.size()), [&](int64_t begin, int64_t end) {
-      for (size_t i = size_t(begin); i < size_t(end); ++i) {
-        values.data<T>()[i] = data[starts[i]];
-        counts.data<int64_t>()[i] = (i + 1 < starts.size() ? starts[i + 1] : flat.numel()) - starts[i];
-      }
-    });
+  visit_ordered(self.dtype(), "rank_indices", [&]<class T>() {
+    int64_t* const found = out.data<int64_t>();
+    if (rows.count >= kFewRows && rows.length <= kSortedForRank)
+      return for_sorted_columns<T>(self, rows, false,
+                                   [&](int64_t row, const T*, int64_t column, const Columns<T>& columns) {
+                                     found[places.start(row)] = columns.place(sought_of(row), column);
+                                   });
+    const Unlocked unlocked(self.numel() > 8192);
+    parallel_for(
+        rows.count, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, rows.length)), [&](int64_t begin, int64_t end) {
+          RankFinder<T> finder;
+          for (int64_t r = begin; r < end; ++r) {
+            found[places.start(r)] = finder(self.data<T>() + rows.start(r), rows.length, rows.step, sought_of(r));
+          }
+        });
   });
-  return {values, inverse, counts};
-}
-
-/// As many bins as the numbers of `index` need, at least `bins`.
-template <class T>
-int64_t bins_for(const Tensor& index, int64_t bins) {
-  const int64_t n = index.numel();
-  if (n == 0) return bins;
-  const T least = *ops::amin(index).data<T>(), most = *ops::amax(index).data<T>();
-  if (least < 0 || int64_t(most) < 0) {
-    const T* const numbers = index.data<T>();
-    const int64_t at = std::ranges::find_if(numbers, numbers + n, [](T v) { return int64_t(v) < 0; }) - numbers;
-    fail(ErrorKind::Runtime, "bincount: argument 'self' must hold non-negative integers, found ", int64_t(numbers[at]),
-         " at position ", at);
-  }
-  return std::max(bins, (Count(int64_t(most)) + 1).of("bincount", "the number of bins up to ", int64_t(most)));
-}
-
-constexpr int64_t kFewBins = 512;
-
-/// One bin's size for each number, or the sums of weights there.
-template <class T>
-Tensor counted(const Tensor& index, const double* weights, int64_t bins) {
-  const T* const numbers = index.data<T>();
-  const int64_t n = index.numel();
-  const Tensor sums = empty(Shape{bins_for<T>(index, bins)}, weights ? DType::Float64 : DType::Int64);
-  std::memset(sums.bytes(), 0, size_t(sums.numel() * 8));
-  const Unlocked unlocked(n > 32768);
-  if (weights) {
-    double* const of = sums.data<double>();
-    in_blocks(n, [=](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) of[int64_t(numbers[i])] += weights[i];
-    });
-  } else {
-    int64_t* const of = sums.data<int64_t>();
-    const int64_t count = sums.numel();
-    if (count > kFewBins) {
-      in_blocks(n, [=](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) ++of[int64_t(numbers[i])];
-      });
-      return sums;
-    }
-    // Four of each bin, as adding to one again has to wait for the sum before.
-    int64_t parts[4][kFewBins] = {};
-    in_blocks(n, [&](int64_t begin, int64_t end) {
-      int64_t i = begin;
-      for (; i + 4 <= end; i += 4)
-        for (int k = 0; k < 4; ++k) ++parts[k][int64_t(numbers[i + k])];
-      for (; i < end; ++i) ++parts[0][int64_t(numbers[i])];
-    });
-    for (int64_t bin = 0; bin < count; ++bin) of[bin] = parts[0][bin] + parts[1][bin] + parts[2][bin] + parts[3][bin];
-  }
-  return sums;
-}
-
-Tensor bincount_kernel(const Tensor& self, const Tensor& weights, int64_t minlength) {
-  const Tensor index = ops::contiguous(self.dtype() == DType::Bool ? ops::to_dtype(self, DType::UInt8) : self);
-  const Tensor w = weights.defined() ? ops::contiguous(ops::to_dtype(weights, DType::Float64)) : Tensor();
-  Tensor sums;
-  visit_ordered(index.dtype(), "bincount", [&]<class T>() {
-    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
-      sums = counted<T>(index, w.defined() ? w.data<double>() : nullptr, minlength);
-  });
-  return weights.defined() && weights.dtype() == DType::Float32 ? ops::to_dtype(sums, DType::Float32) : sums;
-}
-
-Tensor histc_kernel(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max) {
-  const Tensor values = ops::contiguous(self.dtype() == DType::Float32 ? self : ops::to_dtype(self, DType::Float64));
-  const int64_t n = values.numel();
-  double low = min.to_double(), high = max.to_double();
-  if (low == high && n > 0) {
-    const auto number = [](const Tensor& t) { return *ops::to_dtype(t, DType::Float64).data<double>(); };
-    low = number(ops::amin(values));
-    high = number(ops::amax(values));
-  }
-  infer::histogram_range(low, high);
-  const Tensor counts = empty(Shape{bins}, DType::Float64);
-  std::memset(counts.bytes(), 0, size_t(bins) * 8);
-  {
-    const Unlocked unlocked(n > 32768);
-    // Multiplied before it is divided, in the elements' dtype, so that whole numbers fall into bins of their own.
-    const auto count = [&]<class T>(const T* data) {
-      const T first = T(low), last = T(high), width = last - first, parts = T(bins);
-      const auto place = [&](T x) {
-        const T at = (x - first) * parts / width;
-        if (std::isfinite(width) && at <= parts) return int64_t(at);
-        return int64_t((double(x) - low) / (high - low) * double(bins));  // the product is too large
-      };
-      in_blocks(n, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i)
-          if (const T x = data[i]; x >= first && x <= last) counts.data<double>()[std::min(bins - 1, place(x))] += 1;
-      });
-    };
-    if (values.dtype() == DType::Float32) count(values.data<float>());
-    else count(values.data<double>());
-  }
-  return ops::to_dtype(counts, self.dtype());
-}
-
-/// How many elements at the beginning `hold`, which no element behind them does; without a branch that depends on one.
-template <class T, class Holds>
-int64_t leading(const T* row, int64_t length, const Holds& holds) {
-  if (length == 0) return 0;
-  const T* first = row;
-  while (length > 1) {
-    const int64_t half = length / 2;
-    first += half & -int64_t(holds(first[half - 1]));
-    length -= half;
-  }
-  return first - row + int64_t(holds(*first));
-}
-
-/// How many elements of an ascending row, NaN last, are less than `v`; on the `right` also those that are equal.
-template <class T>
-int64_t place_of(const T* row, int64_t length, T v, bool right) {
-  if constexpr (cpu::is_half<T>) {
-    return right ? leading(row, length, [v](T edge) { return !before(v, edge); })
-                 : leading(row, length, [v](T edge) { return before(edge, v); });
-  } else {
-    if (v != v) return right ? length : leading(row, length, [](T edge) { return edge == edge; });
-    return right ? leading(row, length, [v](T edge) { return edge <= v; })
-                 : leading(row, length, [v](T edge) { return edge < v; });
-  }
-}
-
-Tensor searchsorted_kernel(const Tensor& sorted_sequence, const Tensor& self, bool right) {
-  const DType dtype = promote(sorted_sequence.dtype(),
-                              self.is_wrapped_number() && !is_integral(self.dtype()) ? default_dtype() : self.dtype());
-  const Tensor edges = ops::contiguous(ops::to_dtype(sorted_sequence, dtype)),
-               wanted = ops::contiguous(ops::to_dtype(self, dtype));
-  const bool shared = edges.dim() == 1;
-  const Tensor out = empty(wanted.sizes(), DType::Int64);
-  const int64_t length = edges.size(-1), per_row = shared ? wanted.numel() : wanted.size(-1);
-  visit_ordered(dtype, "searchsorted", [&]<class T>() {
-    const Unlocked unlocked(wanted.numel() > 32768);
-    parallel_for(wanted.numel(), 32768, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const T* row = edges.data<T>() + (shared ? 0 : i / per_row * length);
-        const T v = wanted.data<T>()[i];
-        out.data<int64_t>()[i] = place_of(row, length, v, right);
-      }
-    });
-  });
-  return out;
 }
 
 const bool registered = [] {
-  kernel<op::bincount>(kCPU, bincount_kernel);
   kernel<op::rank_indices>(kCPU, rank_indices_kernel);
-  kernel<op::histc>(kCPU, histc_kernel);
-  kernel<op::searchsorted>(kCPU, searchsorted_kernel);
   kernel<op::sort>(kCPU, sort_kernel);
   kernel<op::topk>(kCPU, topk_kernel);
-  kernel<op::unique_all>(kCPU, unique_all_kernel);
-  kernel<op::unique_consecutive_all>(kCPU, unique_consecutive_kernel);
   return true;
 }();
 
