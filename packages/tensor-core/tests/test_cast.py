@@ -105,6 +105,23 @@ def test_transposed_copies_of_elements_of_every_size(shape, dtype):
     np.testing.assert_array_equal(x[:, 1:, 3:].mT.contiguous().numpy(), a[:, 1:, 3:].transpose(0, 2, 1))
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "complex128"])
+@pytest.mark.parametrize("run", [1, 2, 3, 5, 8, 11, 17, 40, 70, 129])
+def test_copies_of_runs_of_every_length(run, dtype):
+    a = np.random.default_rng(run).integers(0, 100, (6, 7, run + 3)).astype(dtype)
+    x = taeda.from_numpy(a)
+    for cut in (np.s_[:, :, :run], np.s_[:, 2:6, 3:], np.s_[1:, ::2, 1 : run + 1]):
+        np.testing.assert_array_equal(x[cut].contiguous().numpy(), a[cut])
+        # Into a part of something larger, whose other elements stay; and in another order of dimensions.
+        wanted, within = np.full((9, 8, run + 5), 7, dtype), taeda.full((9, 8, run + 5), 7, dtype=x.dtype)
+        place = tuple(slice(1, 1 + n) for n in a[cut].shape)
+        wanted[place], within[place] = a[cut], x[cut]
+        np.testing.assert_array_equal(within.numpy(), wanted)
+        np.testing.assert_array_equal(x[cut].transpose(0, 1).contiguous().numpy(), a[cut].transpose(1, 0, 2))
+    spread = np.broadcast_to(a[:, :1, :run], (6, 9, run))
+    np.testing.assert_array_equal(x[:, :1, :run].expand(6, 9, run).contiguous().numpy(), spread)
+
+
 def test_channels_last_clone():
     x = taeda.rand(2, 3, 4, 5)
     y = x.contiguous(memory_format=taeda.channels_last)

@@ -2,63 +2,22 @@
 #include "taeda/elementwise.h"
 
 #include <algorithm>
-#include <atomic>
 
-#include "cpu/float8.h"
-#include "cpu/loops/blocks.h"
-#include "cpu/loops/cast.h"
-#include "cpu/transposed.h"
+#include "cpu/walk.h"
 #include "taeda/interrupt.h"
 #include "taeda/parallel.h"
 
 namespace taeda {
 namespace {
 
+using cpu::add_dims;
+using cpu::kChunk;
+using cpu::merge_dims;
+using cpu::order_dims;
+using cpu::swap_dims;
+using cpu::Walk;
+
 constexpr int kMax = kMaxLoopOperands;
-/// Elements converted at a time: all buffers of a call stay in the first-level cache.
-constexpr int64_t kChunk = 512;
-
-using CastRow = const Loop (*)[kDTypeCount];
-/// This machine's loops, and the base ones of pairs that have no others. Those of float8 have float32 on the other
-/// side.
-CastRow make_cast_table() noexcept {
-  static const loops::CastTable table = [] {
-    loops::CastTable all = loops::cast_table();
-    for (int to = 0; to < kDTypeCount; ++to)
-      for (int from = 0; from < kDTypeCount; ++from)
-        if (!all.rows[to][from]) all.rows[to][from] = loops::least_cast_table().rows[to][from];
-    constexpr int single = int(DType::Float32), byte = int(DType::UInt8);
-    for (int d = 0; d < kDTypeCount; ++d) {
-      if (!is_float8(DType(d))) continue;
-      all.rows[d][d] = all.rows[byte][byte];
-      all.rows[d][single] = cpu::float8_from_float32(DType(d));
-      all.rows[single][d] = cpu::float8_to_float32(DType(d));
-    }
-    return all;
-  }();
-  return table.rows;
-}
-inline CastRow cast_table() noexcept {
-  static std::atomic<CastRow> made{nullptr};  // asked in every copy: cheaper to read than a guarded static
-  CastRow rows = made.load(std::memory_order_acquire);
-  if (!rows) [[unlikely]]
-    made.store(rows = make_cast_table(), std::memory_order_release);
-  return rows;
-}
-
-/// Pairs without a loop of their own, by way of float32.
-[[gnu::noinline]] void convert_twice(DType to, DType from, char* const* pair, const int64_t* strides, int64_t n) {
-  float between[kChunk];
-  constexpr int64_t step = sizeof(float);
-  for (int64_t done = 0; done < n; done += kChunk) {
-    const int64_t m = std::min(kChunk, n - done);
-    char* const first[2] = {reinterpret_cast<char*>(between), pair[1] + done * strides[1]};
-    char* const second[2] = {pair[0] + done * strides[0], reinterpret_cast<char*>(between)};
-    const int64_t first_steps[2] = {step, strides[1]}, second_steps[2] = {strides[0], step};
-    cast_table()[int(DType::Float32)][int(from)](first, first_steps, m, nullptr);
-    cast_table()[int(to)][int(DType::Float32)](second, second_steps, m, nullptr);
-  }
-}
 
 /// Operands reduced to addresses and byte strides; broadcast ones have stride 0.
 struct Plain {
@@ -94,78 +53,6 @@ bool straight(const LoopOperand* operands, int count, int outputs, Plain& plain)
     plain.strides[k] = item_size(want);
   }
   return true;
-}
-
-/// The walk over dimensions, innermost first.
-struct Walk {
-  int ndim = 0, count = 0, outputs = 1;
-  int64_t sizes[kMaxDims];
-  int64_t strides[kMaxDims][kMax];  // bytes
-  char* base[kMax];
-  DType dtype[kMax], compute[kMax];
-  bool converts = false;
-  bool joins = false;     // short runs go together, as of class Rows
-  uint32_t gathered = 0;  // bits of inputs that are brought together first, as those that are converted are
-
-  bool direct(int k) const { return dtype[k] == compute[k] && !(gathered >> k & 1); }
-};
-
-void add_dims(Walk& walk, const LoopOperand* operands) {
-  const Tensor& out = *operands[0].tensor;
-  const int64_t *sizes[kMax], *strides[kMax];
-  int64_t missing[kMax], bytes[kMax];
-  for (int k = 0; k < walk.count; ++k) {
-    const Tensor& t = *operands[k].tensor;
-    missing[k] = out.dim() - t.dim(), bytes[k] = t.item_bytes();
-    sizes[k] = t.sizes().data(), strides[k] = t.strides().data();
-  }
-  for (int64_t d = out.dim() - 1; d >= 0; --d) {
-    if (sizes[0][d] == 1) continue;
-    const int n = walk.ndim++;
-    walk.sizes[n] = sizes[0][d];
-    for (int k = 0; k < walk.count; ++k) {
-      const int64_t own = d - missing[k];
-      walk.strides[n][k] = own < 0 || sizes[k][own] == 1 ? 0 : strides[k][own] * bytes[k];
-    }
-  }
-}
-
-/// Smallest strides first, so that the inner loop runs along memory: the output decides, then the inputs in order.
-bool goes_inside(const Walk& walk, int a, int b) {
-  for (int k = 0; k < walk.count; ++k) {
-    const int64_t x = std::abs(walk.strides[a][k]), y = std::abs(walk.strides[b][k]);
-    if (x == y || x == 0 || y == 0) continue;
-    return x < y;
-  }
-  return false;
-}
-void swap_dims(Walk& walk, int a, int b) {
-  std::swap(walk.sizes[a], walk.sizes[b]);
-  std::swap(walk.strides[a], walk.strides[b]);
-}
-void order_dims(Walk& walk) {
-  for (int i = 1; i < walk.ndim; ++i)
-    for (int j = i; j > 0 && goes_inside(walk, j, j - 1); --j) swap_dims(walk, j, j - 1);
-}
-void merge_dims(Walk& walk) {
-  if (walk.ndim == 0) {  // one element
-    walk.ndim = 1;
-    walk.sizes[0] = 1;
-    std::fill_n(walk.strides[0], kMax, 0);
-    return;
-  }
-  int last = 0;
-  for (int d = 1; d < walk.ndim; ++d) {
-    bool fits = true;
-    for (int k = 0; k < walk.count && fits; ++k) fits = walk.strides[d][k] == walk.strides[last][k] * walk.sizes[last];
-    if (fits) {
-      walk.sizes[last] *= walk.sizes[d];
-    } else if (++last != d) {
-      walk.sizes[last] = walk.sizes[d];
-      std::copy_n(walk.strides[d], kMax, walk.strides[last]);
-    }
-  }
-  walk.ndim = last + 1;
 }
 
 /// Runs of a few elements cost more than they do: a long dimension that comes next goes inside instead.
@@ -439,116 +326,6 @@ void run_loop(Loop loop, const LoopParams* params, std::initializer_list<LoopOpe
     for (int k = 0; k < count; ++k) data[k] = plain.data[k] + begin * plain.strides[k];
     loop(data, plain.strides, end - begin, params);
   });
-}
-
-namespace {
-
-constexpr int64_t kFewApart = 16;
-
-/// Elements that lie apart are brought together first: what converts vectors of them takes much less time.
-[[gnu::noinline]] void convert_apart(Loop loop, int64_t size, char* const* pair, const int64_t* strides, int64_t n) {
-  constexpr int64_t most = 256;
-  alignas(64) char gathered[most * sizeof(Complex128)];
-  const int64_t steps[2] = {strides[0], size};
-  for (int64_t done = 0; done < n; done += most) {
-    const int64_t m = std::min(most, n - done);
-    loops::gather(gathered, pair[1] + done * strides[1], strides[1], size, m);
-    char* const at[2] = {pair[0] + done * strides[0], gathered};
-    loop(at, steps, m, nullptr);
-  }
-}
-
-}  // namespace
-
-void convert_elements(DType to, DType from, char* const* pair, const int64_t* strides, int64_t n) {
-  if (const Loop loop = cast_table()[int(to)][int(from)]) [[likely]] {
-    const int64_t size = item_size(from);
-    if (strides[1] == size || strides[1] == 0 || to == from || n < kFewApart) [[likely]]
-      return loop(pair, strides, n, nullptr);
-    return convert_apart(loop, size, pair, strides, n);
-  }
-  convert_twice(to, from, pair, strides, n);
-}
-
-namespace {
-
-/// Copies where the output and the input run along memory in two different dimensions, as between images whose channels
-/// come first and last: in tiles of both. False where it is no such copy, or too small to be worth it.
-bool copy_turned(const Tensor& out, const Tensor& in) {
-  constexpr int64_t least = 4096, shortest = 8;
-  const int64_t item = out.item_bytes();
-  if (out.numel() < least || out.dtype() != in.dtype() || out.numel() != in.numel()) return false;
-  Walk walk;
-  walk.count = 2;
-  const LoopOperand operands[] = {{&out, out.dtype()}, {&in, in.dtype()}};
-  add_dims(walk, operands);
-  order_dims(walk);
-  merge_dims(walk);
-  int row = 1;  // the dimension in which the input's elements lie side by side
-  while (row < walk.ndim && walk.strides[row][1] != item) ++row;
-  if (row >= walk.ndim || walk.strides[0][0] != item || walk.strides[0][1] < item || walk.strides[row][0] < item)
-    return false;
-  const int64_t rows = walk.sizes[row], columns = walk.sizes[0], matrices = out.numel() / (rows * columns);
-  if (rows < shortest || columns < shortest) return false;
-  const Unlocked unlocked(out.numel() > kLoopGrain);
-  const auto copy = [&](int64_t begin, int64_t end) {
-    for (int64_t m = begin; m < end; ++m) {
-      char* to = out.bytes();
-      const char* from = in.bytes();
-      int64_t rest = m;
-      for (int d = 1; d < walk.ndim; ++d) {
-        if (d == row) continue;
-        to += rest % walk.sizes[d] * walk.strides[d][0];
-        from += rest % walk.sizes[d] * walk.strides[d][1];
-        rest /= walk.sizes[d];
-      }
-      cpu::copy_transposed(to, from, rows, columns, walk.strides[row][0] / item, walk.strides[0][1] / item, item);
-    }
-  };
-  if (rows * columns >= kLoopGrain) copy(0, matrices);  // a large matrix is divided among threads itself
-  else parallel_for(matrices, std::max<int64_t>(1, kLoopGrain / (rows * columns)), copy);
-  return true;
-}
-
-}  // namespace
-
-void copy_elements(const Tensor& out, const Tensor& in) {
-  if (out.numel() == 0) return;
-  if (out.dtype() == in.dtype() && out.contiguous() && in.contiguous() && out.numel() == in.numel() &&
-      out.numel() <= kLoopGrain) {
-    std::memmove(out.bytes(), in.bytes(), size_t(out.numel() * out.item_bytes()));
-    return;
-  }
-  if (copy_turned(out, in)) return;
-  if (const Loop direct = cast_table()[int(out.dtype())][int(in.dtype())]) [[likely]]
-    return run_loop(direct, nullptr, {{&out, out.dtype()}, {&in, in.dtype()}});
-  // The engine brings the other side of a float8 to and from float32.
-  const DType to = is_float8(out.dtype()) ? out.dtype() : DType::Float32;
-  const DType from = is_float8(out.dtype()) ? DType::Float32 : in.dtype();
-  run_loop(cast_table()[int(to)][int(from)], nullptr, {{&out, to}, {&in, from}});
-}
-
-Scalar scalar_of(const Tensor& one) {
-  if (is_float8(one.dtype())) {
-    float wide = 0;
-    const int64_t none[2] = {0, 0};
-    char* const pair[2] = {reinterpret_cast<char*>(&wide), one.bytes()};
-    convert_elements(DType::Float32, one.dtype(), pair, none, 1);
-    return Scalar(double(wide));
-  }
-  return visit_dtype(one.dtype(), [&]<class T>() -> Scalar {
-    const T value = *one.data<T>();
-    if constexpr (std::is_same_v<T, bool>) return Scalar(value);
-    else if constexpr (std::is_same_v<T, uint64_t>) return Scalar(value);
-    else if constexpr (std::is_integral_v<T>) return Scalar(int64_t(value));
-    else if constexpr (std::is_same_v<T, Complex64> || std::is_same_v<T, Complex128>)
-      return Scalar(std::complex<double>(value));
-    else return Scalar(double(value));
-  });
-}
-
-void store_scalar(void* place, DType d, const Scalar& value) {
-  visit_dtype(d, [&]<class T>() { *static_cast<T*>(place) = value.to<T>(); });
 }
 
 }  // namespace taeda

@@ -1,0 +1,139 @@
+// Copies between tensors of any layout.
+#include <algorithm>
+#include <cstring>
+
+#include "cpu/conversion.h"
+#include "cpu/transposed.h"
+#include "cpu/walk.h"
+#include "taeda/elementwise.h"
+#include "taeda/parallel.h"
+
+namespace taeda {
+namespace {
+
+using cpu::cast_table;
+using cpu::Walk;
+
+/// The first and the last kPart bytes, which meet or overlap.
+template <int kPart>
+struct Ends {
+  static void copy(char* to, const char* from, int64_t bytes) {
+    typedef char Part __attribute__((vector_size(kPart)));
+    Part first, last;
+    std::memcpy(&first, from, kPart);
+    std::memcpy(&last, from + bytes - kPart, kPart);
+    std::memcpy(to, &first, kPart);
+    std::memcpy(to + bytes - kPart, &last, kPart);
+  }
+};
+/// Pieces of 64 bytes, and the last 64 again.
+struct Pieces {
+  static void copy(char* to, const char* from, int64_t bytes) {
+    constexpr int64_t piece = 64;
+    for (int64_t i = 0; i < bytes - piece; i += piece) std::memcpy(to + i, from + i, piece);
+    std::memcpy(to + bytes - piece, from + bytes - piece, piece);
+  }
+};
+struct Whole {
+  static void copy(char* to, const char* from, int64_t bytes) { std::memcpy(to, from, size_t(bytes)); }
+};
+
+/// Runs [begin, end), each contiguous on both sides.
+template <class Run>
+void copy_some_runs(const Walk& walk, int64_t bytes, int64_t begin, int64_t end) {
+  for (int64_t run = begin; run < end;) {
+    char* to = walk.base[0];
+    const char* from = walk.base[1];
+    int64_t rest = run;
+    for (int d = 1; d < walk.ndim; ++d) {
+      const int64_t index = d + 1 < walk.ndim ? rest % walk.sizes[d] : rest;
+      to += index * walk.strides[d][0], from += index * walk.strides[d][1];
+      rest /= walk.sizes[d];
+    }
+    const int64_t to_step = walk.strides[1][0], from_step = walk.strides[1][1];
+    const int64_t count = std::min(end - run, walk.sizes[1] - run % walk.sizes[1]);
+    for (int64_t i = 0; i < count; ++i) Run::copy(to + i * to_step, from + i * from_step, bytes);
+    run += count;
+  }
+}
+/// Copies of runs that are too short for calls, as of slices and of parts of rows. False where there are no such.
+bool copy_runs(const Walk& walk, const Tensor& out) {
+  constexpr int64_t longest = 4096;
+  const int64_t item = out.item_bytes(), bytes = walk.sizes[0] * item;
+  if (walk.ndim < 2 || walk.sizes[0] < 2 || bytes > longest || walk.strides[0][0] != item || walk.strides[0][1] != item)
+    return false;
+  const auto some = bytes > 512  ? copy_some_runs<Whole>
+                    : bytes > 64 ? copy_some_runs<Pieces>
+                    : bytes > 32 ? copy_some_runs<Ends<32>>
+                    : bytes > 16 ? copy_some_runs<Ends<16>>
+                    : bytes > 8  ? copy_some_runs<Ends<8>>
+                    : bytes > 4  ? copy_some_runs<Ends<4>>
+                    : bytes > 2  ? copy_some_runs<Ends<2>>
+                                 : copy_some_runs<Ends<1>>;
+  const Unlocked unlocked(out.numel() > kLoopGrain);
+  parallel_for(out.numel() / walk.sizes[0], std::max<int64_t>(1, kLoopGrain / walk.sizes[0]),
+               [&](int64_t begin, int64_t end) { some(walk, bytes, begin, end); });
+  return true;
+}
+
+/// Copies where the output and the input run along memory in two different dimensions, as between images whose channels
+/// come first and last: in tiles of both. False where it is no such copy, or too small to be worth it.
+bool copy_turned(const Walk& walk, const Tensor& out, const Tensor& in) {
+  constexpr int64_t least = 4096, shortest = 8;
+  const int64_t item = out.item_bytes();
+  if (out.numel() < least) return false;
+  int row = 1;  // the dimension in which the input's elements lie side by side
+  while (row < walk.ndim && walk.strides[row][1] != item) ++row;
+  if (row >= walk.ndim || walk.strides[0][0] != item || walk.strides[0][1] < item || walk.strides[row][0] < item)
+    return false;
+  const int64_t rows = walk.sizes[row], columns = walk.sizes[0], matrices = out.numel() / (rows * columns);
+  if (rows < shortest || columns < shortest) return false;
+  const Unlocked unlocked(out.numel() > kLoopGrain);
+  const auto copy = [&](int64_t begin, int64_t end) {
+    for (int64_t m = begin; m < end; ++m) {
+      char* to = out.bytes();
+      const char* from = in.bytes();
+      int64_t rest = m;
+      for (int d = 1; d < walk.ndim; ++d) {
+        if (d == row) continue;
+        to += rest % walk.sizes[d] * walk.strides[d][0];
+        from += rest % walk.sizes[d] * walk.strides[d][1];
+        rest /= walk.sizes[d];
+      }
+      cpu::copy_transposed(to, from, rows, columns, walk.strides[row][0] / item, walk.strides[0][1] / item, item);
+    }
+  };
+  if (rows * columns >= kLoopGrain) copy(0, matrices);  // a large matrix is divided among threads itself
+  else parallel_for(matrices, std::max<int64_t>(1, kLoopGrain / (rows * columns)), copy);
+  return true;
+}
+
+}  // namespace
+
+void copy_elements(const Tensor& out, const Tensor& in) {
+  if (out.numel() == 0) return;
+  if (out.dtype() == in.dtype() && out.contiguous() && in.contiguous() && out.numel() == in.numel() &&
+      out.numel() <= kLoopGrain) {
+    std::memmove(out.bytes(), in.bytes(), size_t(out.numel() * out.item_bytes()));
+    return;
+  }
+  constexpr int64_t least = 128;  // fewer elements are copied while it is looked for a way
+  if (out.dtype() == in.dtype() && out.numel() == in.numel() && out.numel() >= least) {
+    Walk walk;
+    walk.count = 2;
+    const LoopOperand operands[] = {{&out, out.dtype()}, {&in, in.dtype()}};
+    add_dims(walk, operands);
+    order_dims(walk);
+    merge_dims(walk);
+    walk.base[0] = out.bytes(), walk.base[1] = in.bytes();
+    if (copy_turned(walk, out, in) || copy_runs(walk, out)) return;
+  }
+  if (const Loop direct = cast_table()[int(out.dtype())][int(in.dtype())]) [[likely]]
+    return run_loop(direct, nullptr, {{&out, out.dtype()}, {&in, in.dtype()}});
+  // The engine brings the other side of a float8 to and from float32.
+  const DType to = is_float8(out.dtype()) ? out.dtype() : DType::Float32;
+  const DType from = is_float8(out.dtype()) ? DType::Float32 : in.dtype();
+  run_loop(cast_table()[int(to)][int(from)], nullptr, {{&out, to}, {&in, from}});
+}
+
+}  // namespace taeda
