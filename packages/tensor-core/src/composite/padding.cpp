@@ -7,6 +7,7 @@
 #include "taeda/arithmetic.h"
 #include "taeda/checked.h"
 #include "taeda/levels.h"
+#include "taeda/ops/arith.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/creation.h"
 #include "taeda/ops/index.h"
@@ -116,44 +117,80 @@ Tensor places_of(const Tensor& self, int64_t dim, int64_t before, int64_t after,
 }
 
 /// Elements from which on a copy and its borders take less time than a pass for each dimension.
-constexpr int64_t kManyElements = 1 << 14, kWidestBorder = 16;
+constexpr int64_t kManyElements = 1 << 12, kWidestBorder = 16;
 bool fills_borders(const Tensor& input, IntSpan pad) {
-  return input.numel() >= kManyElements && !input.requires_grad() && !is_carrier(input) &&
+  return input.numel() >= kManyElements && !is_carrier(input) &&
          std::ranges::all_of(pad, [](int64_t amount) { return amount >= 0 && amount <= kWidestBorder; });
 }
-/// The input in the middle; around it, dimension by dimension, what is there already.
-Tensor with_borders(const Tensor& input, IntSpan pad, Mode mode) {
-  const int64_t first = input.dim() - int64_t(pad.size() / 2);
-  Shape sizes(input.sizes());
-  for (int64_t d = input.dim() - 1; d >= first; --d) {
-    const size_t at = 2 * size_t(input.dim() - 1 - d);
-    sizes[size_t(d)] = padded_dimension(input, d, pad[at], pad[at + 1], mode).end + pad[at];
+/// The dimensions that get borders, from the first to the last one.
+class Borders {
+ public:
+  Borders(const char* op, int64_t rank, IntSpan pad, std::string_view mode)
+      : rank_(rank), pad_(pad), mode_(mode_of(mode)) {
+    check(pad.size() % 2 == 0 && int64_t(pad.size()) <= 2 * rank &&
+              std::ranges::all_of(pad, [](int64_t amount) { return amount >= 0; }),
+          ErrorKind::Runtime, op, ": argument 'pad' ", shape_text(pad),
+          " needs pairs of amounts of at least 0, at most one for each of the ", rank, " dimensions");
   }
-  const Tensor out =
-      mode == Mode::Circular ? ops::empty(sizes, input.dtype(), stated_device(input)) : room_for(input, sizes);
-  const auto inside = [&](const Tensor& of, int64_t d) {
-    return ops::narrow(of, d, pad[2 * size_t(input.dim() - 1 - d)], input.size(d));
-  };
-  Tensor middle = out;
-  for (int64_t d = first; d < input.dim(); ++d) middle = inside(middle, d);
-  ops::copy_(middle, input);
-  for (int64_t d = input.dim() - 1; d >= first; --d) {
-    const size_t at = size_t(input.dim() - 1 - d);
-    const int64_t before = pad[2 * at], end = before + input.size(d);
-    Tensor known = out;
-    for (int64_t other = first; other < d; ++other) known = inside(known, other);
-    const Tensor from = inside(known, d);
-    const auto fill = [&](int64_t place) {
-      ops::copy_(ops::narrow(known, d, place, 1),
-                 ops::narrow(from, d, source_of(place - before, input.size(d), mode), 1));
+  Mode mode() const { return mode_; }
+  int64_t first() const { return rank_ - int64_t(pad_.size() / 2); }
+  int64_t before(int64_t d) const { return pad_[2 * size_t(rank_ - 1 - d)]; }
+  int64_t after(int64_t d) const { return pad_[2 * size_t(rank_ - 1 - d) + 1]; }
+  /// `padded` without the borders of the dimensions before `end`.
+  Tensor within(Tensor padded, int64_t end) const {
+    for (int64_t d = first(); d < end; ++d)
+      padded = ops::narrow(padded, d, before(d), padded.size(d) - before(d) - after(d));
+    return padded;
+  }
+  /// Calls `body(place of a border, place that it shows)` with both as parts of `padded`, along dimension d.
+  template <class Body>
+  void each(const Tensor& padded, int64_t d, const Body& body) const {
+    const Tensor known = within(padded, d);
+    const int64_t begin = before(d), size = known.size(d) - begin - after(d);
+    const auto one = [&](int64_t place) {
+      body(ops::narrow(known, d, place, 1), ops::narrow(known, d, begin + source_of(place - begin, size, mode_), 1));
     };
-    for (int64_t place = 0; place < before; ++place) fill(place);
-    for (int64_t place = end; place < out.size(d); ++place) fill(place);
+    for (int64_t place = 0; place < begin; ++place) one(place);
+    for (int64_t place = begin + size; place < known.size(d); ++place) one(place);
   }
-  return out;
-}
+
+ private:
+  int64_t rank_;
+  IntSpan pad_;
+  Mode mode_;
+};
 
 }  // namespace
+
+/// The input in the middle; around it, dimension by dimension, what is there already.
+Tensor pad_borders(const Tensor& self, IntSpan pad, std::string_view mode) {
+  const Borders borders("pad_borders", self.dim(), pad, mode);
+  const Mode known = borders.mode();
+  Shape sizes(self.sizes());
+  for (int64_t d = borders.first(); d < self.dim(); ++d)
+    sizes[size_t(d)] = padded_dimension(self, d, borders.before(d), borders.after(d), known).end + borders.before(d);
+  const Tensor out =
+      known == Mode::Circular ? ops::empty(sizes, self.dtype(), stated_device(self)) : room_for(self, sizes);
+  ops::copy_(borders.within(out, self.dim()), self);
+  for (int64_t d = self.dim() - 1; d >= borders.first(); --d)
+    borders.each(out, d, [](const Tensor& place, const Tensor& source) { ops::copy_(place, source); });
+  return out;
+}
+/// The other way round: what stands in a border is added to what it shows.
+Tensor pad_borders_backward(const Tensor& grad, IntSpan pad, std::string_view mode) {
+  const Borders borders("pad_borders_backward", grad.dim(), pad, mode);
+  for (int64_t d = borders.first(); d < grad.dim(); ++d)
+    padded_dimension(ops::narrow(grad, d, 0, std::max<int64_t>(0, grad.size(d) - borders.before(d) - borders.after(d))),
+                     d, borders.before(d), borders.after(d), borders.mode());
+  const Tensor sums =
+      grad.dtype() == compute_dtype(grad.dtype()) ? ops::clone(grad) : ops::to_dtype(grad, compute_dtype(grad.dtype()));
+  for (int64_t d = borders.first(); d < grad.dim(); ++d)
+    borders.each(sums, d, [](const Tensor& place, const Tensor& source) { ops::add_(source, place); });
+  const Tensor middle = borders.within(sums, grad.dim());
+  const Tensor out = room_for(grad, Shape(middle.sizes()));
+  ops::copy_(out, middle);
+  return out;
+}
 
 Tensor pad(const Tensor& input, IntSpan pad, std::string_view mode, const std::optional<Scalar>& value) {
   check(pad.size() % 2 == 0 && int64_t(pad.size()) <= 2 * input.dim(), ErrorKind::Value, "pad: argument 'pad' ",
@@ -164,7 +201,7 @@ Tensor pad(const Tensor& input, IntSpan pad, std::string_view mode, const std::o
   check(!value || value->to_double() == 0, ErrorKind::Value, "pad: argument 'value' is for mode 'constant', got mode '",
         mode, "'");
   if (pad.empty()) return ops::clone(input);
-  if (fills_borders(input, pad)) return with_borders(input, pad, known);
+  if (fills_borders(input, pad)) return ops::pad_borders(input, pad, mode);
   Tensor padded = input;
   for (size_t i = 0; i < pad.size(); i += 2) {
     const int64_t d = input.dim() - 1 - int64_t(i / 2);

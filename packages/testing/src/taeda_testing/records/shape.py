@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
@@ -293,6 +294,29 @@ def _unshuffled(x, r):
     return split.transpose(*range(n), n, n + 2, n + 4, n + 1, n + 3).reshape(*lead, c * r * r, h // r, w // r)
 
 
+def _folded(grad, pad, mode):
+    """The gradient of `_extended`: each place's number goes to the element that stands there."""
+    amounts = [0] * (2 * grad.ndim - len(pad)) + list(pad[::-1])
+    shape = tuple(n - a - b for n, a, b in zip(grad.shape, amounts[::2], amounts[1::2], strict=True))
+    sources = _extended(np.arange(math.prod(shape)).reshape(shape), pad, mode)
+    out = np.zeros(math.prod(shape), grad.dtype)
+    np.add.at(out, sources.reshape(-1), grad.reshape(-1))
+    return out.reshape(shape)
+
+
+def _borders(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    # Large enough to be the padded ones, too.
+    for shape, pad in (
+        ((7,), (1, 2)),
+        ((2, 6), (2, 1)),
+        ((2, 7, 9), (1, 2, 3, 0)),
+        ((2, 3), ()),
+        ((4,), (0, 0)),
+    ):
+        for mode in ("reflect", "replicate", "circular"):
+            yield Sample((random_array(rng, shape, dtype), pad, mode))
+
+
 def _pads(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
     for shape, pad in (
         ((5,), (1, 2)),
@@ -515,6 +539,16 @@ RECORDS = [
         *misfit("pad", (3,), [4, 0], "circular", words=("pad", "4", "circular")),
         *misfit("pad", (3,), [1, 1], "reflect", 1.0, words=("value", "reflect")),
         *misfit("pad", (3,), [1, 1], "mirror", error=NotImplementedError, words=("mode", "mirror")),
+    )),
+    _composed("pad_borders", _extended, _borders, ALL, namespace="ops", errors=(
+        *misfit("pad_borders", (3,), [1], "reflect", words=("pad_borders", "pad")),
+        *misfit("pad_borders", (3,), [-1, 1], "replicate", words=("pad_borders", "pad")),
+        *misfit("pad_borders", (3,), [3, 0], "reflect", words=("pad", "3", "reflect")),
+        *misfit("pad_borders", (3,), [1, 1], "mirror", error=NotImplementedError, words=("mode", "mirror")),
+    )),
+    _composed("pad_borders_backward", _folded, _borders, NUMBERS, namespace="ops", errors=(
+        *misfit("pad_borders_backward", (3,), [1], "reflect", words=("pad_borders_backward", "pad")),
+        *misfit("pad_borders_backward", (3,), [2, 2], "reflect", words=("pad", "reflect")),
     )),
     _composed("pixel_shuffle", _shuffled, sized(((8, 2, 3), 2), ((2, 9, 1, 2), 3), ((4, 3, 3), 1), ((0, 4, 1, 1), 2)),
             ALL, errors=(
