@@ -199,7 +199,14 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 prelu = op("prelu")
-_rrelu, rrelu_ = op("rrelu"), op("rrelu_")
+_rrelu = op("rrelu")
+
+
+def rrelu_(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, **generator: Any
+) -> Tensor:
+    """`rrelu` in place."""
+    return op("rrelu_")(input, lower, upper, training, **generator)
 
 
 def rrelu(

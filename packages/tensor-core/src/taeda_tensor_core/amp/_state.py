@@ -1,20 +1,13 @@
-"""State of autocast on each thread, and the layer that casts."""
+"""State of autocast on each thread. The layer that casts is loaded when it is first switched on."""
 
 from __future__ import annotations
 
 import threading
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
-from taeda_registry.forks import held_at_fork
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
-from taeda_tensor_core.amp import policies
-from taeda_tensor_core.library import _autocast
-from taeda_tensor_core.library._layers import POSITIONS, Layer, split
-from taeda_tensor_core.library._table import Operator, operators
-
-_POSITION = POSITIONS["autocast"]
 
 
 def accelerator_kind() -> str:
@@ -35,6 +28,8 @@ class _Thread(threading.local):
 
 
 _thread = _Thread()
+#: Switches the layer on this thread; None until autocast is first on.
+_include: Callable[[bool], None] | None = None
 
 
 def _kind(device_type: str) -> str:
@@ -62,10 +57,11 @@ def set_autocast_enabled(*args: Any) -> None:
     kind, enabled = args if len(args) == 2 else (accelerator_kind(), *args)
     _thread.enabled[_kind(kind)] = bool(enabled)
     on = any(_thread.enabled.values())
-    if on:
-        _install()
-    if _layer is not None:
-        _C._include_layer(_POSITION, on)
+    global _include
+    if on and _include is None:
+        from taeda_tensor_core.amp._casting import include as _include
+    if _include is not None:
+        _include(on)
 
 
 def get_autocast_dtype(device_type: str) -> Any:
@@ -118,10 +114,7 @@ def autocast_decrement_nesting() -> int:
     return _thread.nesting
 
 
-# --- casting ---
-
-
-def _eligible(tensor: Tensor) -> bool:
+def eligible(tensor: Tensor) -> bool:
     """Whether autocast touches a tensor: real floating but float64, and of a kind that it is on for."""
     dtype = tensor.dtype
     return (
@@ -129,7 +122,7 @@ def _eligible(tensor: Tensor) -> bool:
     )
 
 
-def _cast(tensor: Tensor, dtype: Any) -> Tensor:
+def cast(tensor: Tensor, dtype: Any) -> Tensor:
     if tensor.dtype is dtype:
         return tensor
     # A parameter is used many times in a step; its cast is a node of the graph like any, where one is recorded.
@@ -144,101 +137,3 @@ def _cast(tensor: Tensor, dtype: Any) -> Tensor:
     if found is None or found[1] != tensor._version:
         found = _thread.casts[key] = tensor, tensor._version, tensor.to(dtype)
     return found[2]
-
-
-def _each(value: Any, change: Any) -> Any:
-    if isinstance(value, Tensor):
-        return change(value)
-    if isinstance(value, list | tuple):
-        return type(value)(_each(item, change) for item in value)
-    return value
-
-
-def _to_lower(tensor: Tensor) -> Tensor:
-    return _cast(tensor, get_autocast_dtype(tensor.device.type)) if _eligible(tensor) else tensor
-
-
-def _to_float32(tensor: Tensor) -> Tensor:
-    lower = tensor.dtype is _C.float16 or tensor.dtype is _C.bfloat16
-    return _cast(tensor, _C.float32) if lower and _eligible(tensor) else tensor
-
-
-def _tensors(value: Any) -> list[Tensor]:
-    if isinstance(value, Tensor):
-        return [value]
-    return [t for item in value for t in _tensors(item)] if isinstance(value, list | tuple) else []
-
-
-def _to_widest(arguments: tuple) -> tuple:
-    found = [t for t in _tensors(arguments) if _eligible(t)]
-    if len({t.dtype for t in found}) < 2:
-        return arguments
-    widest = found[0].dtype
-    for tensor in found:
-        widest = _C.promote_types(widest, tensor.dtype)
-    return tuple(_each(a, lambda t: _cast(t, widest) if _eligible(t) else t) for a in arguments)
-
-
-def _like(place: int, arguments: tuple) -> tuple:
-    """The arguments in the dtype of the one at `place`."""
-    dtype = arguments[place].dtype
-    return tuple(_each(a, lambda t: _cast(t, dtype) if _eligible(t) else t) for a in arguments)
-
-
-def _padded(arguments: tuple) -> tuple:
-    """The arguments of `pad`, whose mode and number of dimensions decide."""
-    input, amounts, mode, *_ = arguments
-    name = f"{policies.PADDINGS.get(mode)}{len(amounts) // 2}d"
-    return (_to_float32(input), *arguments[1:]) if name in policies.FLOAT32 else arguments
-
-
-class _Casting(Layer):
-    """Casts the arguments of the operators that have a policy."""
-
-    def _entry(self, target: Operator) -> Any:
-        family = target.name.partition(".")[0]
-        if family in policies.WIDEST:
-            change = _to_widest
-        elif family == "pad":
-            change = _padded
-        elif family in policies.OF_STATE:
-            names = [argument.name for argument in target.arguments]
-            change = partial(_like, names.index(policies.OF_STATE[family]))
-        else:
-            one = _to_lower if family in policies.LOWER else _to_float32
-
-            def change(arguments: tuple) -> tuple:
-                return tuple([_each(a, one) for a in arguments])
-
-        def cast(*arguments: Any) -> Any:
-            args, kwargs = split(target, change(arguments))
-            return target(*args, **kwargs)
-
-        return _autocast.entry(target, cast)
-
-
-_NAMED = policies.LOWER | policies.FLOAT32 | policies.WIDEST | policies.OF_STATE.keys() | {"pad"}
-
-
-def casts(operator: Operator) -> bool:
-    """Whether autocast has a policy for an operator."""
-    return operator.name.partition(".")[0] in _NAMED and not _writes(operator.name)
-
-
-def _writes(name: str) -> bool:
-    family, _, overload = name.partition(".")
-    return overload.endswith("out") or family.endswith("_")
-
-
-_layer: _Casting | None = None
-_lock = held_at_fork(threading.Lock())
-
-
-def _install() -> None:
-    """Put the layer into the operator table; it stays there."""
-    global _layer
-    if _layer is not None:
-        return
-    with _lock:
-        if _layer is None:
-            _layer = _Casting("autocast", "autocast", filter(casts, operators()))

@@ -9,7 +9,6 @@ import enum
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable
-from inspect import signature
 from typing import Any
 
 from taeda_tensor_core import _C
@@ -219,6 +218,8 @@ class GradScaler:
 
         Whose `step` has an argument `grad_scaler` gets the scaler in it instead.
         """
+        from inspect import signature
+
         if "grad_scaler" in signature(optimizer.step).parameters:
             warnings.warn(
                 "GradScaler is going to stop passing itself as a keyword argument to the passed optimizer; let the "

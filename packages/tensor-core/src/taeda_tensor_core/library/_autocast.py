@@ -49,18 +49,19 @@ def _rule(operator: Operator, arguments: tuple) -> Callable | None:
     if functions is None:
         return None
     from taeda_tensor_core.amp import _state
+    from taeda_tensor_core.amp._casting import tensors
 
-    kinds = {each.device.type for each in _state._tensors(arguments)}
+    kinds = {each.device.type for each in tensors(arguments)}
     return next((functions[k] for k in functions if k in kinds and _state.is_autocast_enabled(k)), None)
 
 
 def give(operator: Operator, kind: str, function: Callable) -> None:
     """Let `function` answer for an operator in blocks of autocast for a kind of device."""
-    from taeda_tensor_core.amp import _state
+    from taeda_tensor_core.amp._casting import casts
 
     if operator.name not in _rules:
         _rules[operator.name] = {}
-        if not _state.casts(operator):
+        if not casts(operator):
             _Asked(operator)
     _rules[operator.name][kind] = function
 
