@@ -113,6 +113,17 @@ def test_volumes_of_windows_of_one_channel_each(shape, dtype):
     close(got[2], grad.sum((0, 2, 3, 4)), dtype)
 
 
+@pytest.mark.parametrize("groups", [1, 20])
+def test_images_of_no_rows_within_their_padding(groups):
+    x, weight, bias = taeda.ones(2, 20, 0, 50), taeda.ones(40, 20 // groups, 3, 3), taeda.arange(40.0)
+    y = taeda.conv2d(x, weight, bias, 1, 2, 1, groups)
+    assert tuple(y.shape) == (2, 40, 2, 52)
+    assert taeda.equal(y, bias[:, None, None].expand(2, 40, 2, 52).contiguous())
+    got = taeda.ops.conv2d_backward(taeda.ones_like(y), x, weight, [1], [2], [1], groups, 7)
+    assert tuple(got[0].shape) == (2, 20, 0, 50)
+    assert not got[1].any() and got[2].tolist() == [2 * 2 * 52.0] * 40
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("channels", [1, 3, 4, 8, 15])
 def test_strided_1x1_convolutions_of_few_channels(channels, threads):

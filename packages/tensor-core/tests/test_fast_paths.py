@@ -316,3 +316,8 @@ def test_sorted_rows_of_every_length(rows, n, dtype):
         wanted = rng(rows, n, 4).integers(0, n, rows)
         found = taeda.ops.rank_indices(t, taeda.from_numpy(wanted).unsqueeze(dim), dim)
         assert found.squeeze(dim).tolist() == order[np.arange(rows), wanted].tolist()
+
+
+def test_no_element_has_a_rank_in_rows_of_none():
+    with pytest.raises(IndexError, match="rank_indices: argument 'rank'"):
+        taeda.ops.rank_indices(taeda.zeros(8, 0), taeda.zeros(8, 1, dtype=taeda.int64), 1)

@@ -231,7 +231,8 @@ Tensor parted(const Tensor& t, int64_t times) {
   for (int64_t d = 2; d < t.dim(); ++d) sizes.push_back(t.size(d)), strides.push_back(t.stride(d));
   return alias(t, sizes, strides, 0);
 }
-Tensor with_repeated_channels(const Tensor& x, int64_t times) {
+/// Without the elements where only its shape is asked for.
+Tensor with_repeated_channels(const Tensor& x, int64_t times, bool filled = true) {
   Shape sizes{x.size(0), x.size(1) * times}, spread{x.size(0), x.size(1), times}, strides{x.stride(0), x.stride(1), 0};
   for (int64_t d = 2; d < x.dim(); ++d) {
     sizes.push_back(x.size(d)), spread.push_back(x.size(d));
@@ -239,7 +240,7 @@ Tensor with_repeated_channels(const Tensor& x, int64_t times) {
   }
   const Tensor out =
       empty_strided(sizes, x.channels_last() ? channels_last_strides(sizes) : contiguous_strides(sizes), x.dtype());
-  ops::copy_(parted(out, times), alias(x, spread, strides, 0));
+  if (filled) ops::copy_(parted(out, times), alias(x, spread, strides, 0));
   return out;
 }
 
@@ -383,8 +384,9 @@ std::tuple<Tensor, Tensor, Tensor> conv_backward_kernel(const Tensor& grad, cons
   const bool plain = is_tiny(s) && grad.contiguous() && input.contiguous();
   if (s.n > 0 && !plain && of_repeated_channels(s, dtype)) {
     const int64_t rank = weight.dim() - 2, times = s.o / s.c;
-    auto [x, w, b] = conv_backward_kernel(batched(grad, rank), with_repeated_channels(batched(input, rank), times),
-                                          weight, stride, padding, dilation, s.o, output_mask);
+    const Tensor repeated = with_repeated_channels(batched(input, rank), times, output_mask & 2);
+    auto [x, w, b] =
+        conv_backward_kernel(batched(grad, rank), repeated, weight, stride, padding, dilation, s.o, output_mask);
     if (x.defined()) x = sum_of_repeated(x, times);
     if (x.defined() && input.dim() < weight.dim()) x = alias(x, input.sizes(), x.strides().subspan(1), 0);
     return {x, w, b};

@@ -165,19 +165,20 @@ template <class T, class Body>
 void for_sorted_columns(const Tensor& self, const Rows& rows, bool descending, const Body& body) {
   const Unlocked unlocked(self.numel() > 8192);
   const int64_t groups = (rows.count + kSortedColumns - 1) / kSortedColumns;
-  parallel_for(groups, std::max<int64_t>(1, 16384 / (kSortedColumns * rows.length)), [&](int64_t begin, int64_t end) {
-    Columns<T> columns(rows.length);
-    Patience patience;
-    for (int64_t g = begin; g < end; ++g) {
-      patience();
-      const int64_t first = g * kSortedColumns, count = std::min(kSortedColumns, rows.count - first);
-      std::array<const T*, kSortedColumns> from;
-      for (int64_t c = 0; c < kSortedColumns; ++c)
-        from[size_t(c)] = self.data<T>() + rows.start(first + (c < count ? c : 0));
-      columns.sort(from, rows.step, descending);
-      for (int64_t c = 0; c < count; ++c) body(first + c, from[size_t(c)], c, columns);
-    }
-  });
+  parallel_for(groups, std::max<int64_t>(1, 16384 / (kSortedColumns * std::max<int64_t>(1, rows.length))),
+               [&](int64_t begin, int64_t end) {
+                 Columns<T> columns(rows.length);
+                 Patience patience;
+                 for (int64_t g = begin; g < end; ++g) {
+                   patience();
+                   const int64_t first = g * kSortedColumns, count = std::min(kSortedColumns, rows.count - first);
+                   std::array<const T*, kSortedColumns> from;
+                   for (int64_t c = 0; c < kSortedColumns; ++c)
+                     from[size_t(c)] = self.data<T>() + rows.start(first + (c < count ? c : 0));
+                   columns.sort(from, rows.step, descending);
+                   for (int64_t c = 0; c < count; ++c) body(first + c, from[size_t(c)], c, columns);
+                 }
+               });
 }
 /// The first `count` elements of each row.
 template <class T>
