@@ -2,7 +2,7 @@
 #include "cpu/depthwise.h"
 
 #include <algorithm>
-#include <array>
+#include <functional>
 #include <vector>
 
 #include "cpu/loops/depthwise.h"
@@ -28,62 +28,78 @@ struct Axis {
   bool has(int64_t source) const { return source >= 0 && source < sources; }
 };
 
-/// Results `first`, `first` + `step`, ... of a line, whose taps are the same.
+/// What a tap reads for result 0 of a line, or of its results that are a step apart.
+struct Tap {
+  int64_t number, source;
+};
+/// Results `first`, `first` + `step`, ... of a line, whose taps are the same: `taps` of them from `tap` on, which are
+/// neighbours, of the line's.
 struct Segment {
-  struct Tap {
-    int64_t number, source;  // of the first result
-  };
   int64_t first, step, count;
-  int64_t source_step;
-  std::vector<Tap> taps;
+  int64_t tap, taps;
+  int64_t offset;  // of what the first result reads, from what result 0 would
 };
 
-/// All results of a line, those of each segment in order.
-std::vector<Segment> segments(const Axis& axis) {
-  struct Range {
-    int64_t tap, source, begin, end;  // source: of result 0 of those that are `step` apart
-  };
-  std::vector<Segment> all;
-  std::vector<Range> ranges;
-  std::vector<int64_t> borders;
-  const int64_t step = axis.turned ? axis.stride : 1, source_step = axis.turned ? 1 : axis.stride;
-  for (int64_t first = 0; first < std::min(step, axis.results); ++first) {
-    const int64_t count = (axis.results - first + step - 1) / step;
-    ranges.clear();
-    borders.assign({0, count});
+/// All results of a line, in segments.
+class Line {
+ public:
+  explicit Line(const Axis& axis) : source_step_(axis.turned ? 1 : axis.stride) {
+    const int64_t step = axis.turned ? axis.stride : 1;
+    for (int64_t first = 0; first < std::min(step, axis.results); ++first) add_results(axis, first, step);
+  }
+  int64_t source_step() const { return source_step_; }
+  const std::vector<Segment>& segments() const { return segments_; }
+  const Tap* taps(const Segment& segment) const { return taps_.data() + segment.tap; }
+
+ private:
+  /// Those from `first` on that are `step` apart. The results that a tap reads for have no gaps, and begin and end
+  /// later, or earlier, from each tap to the next: those of a result are neighbours, too.
+  void add_results(const Axis& axis, int64_t first, int64_t step) {
+    struct Range {
+      int64_t begin, end;
+    };
+    const int64_t count = (axis.results - first + step - 1) / step, begin = int64_t(taps_.size());
+    std::vector<Range> ranges;
+    std::vector<int64_t> borders{0, count};
     for (int64_t tap = 0; tap < axis.taps; ++tap) {
       const int64_t reach = tap * axis.dilation - axis.padding;
       if (axis.turned && (first - reach) % step != 0) continue;
       const int64_t source = axis.turned ? (first - reach) / step : reach;
-      const int64_t begin = source >= 0 ? 0 : (-source + source_step - 1) / source_step;
-      const int64_t end = source >= axis.sources ? 0 : (axis.sources - 1 - source) / source_step + 1;
-      if (begin >= std::min(count, end)) continue;
-      ranges.push_back({tap, source, begin, std::min(count, end)});
-      borders.push_back(begin);
-      borders.push_back(ranges.back().end);
+      const Range range{source >= 0 ? 0 : (-source + source_step_ - 1) / source_step_,
+                        source >= axis.sources ? 0 : std::min(count, (axis.sources - 1 - source) / source_step_ + 1)};
+      if (range.begin >= range.end) continue;
+      taps_.push_back({tap, source});
+      ranges.push_back(range);
+      borders.push_back(range.begin), borders.push_back(range.end);
     }
     std::sort(borders.begin(), borders.end());
     borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
     for (size_t b = 0; b + 1 < borders.size(); ++b) {
-      Segment& one = all.emplace_back();
       const int64_t from = borders[b], to = borders[b + 1];
-      one.first = first + from * step, one.step = step, one.count = to - from, one.source_step = source_step;
-      for (const Range& r : ranges)
-        if (r.begin <= from && to <= r.end) one.taps.push_back({r.tap, r.source + from * source_step});
+      const auto begun = [=](const Range& r) { return r.begin <= from; };
+      const auto ended = [=](const Range& r) { return r.end < to; };
+      const auto all = [&](const auto& holds) { return std::ranges::partition_point(ranges, holds) - ranges.begin(); };
+      const int64_t low = axis.turned ? all(ended) : all(std::not_fn(begun)),
+                    high = axis.turned ? all(begun) : all(std::not_fn(ended));
+      segments_.push_back(
+          {first + from * step, step, to - from, begin + low, std::max<int64_t>(0, high - low), from * source_step_});
     }
   }
-  return all;
-}
+
+  int64_t source_step_;
+  std::vector<Tap> taps_;
+  std::vector<Segment> segments_;
+};
 
 /// The windows of a plan, of which the results are those of a forward pass or of the gradient of its input.
 struct Windows {
   Axis depth, height, width;
-  std::vector<Segment> along;
+  Line along;
   Windows(const ConvPlan& s, bool turned)
       : depth(axis(s.od, s.d, s.kd, s.sd, s.pd, s.dd, turned)),
         height(axis(s.oh, s.h, s.kh, s.sh, s.ph, s.dh, turned)),
         width(axis(s.ow, s.w, s.kw, s.sw, s.pw, s.dw, turned)),
-        along(segments(width)) {}
+        along(width) {}
   static Axis axis(int64_t out, int64_t in, int64_t taps, int64_t stride, int64_t padding, int64_t dilation,
                    bool turned) {
     return {turned ? in : out, turned ? out : in, taps, stride, padding, dilation, turned};
@@ -122,15 +138,16 @@ void sums_of_windows(const ConvPlan& s, bool turned, const T* x, const T* weight
     std::vector<const T*> pixels, weights;
     for (int64_t line = begin; line < end; ++line) {
       poll_signals();
-      for (const Segment& segment : windows.along) {
+      for (const Segment& segment : windows.along.segments()) {
+        const Tap* const taps = windows.along.taps(segment);
         pixels.clear(), weights.clear();
         windows.each_row(line, [&](int64_t tap, int64_t row) {
-          for (const Segment::Tap& t : segment.taps) {
-            pixels.push_back(x + (row + t.source) * c);
-            weights.push_back(weight + (tap + t.number) * c);
+          for (int64_t t = 0; t < segment.taps; ++t) {
+            pixels.push_back(x + (row + taps[t].source + segment.offset) * c);
+            weights.push_back(weight + (tap + taps[t].number) * c);
           }
         });
-        loops.sums({int64_t(pixels.size()), pixels.data(), weights.data(), segment.source_step * c}, start,
+        loops.sums({int64_t(pixels.size()), pixels.data(), weights.data(), windows.along.source_step() * c}, start,
                    segment.count, c, out + (line * windows.width.results + segment.first) * c, segment.step * c);
       }
     }
@@ -162,11 +179,11 @@ void depthwise_backward_weights(const ConvPlan& s, const T* x, const T* grad, T*
       poll_signals();
       T* const sums = parts.data() + line / per_piece * size;
       windows.each_row(line, [&](int64_t tap, int64_t row) {
-        for (const Segment& segment : windows.along) {
-          if (segment.taps.empty()) continue;
-          const Segment::Tap& first = segment.taps.front();
-          loops.products(grad + (line * s.ow + segment.first) * c, x + (row + first.source) * c, segment.count,
-                         s.sw * c, int64_t(segment.taps.size()), s.dw * c, c, sums + (tap + first.number) * c);
+        for (const Segment& segment : windows.along.segments()) {
+          if (segment.taps == 0) continue;
+          const Tap& first = *windows.along.taps(segment);
+          loops.products(grad + (line * s.ow + segment.first) * c, x + (row + first.source + segment.offset) * c,
+                         segment.count, s.sw * c, segment.taps, s.dw * c, c, sums + (tap + first.number) * c);
         }
       });
     }
