@@ -105,7 +105,7 @@ def test_transposed_copies_of_elements_of_every_size(shape, dtype):
     np.testing.assert_array_equal(x[:, 1:, 3:].mT.contiguous().numpy(), a[:, 1:, 3:].transpose(0, 2, 1))
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "complex128"])
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "int64", "complex128"])
 @pytest.mark.parametrize("run", [1, 2, 3, 5, 8, 11, 17, 40, 70, 129])
 def test_copies_of_runs_of_every_length(run, dtype):
     a = np.random.default_rng(run).integers(0, 100, (6, 7, run + 3)).astype(dtype)
@@ -118,6 +118,8 @@ def test_copies_of_runs_of_every_length(run, dtype):
         wanted[place], within[place] = a[cut], x[cut]
         np.testing.assert_array_equal(within.numpy(), wanted)
         np.testing.assert_array_equal(x[cut].transpose(0, 1).contiguous().numpy(), a[cut].transpose(1, 0, 2))
+    for dims in ((2,), (0, 2), (1,)):
+        np.testing.assert_array_equal(x[:, :, :run].flip(dims).numpy(), np.flip(a[:, :, :run], dims))
     spread = np.broadcast_to(a[:, :1, :run], (6, 9, run))
     np.testing.assert_array_equal(x[:, :1, :run].expand(6, 9, run).contiguous().numpy(), spread)
 

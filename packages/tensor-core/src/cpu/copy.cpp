@@ -38,7 +38,26 @@ struct Whole {
   static void copy(char* to, const char* from, int64_t bytes) { std::memcpy(to, from, size_t(bytes)); }
 };
 
-/// Runs [begin, end), each contiguous on both sides.
+/// Elements that go down from `from` on, as those of flipped images do.
+template <class T>
+struct Reversed {
+  static void copy(char* to, const char* from, int64_t bytes) {
+    constexpr int64_t size = sizeof(T), lanes = 16 / size;
+    typedef T Vector __attribute__((vector_size(16)));
+    const int64_t n = bytes / size;
+    int64_t i = 0;
+    for (; i + lanes <= n; i += lanes) {
+      Vector v;
+      std::memcpy(&v, from - (i + lanes - 1) * size, 16);
+      if constexpr (lanes == 4) v = __builtin_shufflevector(v, v, 3, 2, 1, 0);
+      else v = __builtin_shufflevector(v, v, 1, 0);
+      std::memcpy(to + i * size, &v, 16);
+    }
+    for (; i < n; ++i) std::memcpy(to + i * size, from - i * size, size);
+  }
+};
+
+/// Runs [begin, end), each contiguous in the result, and in the source or, reversed, downwards.
 template <class Run>
 void copy_some_runs(const Walk& walk, int64_t bytes, int64_t begin, int64_t end) {
   for (int64_t run = begin; run < end;) {
@@ -56,20 +75,26 @@ void copy_some_runs(const Walk& walk, int64_t bytes, int64_t begin, int64_t end)
     run += count;
   }
 }
-/// Copies of runs that are too short for calls, as of slices and of parts of rows. False where there are no such.
-bool copy_runs(const Walk& walk, const Tensor& out) {
+/// How runs of so many bytes are copied; null where the loops of conversions do it as well.
+auto run_copier(int64_t bytes, int64_t item, bool reversed) -> decltype(&copy_some_runs<Whole>) {
   constexpr int64_t longest = 4096;
-  const int64_t item = out.item_bytes(), bytes = walk.sizes[0] * item;
-  if (walk.ndim < 2 || walk.sizes[0] < 2 || bytes > longest || walk.strides[0][0] != item || walk.strides[0][1] != item)
-    return false;
-  const auto some = bytes > 512  ? copy_some_runs<Whole>
-                    : bytes > 64 ? copy_some_runs<Pieces>
-                    : bytes > 32 ? copy_some_runs<Ends<32>>
-                    : bytes > 16 ? copy_some_runs<Ends<16>>
-                    : bytes > 8  ? copy_some_runs<Ends<8>>
-                    : bytes > 4  ? copy_some_runs<Ends<4>>
-                    : bytes > 2  ? copy_some_runs<Ends<2>>
-                                 : copy_some_runs<Ends<1>>;
+  if (reversed)
+    return item == 4 ? copy_some_runs<Reversed<uint32_t>> : item == 8 ? copy_some_runs<Reversed<uint64_t>> : nullptr;
+  if (bytes > longest) return nullptr;
+  if (bytes > 512) return copy_some_runs<Whole>;
+  if (bytes > 64) return copy_some_runs<Pieces>;
+  if (bytes > 32) return copy_some_runs<Ends<32>>;
+  if (bytes > 16) return copy_some_runs<Ends<16>>;
+  if (bytes > 8) return copy_some_runs<Ends<8>>;
+  return bytes > 4 ? copy_some_runs<Ends<4>> : bytes > 2 ? copy_some_runs<Ends<2>> : copy_some_runs<Ends<1>>;
+}
+/// Copies of runs that are too short for calls, as of slices and of parts of rows, or reversed. False where there are
+/// no such.
+bool copy_runs(const Walk& walk, const Tensor& out) {
+  const int64_t item = out.item_bytes(), bytes = walk.sizes[0] * item, step = walk.strides[0][1];
+  if (walk.ndim < 2 || walk.sizes[0] < 2 || walk.strides[0][0] != item || (step != item && step != -item)) return false;
+  const auto some = run_copier(bytes, item, step < 0);
+  if (!some) return false;
   const Unlocked unlocked(out.numel() > kLoopGrain);
   parallel_for(out.numel() / walk.sizes[0], std::max<int64_t>(1, kLoopGrain / walk.sizes[0]),
                [&](int64_t begin, int64_t end) { some(walk, bytes, begin, end); });
