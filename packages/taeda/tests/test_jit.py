@@ -558,6 +558,34 @@ def test_the_graph_of_a_trace_is_also_read_as_a_tracer_of_pytorch_gives_it():
     assert "aten::index" in [node.kind() for node in picked.graph.nodes()]
 
 
+class Packing(nn.Module):
+    def __init__(self, layers, in_order):
+        super().__init__()
+        self.layers, self.in_order = layers, in_order
+
+    def forward(self, batch, lengths):
+        rnn = nn.utils.rnn
+        packed = rnn.pack_padded_sequence(batch, lengths, batch_first=True, enforce_sorted=self.in_order)
+        output, state = self.layers(packed)
+        padded, counts = rnn.pad_packed_sequence(output, batch_first=True, total_length=batch.shape[1])
+        return padded, counts, state[0] if isinstance(state, tuple) else state
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_files_of_traces_take_packed_sequences_of_other_lengths(kind, in_order):
+    program = Packing(kind(3, 4, 2, bidirectional=True, batch_first=True), in_order)
+    traced = jit.trace(program, (taeda.randn(2, 5, 3), taeda.tensor([5, 2])))
+    read = jit.load(io.BytesIO(traced.save_to_buffer()))
+    batch, lengths = taeda.randn(3, 6, 3), taeda.tensor([6, 4, 1] if in_order else [2, 6, 5])
+    for found, expected in zip(read(batch, lengths), program(batch, lengths), strict=True):
+        assert taeda.equal(found, expected)
+    alone, _ = program.layers(batch[1:2, : lengths[1]])
+    assert taeda.allclose(read(batch, lengths)[0][1:2, : lengths[1]], alone, atol=1e-6)
+    with pytest.raises(RuntimeError, match="data-dependent"):
+        taeda.export.export(program, (batch, lengths))
+
+
 class Proxying:
     """Passes on what it does not know to what it holds: endless before it holds anything, as when it is read."""
 

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from taeda_nn._bind import Tensor, op, provided, tensor
+from taeda_nn._bind import Tensor, op, overridable, provided, tensor
 from taeda_nn._decompose.rnn import STEPS, State
 
 _linear = op("linear")
@@ -56,6 +56,35 @@ def run_layers(
         if dropout and training and layer + 1 < num_layers:
             input = _dropout(input, dropout, True)
     return input, tuple(tensor.stack(list(kind), 0) for kind in zip(*finals, strict=True))
+
+
+def run_packed(
+    mode: str,
+    data: Tensor,
+    batch_sizes: Tensor,
+    states: State | None,
+    weights: Sequence[Sequence[Tensor | None]],
+    num_layers: int,
+    directions: int,
+    dropout: float,
+    training: bool,
+) -> tuple[Tensor, State]:
+    """`run_layers` over packed sequences, from states of zeros by default; one step of a recorded graph."""
+    sizes = batch_sizes.tolist()
+    if states is None:
+        states = _zeros(mode, data, num_layers * directions, sizes[0], weights[0][1])
+    return run_layers(mode, data, sizes, states, weights, num_layers, directions, dropout, training)
+
+
+overridable((run_packed,))
+
+
+def _zeros(mode: str, like: Tensor, count: int, batch: int, w_hh: Any) -> State:
+    """The states that a layer begins with; those of an LSTM's cells are not projected."""
+    several = mode == "LSTM"
+    widths = (w_hh.shape[1], w_hh.shape[0] // 4)[: 2 if several else 1]
+    options = {"dtype": like.dtype, "device": like.device}
+    return tuple(tensor.zeros((count, batch, width), **options) for width in widths)
 
 
 def _run_direction(

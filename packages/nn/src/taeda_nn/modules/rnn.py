@@ -10,7 +10,7 @@ from typing import Any
 from taeda_nn import init
 from taeda_nn._bind import Tensor, autocasts, op, tensor
 from taeda_nn._decompose.rnn import STEPS
-from taeda_nn._recurrence import FUSED, run_layers
+from taeda_nn._recurrence import FUSED, run_layers, run_packed
 from taeda_nn.modules._state import attributes
 from taeda_nn.modules.module import Module
 from taeda_nn.parameter import Parameter
@@ -268,11 +268,10 @@ class RNNBase(Module):
 
     def _forward_packed(self, input: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
         data, batch_sizes, order, back = input
-        sizes = batch_sizes.tolist()
-        states = self._initial(data, hx, sizes[0])
-        if hx is not None and order is not None:
+        states = None if hx is None else self._initial(data, hx, batch_sizes.tolist()[0])
+        if states is not None and order is not None:
             states = tuple(state.index_select(1, order) for state in states)
-        output, finals = self._compose(data, sizes, states)
+        output, finals = run_packed(self.mode, data, batch_sizes, states, *self._settings())
         if back is not None:
             finals = tuple(state.index_select(1, back) for state in finals)
         packed = PackedSequence(output, batch_sizes, order, back)
@@ -310,21 +309,18 @@ class RNNBase(Module):
             )
             return result[0], tuple(result[1:])
         if not self.batch_first:
-            return self._compose(input, None, states)
-        output, finals = self._compose(input.transpose(0, 1), None, states)
+            return run_layers(self.mode, input, None, states, *self._settings())
+        output, finals = run_layers(self.mode, input.transpose(0, 1), None, states, *self._settings())
         return output.transpose(0, 1), finals
 
-    def _compose(
-        self, input: Tensor, sizes: list[int] | None, states: tuple[Tensor, ...]
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def _settings(self) -> tuple[Any, ...]:
+        """The weights of every layer and direction with their biases, numbers of both, dropout, whether it acts."""
         weights: list[list[Tensor | None]] = [
             list(group) if self.bias else [group[0], group[1], None, None, *group[2:]]
             for group in self.all_weights
         ]
         directions = 2 if self.bidirectional else 1
-        return run_layers(
-            self.mode, input, sizes, states, weights, self.num_layers, directions, self.dropout, self.training
-        )
+        return weights, self.num_layers, directions, self.dropout, self.training
 
     def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from taeda_nn._bind import Tensor, tensor
+from taeda_nn._bind import Tensor, overridable, tensor
 
 
 class _Packed(NamedTuple):
@@ -128,13 +128,26 @@ def pack_padded_sequence(
     Raises:
         RuntimeError: A length is not positive or exceeds T, their number is not B, or they are not sorted.
     """
-    if batch_first:
-        input = input.transpose(0, 1)
-    if isinstance(lengths, Tensor) and lengths.dim() != 1:
+    if not isinstance(lengths, Tensor):
+        lengths = tensor.tensor([int(n) for n in lengths], dtype=tensor.int64)
+    if lengths.dim() != 1:
         raise RuntimeError(
             f"pack_padded_sequence: argument 'lengths' has shape {tuple(lengths.shape)}, expected one dimension"
         )
-    sizes = [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
+    if enforce_sorted:
+        return PackedSequence(*_pack_padded_sequence(input, lengths, batch_first))
+    lengths, order = lengths.sort(descending=True, stable=True)
+    order = order.to(device=input.device)
+    if order.shape[0] == input.shape[0 if batch_first else 1]:  # the other is told below
+        input = input.index_select(0 if batch_first else 1, order)
+    return PackedSequence(*_pack_padded_sequence(input, lengths, batch_first), order)
+
+
+def _pack_padded_sequence(input: Tensor, lengths: Tensor, batch_first: bool) -> tuple[Tensor, Tensor]:
+    """The steps of sequences that come longest first, and how many have each; one step of a recorded graph."""
+    if batch_first:
+        input = input.transpose(0, 1)
+    sizes = [int(n) for n in lengths.tolist()]
     if len(sizes) != input.shape[1]:
         raise RuntimeError(
             f"pack_padded_sequence: {len(sizes)} lengths for a batch of {input.shape[1]} sequences"
@@ -143,19 +156,14 @@ def pack_padded_sequence(
         raise RuntimeError(
             f"pack_padded_sequence: lengths must lie between 1 and {input.shape[0]}, got {sizes}"
         )
-    order = None
-    if not enforce_sorted:
-        places = sorted(range(len(sizes)), key=lambda i: -sizes[i])
-        order = tensor.tensor(places, dtype=tensor.int64, device=input.device)
-        input, sizes = input.index_select(1, order), [sizes[i] for i in places]
-    elif sizes != sorted(sizes, reverse=True):
+    if sizes != sorted(sizes, reverse=True):
         raise RuntimeError(
             "pack_padded_sequence: `lengths` array must be sorted in decreasing order when `enforce_sorted` is True, "
             f"got {sizes}; or pass enforce_sorted=False"
         )
     running = [sum(size > t for size in sizes) for t in range(sizes[0])]
     data = tensor.cat([input[t, :n] for t, n in enumerate(running)], 0)
-    return PackedSequence(data, tensor.tensor(running, dtype=tensor.int64), order)
+    return data, tensor.tensor(running, dtype=tensor.int64)
 
 
 def pad_packed_sequence(
@@ -174,14 +182,26 @@ def pad_packed_sequence(
 
     Returns: the padded batch and the lengths, int64, in the order given to ``pack_padded_sequence``.
     """
-    running = sequence.batch_sizes.tolist()
+    padded, lengths = _pad_packed_sequence(
+        sequence.data, sequence.batch_sizes, batch_first, padding_value, total_length
+    )
+    if sequence.unsorted_indices is not None:  # the copy has the order of its dimensions in memory too
+        padded = padded.index_select(0 if batch_first else 1, sequence.unsorted_indices)
+        lengths = lengths[sequence.unsorted_indices.to(device="cpu")]
+    return padded, lengths
+
+
+def _pad_packed_sequence(
+    data: Tensor, batch_sizes: Tensor, batch_first: bool, padding_value: float, total_length: int | None
+) -> tuple[Tensor, Tensor]:
+    """The padded batch, longest first, and its lengths; one step of a recorded graph."""
+    running = batch_sizes.tolist()
     longest, batch = len(running), running[0]
     total = longest if total_length is None else total_length
     if total < longest:
         raise ValueError(
             f"pad_packed_sequence: total_length {total} is less than the longest length {longest}"
         )
-    data = sequence.data
     rest = list(data.shape[1:])
     steps = []
     for step, n in zip(data.split(running), running, strict=True):
@@ -196,12 +216,10 @@ def pad_packed_sequence(
         )
         padded = tensor.cat([padded, fill], 0)
     lengths = tensor.tensor([sum(n > i for n in running) for i in range(batch)], dtype=tensor.int64)
-    if batch_first:
-        padded = padded.transpose(0, 1)
-    if sequence.unsorted_indices is not None:  # the copy has the order of its dimensions in memory too
-        padded = padded.index_select(0 if batch_first else 1, sequence.unsorted_indices)
-        lengths = lengths[sequence.unsorted_indices.to(device="cpu")]
-    return padded, lengths
+    return (padded.transpose(0, 1) if batch_first else padded), lengths
+
+
+overridable((_pack_padded_sequence, _pad_packed_sequence))
 
 
 def pad_sequence(

@@ -33,9 +33,10 @@ _active: list[Any] = []
 _SIZES = frozenset({"size", "numel", "nelement"})
 #: Methods whose result is an element, and questions about elements that a program branches by.
 _NUMBERS = frozenset({"item"})
-_BRANCHES = frozenset(
-    {"__bool__", "__int__", "__index__", "__float__", "tolist", "is_nonzero", "equal", "allclose"}
-)
+_BRANCHES = frozenset({
+    "__bool__", "__int__", "__index__", "__float__", "tolist", "is_nonzero", "equal", "allclose",
+    "_pack_padded_sequence", "_pad_packed_sequence", "run_packed",  # of as many steps as elements say
+})  # fmt: skip
 #: Questions that leave no trace when nobody uses the answer.
 _PURE = frozenset({"size", "numel", "nelement", "shape", "data", "detach", "grad"})
 
