@@ -426,6 +426,24 @@ def test_programs_of_containers_are_traced_again():
     assert next(iter(noted.graph.nodes)).ph_key == "first"
 
 
+def test_modules_whose_inputs_are_containers_are_traced():
+    class Summed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(taeda.tensor(2.0))
+
+        def forward(self, x):
+            return {"total": sum(x["parts"]) * self.scale}
+
+    stands = {"x": {"parts": [fx.PH, fx.PH]}}
+    inputs = {"parts": [taeda.tensor(1.0), taeda.tensor(2.0)]}
+    net = fx.symbolic_trace(Summed(), concrete_args=stands)
+    again = fx.symbolic_trace(fx.symbolic_trace(net), concrete_args=stands)
+    for module in (net, again, pickle.loads(pickle.dumps(again)), copy.deepcopy(net)):
+        assert module(inputs)["total"].item() == 6.0
+        assert [node.op for node in module.graph.nodes].count("placeholder") == 2
+
+
 def test_copies_of_modules_that_lead_to_themselves():
     net = fx.symbolic_trace(lambda x: x + 1)
     net.meta["self"] = net

@@ -392,13 +392,14 @@ class Tracer(TracerBase):
                 given.append("**" + next(rest))
             args += [proxy(name) for name in given[total:]]
             root_fn = _without_stars(analysed, len(args))
-        flat, in_spec = _pytree.tree_flatten(tuple(args))
+        flat, in_spec = _pytree.tree_flatten(tuple(args[first:]))
         if all(child.is_leaf() for child in in_spec.children()):
             return root_fn, args
-        self.graph._codegen = _PyTreeCodeGen(_PyTreeInfo(given, in_spec, None))
+        self.graph._codegen = _PyTreeCodeGen(_PyTreeInfo(given[first:], in_spec, None))
+        root = args[:first]
 
         def flattened(*leaves: Any) -> Any:
-            result, out_spec = _pytree.tree_flatten(root_fn(*_pytree.tree_unflatten(list(leaves), in_spec)))
+            result, out_spec = _pytree.tree_flatten(root_fn(*root, *in_spec.unflatten(leaves)))
             codegen = self.graph._codegen
             codegen.pytree_info = codegen.pytree_info._replace(out_spec=out_spec)  # type: ignore[attr-defined]
             return result
