@@ -2,12 +2,14 @@
 
 import copy
 import math
+import operator
 import pickle
 
 import pytest
 
 import taeda
 from taeda import fx, nn
+from taeda.fx.passes.graph_manipulation import replace_target_nodes_with
 from taeda.fx.passes.infra.pass_manager import PassManager, pass_result_wrapper
 
 F = nn.functional
@@ -262,6 +264,12 @@ def test_interpreters_hand_values_on_as_they_are():
     traced = fx.GraphModule(net, Leaves().trace(net))
     flat, seen = fx.Interpreter(traced).run(taeda.ones(2, 3))
     assert flat.tolist() == [2.0] * 6 and len(seen) == 2
+
+
+def test_functions_are_exchanged_in_a_whole_module():
+    net = fx.symbolic_trace(lambda x, y: x + y)
+    replace_target_nodes_with(net, "call_function", operator.add, "call_function", operator.mul)
+    assert net(3, 4) == 12
 
 
 def test_managers_of_passes_write_the_code_anew():

@@ -232,6 +232,15 @@ def test_fused_convolution_gives_what_both_gave(transpose, close):
     close(nn.utils.fuse_linear_bn_eval(line, norm1.eval())(y), norm1(line(y)))
 
 
+def test_a_convolution_of_halves_stays_one_when_it_is_fused(close):
+    conv, norm = nn.Conv2d(3, 4, 2, bias=False, dtype=tt.bfloat16).eval(), nn.BatchNorm2d(4).eval()
+    nn.init.uniform_(norm.bias)
+    fused = nn.utils.fuse_conv_bn_eval(conv, norm)
+    assert fused.bias.dtype == fused.weight.dtype == tt.bfloat16
+    x = tt.randn(2, 3, 5, 5, dtype=tt.bfloat16)
+    assert tt.allclose(fused(x).float(), norm(conv(x)).float(), atol=0.05)
+
+
 def test_calls_with_other_weights_leave_the_module_alone(close):
     net = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
     before = {name: values(t) for name, t in net.state_dict().items()}

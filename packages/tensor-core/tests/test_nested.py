@@ -68,12 +68,21 @@ def test_attention_of_sequences_of_several_lengths():
         assert tc.allclose(got, (scores.softmax(-1) @ heads[2]).transpose(0, 1).flatten(-2), atol=1e-6)
 
 
+def test_attention_to_sequences_of_other_lengths():
+    q, k, v = ([tc.randn(n, 4) for n in counts] for counts in ((2, 3), (4, 5), (4, 5)))
+    attend = tc.ops.scaled_dot_product_attention
+    found = attend(*map(tc.nested.nested_tensor, (q, k, v)))
+    for got, *parts in zip(found.unbind(), q, k, v, strict=True):
+        assert tc.equal(got, attend(*parts))
+
+
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
         (lambda x: x.unflatten(0, [1, 2]), RuntimeError, "unflatten: argument 'dim' is 0"),
         (lambda x: x.flatten(), RuntimeError, "flatten: argument 'dim' is 0"),
         (lambda x: x.chunk(2, 5), IndexError, "chunk: argument 'dim' is 5, expected -3 to 2"),
+        (lambda x: x.chunk(3, 1), RuntimeError, r"chunk: argument 'dim' is 1.* into \[2, 3\] pieces"),
         (lambda x: x.permute(1, 0, 2), RuntimeError, "permute: the first dimension"),
         (lambda x: x.reshape(3, -1, 12), RuntimeError, "expected 2 parts"),
         (lambda x: x[[0, 1]], NotImplementedError, "found list"),

@@ -23,6 +23,7 @@ def _folded(
     channels: tuple[int, ...],
 ) -> tuple[Parameter, Parameter]:
     """Weight and bias of a layer that gives what normalisation gives behind it; ``channels`` is a shape for scales."""
+    dtype = weight.dtype if bias is None else bias.dtype
     bias = tensor.zeros_like(mean) if bias is None else bias
     factor = (var + eps).rsqrt()
     if scale is not None:
@@ -33,7 +34,7 @@ def _folded(
     fused = (weight * factor.reshape(channels)).to(weight.dtype)
     return (
         Parameter(fused.detach(), weight.requires_grad),
-        Parameter(fused_bias.to(bias.dtype).detach(), bias.requires_grad),
+        Parameter(fused_bias.to(dtype).detach(), bias.requires_grad),
     )
 
 

@@ -43,7 +43,13 @@ def _divided(name: str, function: Callable[..., Any]) -> None:
         at = _inside(name, self, dim)
         if self._whole is not None and at:
             return tuple(self.like(column) for column in function(self._whole, size, at))
-        columns = zip(*(function(p, size, at) for p in self._parts), strict=True)
+        rows = [function(p, size, at) for p in self._parts]
+        if len({len(row) for row in rows}) > 1:
+            raise RuntimeError(
+                f"{name}: argument 'dim' is {dim}, along which the parts of the nested tensor are divided into "
+                f"{[len(row) for row in rows]} pieces, expected as many of each"
+            )
+        columns = zip(*rows, strict=True)
         return tuple(NestedTensor.around(column, self._way, self._at) for column in columns)
 
     divide.__name__ = name

@@ -356,7 +356,7 @@ def by_parts(name: str, function: Callable[..., Any], /, *args: Any, **kwargs: A
     every = [v for v in (*args, *kwargs.values()) if isinstance(v, NestedTensor)]
     first = every[0]
     count = first._count
-    if len(every) > 1 and "matmul" not in name:
+    if len(every) > 1 and "matmul" not in name and name != "scaled_dot_product_attention":
         _fitting(name, every)
     if (
         first._whole is not None

@@ -30,6 +30,7 @@ def replace_target_nodes_with(
     for node in fx_module.graph.nodes:
         if node.op == old_op and node.target == old_target:
             node.op, node.target = new_op, new_target
+    fx_module.recompile()
 
 
 def get_tensor_meta(node: Node) -> Any:
