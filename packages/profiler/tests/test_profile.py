@@ -314,7 +314,12 @@ def test_floating_point_operations():
     found = rows(prof)
     assert found["aten::mm"].flops == 48
     assert found["aten::conv2d"].flops == 2 * 4 * 18 * (64 + 9)
-    assert "Total KFLOPs" in prof.key_averages().table()
+    assert "Total FLOPs" in prof.key_averages().table()
+    with profile(with_flops=True) as prof:
+        taeda.ones(20, 30) @ taeda.ones(30, 40)
+        taeda.ones(200, 300) @ taeda.ones(300, 400)
+    averages = prof.key_averages()
+    assert "Total MFLOPs" in averages.table(), "a row for both products"
 
 
 def test_other_threads_are_recorded_whenever_they_began():

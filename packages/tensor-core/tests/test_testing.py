@@ -238,3 +238,11 @@ def test_directives_that_a_text_fulfils(directives):
 def test_directives_that_it_does_not(directives, message):
     with pytest.raises(RuntimeError, match=message):
         directives(FileCheck()).run(TEXT)
+
+
+def test_numbers_of_eight_bits_are_compared():
+    for dtype in (tc.float8_e4m3fn, tc.float8_e5m2):
+        x = tc.tensor([1.0, -2.0, 0.5]).to(dtype)
+        assert_close(x, x.clone())
+        with pytest.raises(AssertionError, match="1 / 3"):
+            assert_close(x, tc.tensor([1.0, -2.0, 0.75]).to(dtype))

@@ -5,6 +5,7 @@ import copy
 import fractions
 import io
 import json
+import mmap
 import pickle
 import subprocess
 import sys
@@ -284,6 +285,18 @@ def test_files_of_every_kind(tmp_path, format):
     mapped["x"][0] = 9
     assert load(tmp_path / "plain")["x"].equal(obj["x"])
     assert mapped["x"][1:].equal(obj["x"][1:])
+
+
+def test_what_is_written_to_mapped_tensors_goes_to_the_file_where_that_is_asked_for(tmp_path):
+    place = tmp_path / "shared"
+    save({"x": tc.arange(100.0)}, place)
+    with tc.serialization.set_default_mmap_options(mmap.MAP_SHARED):
+        load(place, mmap=True)["x"][3] = -1
+        load(place)["x"][4] = -1
+    load(place, mmap=True)["x"][5] = -1
+    assert load(place)["x"][:6].tolist() == [0, 1, 2, -1, 4, 5]
+    with pytest.raises(ValueError, match=r"'flags' must be .* or .*MAP_SHARED, found 7"):
+        tc.serialization.set_default_mmap_options(7)
 
 
 def test_map_location_may_be_a_function():

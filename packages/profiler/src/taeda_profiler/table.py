@@ -61,9 +61,9 @@ def _sorted(events: list[Any], sort_by: str | None) -> list[Any]:
 
 
 def _flop_scale(events: list[Any]) -> tuple[str, float]:
-    most = max((event.flops or 0 for event in events), default=0)
+    least = min((event.flops for event in events if event.flops), default=0)
     names = ("FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs")
-    step = min(int(math.log10(most) / 3) if most > 0 else 0, len(names) - 1)
+    step = min(int(math.log10(least) / 3) if least else 0, len(names) - 1)
     return f"Total {names[step]}", 10.0 ** (3 * step)
 
 

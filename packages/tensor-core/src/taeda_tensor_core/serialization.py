@@ -207,14 +207,23 @@ def _is_restricted(weights_only: bool | None, pickle_module: Any) -> bool:
     return weights_only
 
 
+def _maps_are_shared() -> bool:
+    import mmap
+
+    from taeda_tensor_core.checkpoint import options
+
+    return options.get_default_mmap_options() == mmap.MAP_SHARED
+
+
 def _from_path(
     path: str, place: Callable[[Any, str], Any], whole: bool, mapped: bool, encoding: str | None = None
 ) -> Any:
     if path.endswith(shards.SUFFIX):
         return shards.read(path, lambda shard: _from_path(shard, place, False, mapped))
-    with open(path, "rb") as file:
+    shared = mapped and _maps_are_shared()
+    with open(path, "r+b" if shared else "rb") as file:
         try:
-            return _read(Source(file, mapped), place, whole, encoding)
+            return _read(Source(file, mapped, shared), place, whole, encoding)
         except Exception as error:  # also those of classes that read their own state
             error.add_note(f"load: this was found in {path!r}")
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import mmap
 import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -33,7 +34,7 @@ __all__ = [
 ]
 
 mkdtemp = tempfile.mkdtemp
-_options: dict[str, Any] = {"endianness": None, "crc32": True, "mmap": 2}
+_options: dict[str, Any] = {"endianness": None, "crc32": True, "mmap": mmap.MAP_PRIVATE}
 
 
 class SourceChangeWarning(Warning):
@@ -84,9 +85,22 @@ def get_default_mmap_options() -> int:
 
 
 class set_default_mmap_options:
-    """Kept and given back, at once or for a block: what is loaded is never written to the file."""
+    """How `load` maps files, at once or for a block.
+
+    Args:
+        flags: mmap.MAP_PRIVATE, so that what is written to loaded tensors stays theirs, or MAP_SHARED: it goes to the
+            file.
+
+    Raises:
+        ValueError: Flags of another kind.
+    """
 
     def __init__(self, flags: int) -> None:
+        if flags not in (mmap.MAP_PRIVATE, mmap.MAP_SHARED):
+            raise ValueError(
+                "set_default_mmap_options: argument 'flags' must be mmap.MAP_PRIVATE or mmap.MAP_SHARED, "
+                f"found {flags!r}"
+            )
         self._before = _options["mmap"]
         _options["mmap"] = flags
 

@@ -21,10 +21,11 @@ class Source:
 
     Args:
         file: binary and readable; one that cannot seek is read at once.
-        mapped: shares memory with the file instead of reading it; writes stay private.
+        mapped: shares memory with the file instead of reading it.
+        shared: whether what is written to such memory goes to the file, which must be writable; else it is private.
     """
 
-    def __init__(self, file: IO[bytes], mapped: bool = False) -> None:
+    def __init__(self, file: IO[bytes], mapped: bool = False, shared: bool = False) -> None:
         if isinstance(file, io.TextIOBase):
             raise TypeError(f"load: argument 'f' must be a binary file, found {type(file).__name__}")
         self._file, self._map = _seekable(file), None
@@ -34,7 +35,8 @@ class Source:
         #: Where what was read ends; known of formats that tell it.
         self.end = self.size
         if mapped and self.size > 0:
-            self._map = mmap.mmap(file.fileno(), self._base + self.size, access=mmap.ACCESS_COPY)
+            access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
+            self._map = mmap.mmap(file.fileno(), self._base + self.size, access=access)
 
     def part(self, at: int, count: int) -> bytes:
         """Exactly ``count`` bytes from position ``at``."""

@@ -337,8 +337,10 @@ def _compare_numbers_of(
 
 
 def _comparable(actual: Tensor, expected: Tensor) -> tuple[Tensor, Tensor]:
-    """Both on the cpu and in one dtype."""
-    actual, expected = actual.cpu(), expected.cpu()
+    """Both on the cpu and in one dtype, of numbers of 8 bits in float32."""
+    actual, expected = (
+        x.float() if x.is_floating_point() and x.itemsize == 1 else x for x in (actual.cpu(), expected.cpu())
+    )
     if actual.dtype is not expected.dtype:
         wider = _C.promote_types(actual.dtype, expected.dtype)
         actual, expected = actual.to(wider), expected.to(wider)
