@@ -123,3 +123,20 @@ def test_a_precision_does_not_cut_small_numbers_off():
 def test_lines_are_filled_to_their_width():
     first = repr(taeda.arange(100000, 100009)).splitlines()
     assert first == ["tensor([100000, 100001, 100002, 100003, 100004, 100005, 100006, 100007, 100008])"]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: taeda.quantize_per_tensor(x, 0.5, 0, taeda.quint8),
+        lambda x: taeda.masked.masked_tensor(x, taeda.ones_like(x, dtype=taeda.bool)),
+        lambda x: x.to(taeda.int4),
+    ],
+)
+def test_formatted_strings_have_the_text_of_tensors_of_other_classes(make):
+    x = make(taeda.ones(2))
+    assert f"<{x}>" == f"<{x!r}>"
+    with pytest.raises(TypeError, match=r"'\.2f' needs a tensor of no dimension, found shape \(2,\)"):
+        f"{x:.2f}"
+    if x.dtype is not taeda.int4:
+        assert f"{make(taeda.tensor(1.0)):.2f}" == "1.00"

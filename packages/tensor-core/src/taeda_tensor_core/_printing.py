@@ -255,6 +255,21 @@ def tensor_text(tensor: Tensor, contents: str | None = None) -> str:
     return f"Parameter({text})" if not plain and "_is_param" in vars(tensor) else text
 
 
+def formatted(tensor: Tensor, spec: str) -> str:
+    """A tensor of a class with a text of its own in a formatted string: that text, or its one number.
+
+    Raises:
+        TypeError: A format for a number, and the tensor has dimensions.
+    """
+    if not tensor.dim():
+        return format(tensor.item(), spec)
+    if spec:
+        raise TypeError(
+            f"__format__: a format such as {spec!r} needs a tensor of no dimension, found shape {tuple(tensor.shape)}"
+        )
+    return repr(tensor)
+
+
 def with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
     """The text with what is said after the elements, in further lines where it is too long, and closed."""
     width = len(text) - text.rfind("\n") + 1  # as PyTorch counts

@@ -19,6 +19,7 @@ from typing import Any
 from taeda_tensor_core import _C, _info
 from taeda_tensor_core._C import Tensor
 from taeda_tensor_core._inner_gradients import Inner, is_of_engine, through_inner
+from taeda_tensor_core._printing import formatted
 from taeda_tensor_core.overrides import misplaced, path_of
 
 _table: dict[str, Callable[..., Any]] = {}
@@ -99,6 +100,9 @@ class MaskedTensor(Tensor):
         return _text(self)
 
     __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return formatted(self, spec)
 
     def __len__(self) -> int:
         return len(self._data)

@@ -17,6 +17,7 @@ from typing import Any
 
 from taeda_tensor_core import _C, _info
 from taeda_tensor_core._C import Tensor
+from taeda_tensor_core._printing import formatted
 from taeda_tensor_core.overrides import path_of
 
 __all__ = ["OpaqueTensor", "to_layout"]
@@ -67,6 +68,9 @@ class OpaqueTensor(Tensor):
         )
 
     __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return formatted(self, spec)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return restored, saved_parts(self)

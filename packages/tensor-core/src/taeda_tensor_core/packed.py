@@ -18,6 +18,7 @@ from typing import Any
 
 from taeda_tensor_core import _C, _info
 from taeda_tensor_core._C import Tensor
+from taeda_tensor_core._printing import formatted
 from taeda_tensor_core.overrides import path_of
 
 __all__ = ["PackedTensor", "pack"]
@@ -74,6 +75,9 @@ class PackedTensor(Tensor):
         return f"{text[:-1]}, dtype={self._type!r}{_device_text(self)})"
 
     __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return formatted(self, spec)
 
     def __len__(self) -> int:
         if not self._sizes:

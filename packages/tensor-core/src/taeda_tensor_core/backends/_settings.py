@@ -31,6 +31,10 @@ def flags_frozen() -> bool:
     return _frozen
 
 
+#: Settings that programs still make after `disable_global_flags`.
+_NEVER_FROZEN = frozenset({("taeda.backends.quantized", "engine")})
+
+
 class SDPAParams(NamedTuple):
     """The arguments of an attention, about which programs ask which kernels could compute it."""
 
@@ -65,7 +69,7 @@ class Settings(ModuleType):
         self.__dict__["_told"] = told
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if _frozen and name in self.__dict__["_values"]:
+        if _frozen and name in self.__dict__["_values"] and (self.__name__, name) not in _NEVER_FROZEN:
             raise RuntimeError(
                 f"{self.__name__}.{name}: not allowed to set it after disable_global_flags; expected a block of flags()"
             )

@@ -7,7 +7,7 @@ from typing import Any
 
 from taeda_tensor_core import _C, ops
 from taeda_tensor_core._C import Tensor
-from taeda_tensor_core._printing import with_suffixes
+from taeda_tensor_core._printing import formatted, with_suffixes
 from taeda_tensor_core.overrides import misplaced, path_of
 from taeda_tensor_core.quantized import _schemes
 
@@ -77,6 +77,9 @@ class QuantizedTensor(Tensor):
         return _text(self)
 
     __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return formatted(self, spec)
 
     def __len__(self) -> int:
         return len(self._codes)
