@@ -260,3 +260,42 @@ def test_states_of_converted_models_hold_all_scales(net):
     file.seek(0)
     second.load_state_dict(taeda.load(file, weights_only=True))
     assert taeda.equal(first(x), second(x))
+
+
+class Guarded(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.branching, self.version = nn.Linear(4, 4), Branching(), 3
+
+    def forward(self, x):
+        return self.branching(self.first(x))
+
+
+class Branching(nn.Module):
+    def forward(self, x):
+        return x if x.sum() > 0 else -x
+
+
+@pytest.mark.parametrize("as_dict", [False, True])
+def test_modules_that_cannot_be_traced_stay_whole(as_dict):
+    from taeda.ao.quantization.fx.custom_config import ConvertCustomConfig, PrepareCustomConfig
+
+    net, x = Guarded().eval(), taeda.randn(8, 4)
+    with pytest.raises(taeda.fx.proxy.TraceError):
+        prepare_fx(net, get_default_qconfig_mapping("x86"), (x,))
+    for config in (
+        PrepareCustomConfig().set_non_traceable_module_names(["branching"]),
+        PrepareCustomConfig().set_non_traceable_module_classes([Branching]),
+    ):
+        config.set_preserved_attributes(["version"])
+        assert vars(PrepareCustomConfig.from_dict(config.to_dict())) == vars(config)
+        given = config.to_dict() if as_dict else config
+        observed = prepare_fx(net, get_default_qconfig_mapping("x86"), (x,), given)
+        observed(x)
+        made = convert_fx(observed, ConvertCustomConfig().set_preserved_attributes(["version"]))
+        assert type(made.first) is nnq.Linear and type(made.branching) is Branching and made.version == 3
+        assert taeda.allclose(made(x), net(x), atol=0.1)
+    with pytest.raises(NotImplementedError, match="'standalone_module_name' is not offered"):
+        PrepareCustomConfig().set_standalone_module_name("first", None, (), None, None)
+    with pytest.raises(NotImplementedError, match="'input_quantized_idxs' is not offered"):
+        prepare_fx(net, get_default_qconfig_mapping("x86"), (x,), {"input_quantized_idxs": [0]})

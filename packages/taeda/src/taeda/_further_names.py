@@ -247,8 +247,6 @@ NAMES: dict[str, str] = {
     "ao.quantization.fx._model_report.model_report_observer": "ModelReportObserver",
     "ao.quantization.fx._model_report.model_report_visualizer": "ModelReportVisualizer",
     "ao.quantization.fx.convert": "convert convert_custom_module convert_standalone_module convert_weighted_module",
-    "ao.quantization.fx.custom_config":
-    "ConvertCustomConfig FuseCustomConfig PrepareCustomConfig StandaloneModuleConfigEntry",
     "ao.quantization.fx.fuse": "FuseHandler=ao.quantization.fx.fuse_handler fuse",
     "ao.quantization.fx.fuse_handler": "DefaultFuseHandler FuseHandler",
     "ao.quantization.fx.graph_module":

@@ -59,7 +59,10 @@ _HOMES |= {
         "quant_type", "stubs", "utils",
     )
 }  # fmt: skip
-_HOMES["taeda.ao.quantization.fx._decomposed"] = "taeda.ao.quantization._decomposed"
+_HOMES |= {
+    f"taeda.ao.quantization.fx.{name}": f"taeda.ao.quantization.{home}"
+    for name, home in {"_decomposed": "_decomposed", "custom_config": "_custom_config"}.items()
+}
 # Modules of their own: importing one below another makes it an attribute, which would hide a function of that name.
 _HOMES |= dict.fromkeys(
     ("taeda._library", "taeda._library.custom_ops", "taeda._library.infer_schema"), "taeda.library"

@@ -17,6 +17,7 @@ from taeda.ao.nn._copies import draw_unused
 from taeda.ao.nn.intrinsic._fused import _FusedModule
 from taeda.ao.nn.quantized import FloatFunctional, FXFloatFunctional
 from taeda.ao.quantization import quantization_mappings as mappings
+from taeda.ao.quantization._custom_config import ConvertCustomConfig, FuseCustomConfig, PrepareCustomConfig
 from taeda.ao.quantization.fake_quantize import FakeQuantizeBase
 from taeda.ao.quantization.fuse_modules import _kinds, _short, fuse_known_modules
 from taeda.ao.quantization.observer import ObserverBase
@@ -67,19 +68,19 @@ class _QuantizationTracer(fx.Tracer):
         return whole or super().is_leaf_module(m, module_qualified_name)
 
 
-def _traced(model: Any, custom: Any) -> fx.GraphModule:
+def _traced(model: Any, custom: Any, kind: Any) -> fx.GraphModule:
+    custom = kind.from_dict(custom or {}) if custom is None or isinstance(custom, dict) else custom
     if isinstance(model, fx.GraphModule):
         return copy.deepcopy(model)
-    options = custom if isinstance(custom, dict) else vars(custom) if custom is not None else {}
-    names = options.get("non_traceable_module_name") or options.get("non_traceable_module_names") or ()
-    classes = options.get("non_traceable_module_class") or options.get("non_traceable_module_classes") or ()
+    names = getattr(custom, "non_traceable_module_names", ())
+    classes = getattr(custom, "non_traceable_module_classes", ())
     model = copy.deepcopy(model)
     for path, part in list(model.named_modules()):
         if type(part) is FloatFunctional:
             _put(model, path, FXFloatFunctional())
     graph = _QuantizationTracer(names, classes).trace(model)
     made = fx.GraphModule(model, graph)
-    for name in options.get("preserved_attributes") or ():
+    for name in custom.preserved_attributes:
         setattr(made, name, getattr(model, name))
     made.train(model.training)
     return made
@@ -152,7 +153,7 @@ def _put(model: Any, path: str, module: Any) -> None:
 
 def fuse_fx(model: Any, fuse_custom_config: Any = None, backend_config: Any = None) -> fx.GraphModule:
     """The model with layers that follow each other as one; in evaluation, normalizations become part of weights."""
-    made = _traced(model, fuse_custom_config)
+    made = _traced(model, fuse_custom_config, FuseCustomConfig)
     _fuse(made, model.training)
     return made
 
@@ -293,7 +294,7 @@ class _Observing:
 
 def _prepare(model: Any, qconfig_mapping: Any, custom: Any, is_qat: bool) -> fx.GraphModule:
     mapping = _mapping(qconfig_mapping)
-    made = _traced(model, custom)
+    made = _traced(model, custom, PrepareCustomConfig)
     _fuse(made, is_qat)
     for name, module in made.named_modules():
         kind = type(module[0]) if isinstance(module, _FusedModule) else type(module)
@@ -330,11 +331,11 @@ def prepare_fx(
         model: In evaluation mode; it must be one that `fx.symbolic_trace` takes. It stays as it is.
         qconfig_mapping: A `QConfigMapping`, or what its `to_dict` gives.
         example_inputs: Accepted; the graph does not depend on them.
-        prepare_custom_config: A dict with `non_traceable_module_name` and `non_traceable_module_class`, which stay
-            whole, and `preserved_attributes`.
+        prepare_custom_config: A `PrepareCustomConfig`, or what its `to_dict` gives.
 
     Raises:
         AttributeError: Another kind of mapping.
+        NotImplementedError: A dict that asks for what a `PrepareCustomConfig` does not offer.
 
     Example:
         >>> quantization = taeda.ao.quantization
@@ -554,6 +555,8 @@ def convert_fx(
         raise TypeError(
             f"convert_fx: argument 'graph_module' must be a GraphModule, found {type(graph_module).__name__}"
         )
+    if isinstance(convert_custom_config, dict):
+        ConvertCustomConfig.from_dict(convert_custom_config)  # refuses what is not offered
     made = copy.deepcopy(graph_module)
     _Converting(made).run()
     return made
