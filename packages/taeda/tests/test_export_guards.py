@@ -663,3 +663,20 @@ def test_programs_that_do_another_thing_each_time_are_exported():
 
     program = taeda.export.export(Counting(), (taeda.ones(4),), dynamic_shapes={"x": {0: Dim("n", min=2)}})
     assert program.module()(taeda.ones(7)).shape == (7,)
+
+
+def test_a_number_out_of_a_tensor_cuts_what_another_chose():
+    class Best(nn.Module):
+        def forward(self, scores, most):
+            places = taeda.nonzero(scores > 0.15)
+            n = taeda.minimum(most, taeda.tensor(places.shape[0])).item()
+            taeda._check_is_size(n)
+            kept, order = scores[scores > 0.15].sort(descending=True)
+            rows, columns = places[order[:n]].unbind(dim=1)
+            return kept[:n], rows, columns
+
+    scores = taeda.tensor([[0.1, 0.3, 0.2], [0.12, 0.7, 0.9], [0.02, 0.8, 0.08]])
+    program = taeda.export.export(Best(), (scores, taeda.tensor(4)))
+    for given in ((scores, taeda.tensor(4)), (scores * 2, taeda.tensor(2)), (scores / 3, taeda.tensor(9))):
+        for found, expected in zip(program.module()(*given), Best()(*given), strict=True):
+            assert taeda.equal(found, expected)

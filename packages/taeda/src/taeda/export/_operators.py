@@ -141,6 +141,7 @@ class _Sampling:
         if fakes:  # whose operators meet fake tensors in the place of what the program holds
             self.held = [self.mode.from_tensor(value) for value in held]
         self.form = form
+        self.ways: Any = None  # how sizes were chosen; nothing where none varies
         self.inputs: list[list[Any]] = []
         self.symbols: dict[str, list[int]] = {}
         self.asks = any(node.target is holds for node in program.graph.nodes)  # sizes, by which it goes on
