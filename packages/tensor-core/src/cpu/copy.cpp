@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "cpu/conversion.h"
+#include "cpu/runs.h"
 #include "cpu/transposed.h"
 #include "cpu/walk.h"
 #include "taeda/elementwise.h"
@@ -12,31 +13,10 @@ namespace taeda {
 namespace {
 
 using cpu::cast_table;
+using cpu::Ends;
+using cpu::Pieces;
 using cpu::Walk;
-
-/// The first and the last kPart bytes, which meet or overlap.
-template <int kPart>
-struct Ends {
-  static void copy(char* to, const char* from, int64_t bytes) {
-    typedef char Part __attribute__((vector_size(kPart)));
-    Part first, last;
-    std::memcpy(&first, from, kPart);
-    std::memcpy(&last, from + bytes - kPart, kPart);
-    std::memcpy(to, &first, kPart);
-    std::memcpy(to + bytes - kPart, &last, kPart);
-  }
-};
-/// Pieces of 64 bytes, and the last 64 again.
-struct Pieces {
-  static void copy(char* to, const char* from, int64_t bytes) {
-    constexpr int64_t piece = 64;
-    for (int64_t i = 0; i < bytes - piece; i += piece) std::memcpy(to + i, from + i, piece);
-    std::memcpy(to + bytes - piece, from + bytes - piece, piece);
-  }
-};
-struct Whole {
-  static void copy(char* to, const char* from, int64_t bytes) { std::memcpy(to, from, size_t(bytes)); }
-};
+using cpu::Whole;
 
 /// Elements that go down from `from` on, as those of flipped images do.
 template <class T>
@@ -71,7 +51,7 @@ void copy_some_runs(const Walk& walk, int64_t bytes, int64_t begin, int64_t end)
     }
     const int64_t to_step = walk.strides[1][0], from_step = walk.strides[1][1];
     const int64_t count = std::min(end - run, walk.sizes[1] - run % walk.sizes[1]);
-    for (int64_t i = 0; i < count; ++i) Run::copy(to + i * to_step, from + i * from_step, bytes);
+    cpu::copy_rows<Run>(to, to_step, from, from_step, bytes, count);
     run += count;
   }
 }
@@ -81,12 +61,7 @@ auto run_copier(int64_t bytes, int64_t item, bool reversed) -> decltype(&copy_so
   if (reversed)
     return item == 4 ? copy_some_runs<Reversed<uint32_t>> : item == 8 ? copy_some_runs<Reversed<uint64_t>> : nullptr;
   if (bytes > longest) return nullptr;
-  if (bytes > 512) return copy_some_runs<Whole>;
-  if (bytes > 64) return copy_some_runs<Pieces>;
-  if (bytes > 32) return copy_some_runs<Ends<32>>;
-  if (bytes > 16) return copy_some_runs<Ends<16>>;
-  if (bytes > 8) return copy_some_runs<Ends<8>>;
-  return bytes > 4 ? copy_some_runs<Ends<4>> : bytes > 2 ? copy_some_runs<Ends<2>> : copy_some_runs<Ends<1>>;
+  return cpu::with_run_of(bytes, [](auto run) { return copy_some_runs<decltype(run)>; });
 }
 /// Copies of runs that are too short for calls, as of slices and of parts of rows, or reversed. False where there are
 /// no such.

@@ -2,7 +2,9 @@
 #include "taeda/elementwise.h"
 
 #include <algorithm>
+#include <cstring>
 
+#include "cpu/runs.h"
 #include "cpu/walk.h"
 #include "taeda/interrupt.h"
 #include "taeda/parallel.h"
@@ -153,6 +155,7 @@ class Rows {
       else if (follows) fetch(k, data[k], inner, rows * n);
       else if (inner == 0) spread(k, data[k], outer, rows);
       else if (outer == 0) repeat(k, data[k], inner, rows);
+      else if (as_it_is && inner == size) cpu::copy_rows(buffers_[k], n * size, data[k], outer, n * size, rows);
       else
         for (int64_t r = 0; r < rows; ++r) fetch(k, data[k] + r * outer, inner, n, r * n);
     }
@@ -161,6 +164,10 @@ class Rows {
       if (at[k] == data[k]) continue;
       const int64_t inner = walk_.strides[0][k], outer = walk_.strides[1][k], size = item_size(walk_.compute[k]);
       const bool follows = outer == inner * n;
+      if (walk_.dtype[k] == walk_.compute[k] && inner == size && !follows) {
+        cpu::copy_rows(data[k], outer, buffers_[k], n * size, n * size, rows);
+        continue;
+      }
       const int64_t strides[2] = {inner, size};
       for (int64_t r = 0; r < (follows ? 1 : rows); ++r) {
         char* const pair[2] = {data[k] + r * outer, buffers_[k] + r * n * size};
@@ -178,14 +185,31 @@ class Rows {
   }
   /// One element for each row.
   void spread(int k, char* from, int64_t stride, int64_t rows) {
-    const int64_t size = item_size(walk_.compute[k]), n = walk_.sizes[0], strides[2] = {size, 0};
+    const int64_t size = item_size(walk_.compute[k]);
     alignas(64) char numbers[kChunk * 16];
-    char* const pair[2] = {numbers, from};
-    const int64_t fetched[2] = {size, stride};
-    convert_elements(walk_.compute[k], walk_.dtype[k], pair, fetched, rows);
-    for (int64_t r = 0; r < rows; ++r) {
-      char* const row[2] = {buffers_[k] + r * n * size, numbers + r * size};
-      convert_elements(walk_.compute[k], walk_.compute[k], row, strides, n);
+    if (walk_.dtype[k] != walk_.compute[k]) {
+      char* const pair[2] = {numbers, from};
+      const int64_t fetched[2] = {size, stride};
+      convert_elements(walk_.compute[k], walk_.dtype[k], pair, fetched, rows);
+      from = numbers, stride = size;
+    }
+    switch (size) {
+      case 1: return spread_as<uint8_t>(buffers_[k], from, stride, rows);
+      case 2: return spread_as<uint16_t>(buffers_[k], from, stride, rows);
+      case 4: return spread_as<uint32_t>(buffers_[k], from, stride, rows);
+      case 8: return spread_as<uint64_t>(buffers_[k], from, stride, rows);
+      default: return spread_as<Complex128>(buffers_[k], from, stride, rows);
+    }
+  }
+  /// By whole vectors: what they write behind a row is the next one's, or the buffer's rest.
+  template <class T>
+  void spread_as(char* to, const char* from, int64_t stride, int64_t rows) const {
+    constexpr int64_t lanes = 16 / sizeof(T);
+    const int64_t n = walk_.sizes[0];
+    for (int64_t r = 0; r < rows; ++r, to += n * int64_t(sizeof(T)), from += stride) {
+      T repeated[lanes];
+      for (T& one : repeated) std::memcpy(static_cast<void*>(&one), from, sizeof(T));
+      for (int64_t j = 0; j < n; j += lanes) std::memcpy(to + j * int64_t(sizeof(T)), repeated, 16);
     }
   }
   /// The same row each time.
@@ -193,7 +217,8 @@ class Rows {
     const int64_t bytes = walk_.sizes[0] * int64_t(item_size(walk_.compute[k]));
     if (from == repeated_[k] && rows <= times_[k]) return;
     fetch(k, from, stride, walk_.sizes[0]);
-    for (int64_t r = 1; r < rows; ++r) std::memcpy(buffers_[k] + r * bytes, buffers_[k], size_t(bytes));
+    for (int64_t filled = 1; filled < rows; filled *= 2)
+      std::memcpy(buffers_[k] + filled * bytes, buffers_[k], size_t(std::min(filled, rows - filled) * bytes));
     repeated_[k] = from;
     times_[k] = rows;
   }
@@ -206,6 +231,16 @@ class Rows {
   // At different places of a page, so that what is read does not wait for what was written at the same ones.
   alignas(64) char buffers_[kMax][kChunk * 16 + 320];
 };
+
+/// So many whole runs, along the second dimension.
+void run_each(const Walk& walk, Loop loop, const LoopParams* params, char* const* data, int64_t count) {
+  char* at[kMax];
+  std::copy_n(data, walk.count, at);
+  for (int64_t i = 0; i < count; ++i) {
+    loop(at, walk.strides[0], walk.sizes[0], params);
+    for (int k = 0; k < walk.count; ++k) at[k] += walk.strides[1][k];
+  }
+}
 
 /// Elements [begin, end) of the walk's own order.
 void run_range(const Walk& walk, Loop loop, const LoopParams* params, int64_t begin, int64_t end) {
@@ -238,6 +273,14 @@ void run_range(const Walk& walk, Loop loop, const LoopParams* params, int64_t be
         continue;
       }
     }
+    if (!walk.converts && index[0] == 0 && walk.ndim > 1) {
+      if (const int64_t count = std::min(walk.sizes[1] - index[1], (end - begin) / walk.sizes[0]); count > 1) {
+        run_each(walk, loop, params, data, count);
+        if ((begin += count * walk.sizes[0]) >= end) return;
+        advance(count);
+        continue;
+      }
+    }
     const int64_t n = std::min(walk.sizes[0] - index[0], end - begin);
     if (walk.converts) run_converted(walk, loop, params, data, n);
     else loop(data, walk.strides[0], n, params);
@@ -250,19 +293,21 @@ void run_range(const Walk& walk, Loop loop, const LoopParams* params, int64_t be
   }
 }
 
-/// Whether short runs are better taken together: where they are converted, or where all operands but some short row
-/// that comes again each time go on from one to the next, as where a number for each channel meets images whose
-/// channels lie side by side.
+/// Whether short runs are better taken together: where they are converted, or where all operands go on from one to the
+/// next, but for short rows that come again each time and numbers that stand for a row, as where a number for each
+/// channel, or for each pixel, meets images whose channels lie side by side; and the shortest rows that lie apart, too.
 bool joins_runs(const Walk& walk) {
-  constexpr int64_t shortest = 64;
+  constexpr int64_t shortest = 64, shortest_apart = 24;
   if (walk.ndim < 2) return false;
   const int64_t n = walk.sizes[0];
   if (walk.converts) return n <= kChunk / 2;
   if (n > shortest) return false;
   for (int k = 0; k < walk.count; ++k) {
     const int64_t inner = walk.strides[0][k], outer = walk.strides[1][k], size = item_size(walk.dtype[k]);
-    const bool comes_again = k >= walk.outputs && outer == 0, follows = inner == size && outer == n * size;
-    if (!comes_again && !follows) return false;
+    const bool comes_again = k >= walk.outputs && outer == 0,
+               is_number = k >= walk.outputs && inner == 0 && n <= shortest_apart;
+    const bool is_row = inner == size && (outer == n * size || n <= shortest_apart);
+    if (!comes_again && !is_number && !is_row) return false;
   }
   return true;
 }
@@ -288,8 +333,8 @@ bool stays_whole(const LoopOperand* operands, int count, int64_t numel) {
   add_dims(walk, operands);
   order_dims(walk);
   merge_dims(walk);
-  lengthen_runs(walk);
   walk.joins = joins_runs(walk);
+  if (!walk.joins) lengthen_runs(walk);
   const int64_t numel = operands[0].tensor->numel();
   if (numel <= kLoopGrain) return run_range(walk, loop, params, 0, numel);
   const Unlocked unlocked(true);
