@@ -37,23 +37,68 @@ struct Reversed {
   }
 };
 
-/// Runs [begin, end), each contiguous in the result, and in the source or, reversed, downwards.
+/// Calls `body(where a run goes, where it comes from)` for the runs [begin, end) of the innermost dimension.
+template <class Body>
+void for_runs(const Walk& walk, int64_t begin, int64_t end, const Body& body) {
+  int64_t index[kMaxDims];
+  char* to = walk.base[0];
+  const char* from = walk.base[1];
+  int64_t rest = begin;
+  for (int d = 1; d < walk.ndim; ++d) {
+    index[d] = d + 1 < walk.ndim ? rest % walk.sizes[d] : rest;
+    to += index[d] * walk.strides[d][0], from += index[d] * walk.strides[d][1];
+    rest /= walk.sizes[d];
+  }
+  const int64_t to_step = walk.strides[1][0], from_step = walk.strides[1][1];
+  for (int64_t run = begin; run < end;) {
+    const int64_t count = std::min(end - run, walk.sizes[1] - index[1]);
+    for (int64_t i = 0; i < count; ++i) body(to + i * to_step, from + i * from_step);
+    if ((run += count) == end) return;
+    to -= index[1] * to_step, from -= index[1] * from_step;
+    index[1] = 0;
+    for (int d = 2; d < walk.ndim; ++d) {
+      to += walk.strides[d][0], from += walk.strides[d][1];
+      if (++index[d] < walk.sizes[d]) break;
+      to -= walk.sizes[d] * walk.strides[d][0], from -= walk.sizes[d] * walk.strides[d][1];
+      index[d] = 0;
+    }
+  }
+}
+/// Each contiguous in the result, and in the source or, reversed, downwards.
 template <class Run>
 void copy_some_runs(const Walk& walk, int64_t bytes, int64_t begin, int64_t end) {
-  for (int64_t run = begin; run < end;) {
-    char* to = walk.base[0];
-    const char* from = walk.base[1];
-    int64_t rest = run;
-    for (int d = 1; d < walk.ndim; ++d) {
-      const int64_t index = d + 1 < walk.ndim ? rest % walk.sizes[d] : rest;
-      to += index * walk.strides[d][0], from += index * walk.strides[d][1];
-      rest /= walk.sizes[d];
-    }
-    const int64_t to_step = walk.strides[1][0], from_step = walk.strides[1][1];
-    const int64_t count = std::min(end - run, walk.sizes[1] - run % walk.sizes[1]);
-    cpu::copy_rows<Run>(to, to_step, from, from_step, bytes, count);
-    run += count;
+  for_runs(walk, begin, end, [=](char* to, const char* from) { Run::copy(to, from, bytes); });
+}
+/// Elements that lie apart on one side at least.
+template <class T>
+void copy_some_apart(const Walk& walk, int64_t begin, int64_t end) {
+  const int64_t n = walk.sizes[0], to_inner = walk.strides[0][0], from_inner = walk.strides[0][1];
+  for_runs(walk, begin, end, [=](char* to, const char* from) {
+    for (int64_t j = 0; j < n; ++j) std::memcpy(to + j * to_inner, from + j * from_inner, sizeof(T));
+  });
+}
+/// Copies of short rows of such elements; of the shortest, a longer dimension nearby goes inside. False where there are
+/// no such.
+bool copy_apart(Walk walk, const Tensor& out) {
+  constexpr int64_t longest = 24, few = 4, many = 8;
+  if (walk.ndim < 2 || walk.sizes[0] > longest) return false;
+  if (walk.sizes[0] <= few) {
+    const auto is_long = [&](int d) { return walk.ndim > d && walk.sizes[d] >= many; };
+    if (is_long(1)) cpu::swap_dims(walk, 0, 1);
+    else if (is_long(2)) cpu::swap_dims(walk, 0, 2);
   }
+  const Unlocked unlocked(out.numel() > kLoopGrain);
+  parallel_for(out.numel() / walk.sizes[0], std::max<int64_t>(1, kLoopGrain / walk.sizes[0]),
+               [&](int64_t begin, int64_t end) {
+                 switch (out.item_bytes()) {
+                   case 1: return copy_some_apart<uint8_t>(walk, begin, end);
+                   case 2: return copy_some_apart<uint16_t>(walk, begin, end);
+                   case 4: return copy_some_apart<uint32_t>(walk, begin, end);
+                   case 8: return copy_some_apart<uint64_t>(walk, begin, end);
+                   default: return copy_some_apart<Complex128>(walk, begin, end);
+                 }
+               });
+  return true;
 }
 /// How runs of so many bytes are copied; null where the loops of conversions do it as well.
 auto run_copier(int64_t bytes, int64_t item, bool reversed) -> decltype(&copy_some_runs<Whole>) {
@@ -126,7 +171,7 @@ void copy_elements(const Tensor& out, const Tensor& in) {
     order_dims(walk);
     merge_dims(walk);
     walk.base[0] = out.bytes(), walk.base[1] = in.bytes();
-    if (copy_turned(walk, out, in) || copy_runs(walk, out)) return;
+    if (copy_turned(walk, out, in) || copy_runs(walk, out) || copy_apart(walk, out)) return;
   }
   if (const Loop direct = cast_table()[int(out.dtype())][int(in.dtype())]) [[likely]]
     return run_loop(direct, nullptr, {{&out, out.dtype()}, {&in, in.dtype()}});

@@ -38,6 +38,27 @@ Tensor as_dtype(const Tensor& t, DType d) {
   copy_elements(copy, t);
   return copy;
 }
+/// `self` in the shape of `out`, where all that is reduced are dimensions of one element each; else undefined.
+Tensor singles(const Tensor& out, const Tensor& self, uint64_t reduced) {
+  if (out.numel() != self.numel()) return {};
+  Shape strides;
+  for (int64_t d = 0; d < self.dim(); ++d)
+    if (out.dim() == self.dim() || !(reduced >> d & 1)) strides.push_back(self.stride(d));
+  return alias(self, out.sizes(), strides, 0);
+}
+bool copies_singles(const Tensor& out, const Tensor& self, uint64_t reduced) {
+  const Tensor same = singles(out, self, reduced);
+  if (same.defined()) copy_elements(out, same);
+  return same.defined();
+}
+/// Their sums: a sum is no -0.
+bool adds_singles(const Tensor& out, const Tensor& self, uint64_t reduced) {
+  const DType d = compute_dtype(out.dtype());
+  if (is_integral(d)) return copies_singles(out, self, reduced);
+  const Tensor same = singles(out, self, reduced);
+  if (same.defined()) run_line(row(SharedLine::add), "sum", d, out, same, Tensor(0.0));
+  return same.defined();
+}
 /// Calls `into(out, self)`; of what is repeated along dimensions that stay (a gradient that `sum` has spread) only one,
 /// whose result is repeated then.
 template <class Into>
@@ -76,6 +97,7 @@ Operand sum_operand(const Tensor& self, DType result) {
 }
 void sum_kernel(const Tensor& out, const Tensor& self, Dims dim, bool, std::optional<DType>) {
   const uint64_t reduced = infer::reduced_mask(self, dim);
+  if (adds_singles(out, self, reduced)) return;
   once_for_repeats(out, self, reduced, [&](const Tensor& to, const Tensor& from) {
     reduce(kReduceSum, "sum", to, sum_operand(from, out.dtype()), reduced);
   });
@@ -102,6 +124,7 @@ void reduce_converted(const Reducer& r, const Tensor& out, const Operand& self, 
 void prod_kernel(const Tensor& out, const Tensor& self, Dims dim, bool, std::optional<DType>) {
   const Operand in = sum_operand(self, out.dtype());
   const uint64_t reduced = infer::reduced_mask(self, dim);
+  if (copies_singles(out, self, reduced)) return;
   const Reducer& r = reducer(kReduceProd, in.dtype, "prod");
   if (in.dtype == DType::Float32)
     return reduce_converted<double>(r, out, in, reduced, [](double total) { return total; });
@@ -131,7 +154,8 @@ void mean_into(const Tensor& out, const Tensor& self, uint64_t reduced) {
   divide(out, acc, reduced_count(self, reduced));
 }
 void mean_kernel(const Tensor& out, const Tensor& self, Dims dim, bool, std::optional<DType>) {
-  if (out.numel()) mean_into(out, self, infer::reduced_mask(self, dim));
+  const uint64_t reduced = infer::reduced_mask(self, dim);
+  if (out.numel() && !adds_singles(out, self, reduced)) mean_into(out, self, reduced);
 }
 const Reducer& moments_of(DType d) {
   static const MomentTable& picked = moment_table();
@@ -163,14 +187,17 @@ void var_kernel(const Tensor& out, const Tensor& self, Dims dim, bool unbiased, 
 
 template <Reduction Kind>
 void extremum_kernel(const Tensor& out, const Tensor& self, Dims dim, bool) {
-  reduce(Kind, "amax", out, {self, compute_dtype(self.dtype())}, infer::reduced_mask(self, dim));
+  const uint64_t reduced = infer::reduced_mask(self, dim);
+  if (!copies_singles(out, self, reduced)) reduce(Kind, "amax", out, {self, compute_dtype(self.dtype())}, reduced);
 }
 template <Reduction Kind>
 void truth_kernel(const Tensor& out, const Tensor& self, Dims dim, bool) {
+  const uint64_t reduced = infer::reduced_mask(self, dim);
+  if (out.dtype() == DType::Bool && copies_singles(out, self, reduced)) return;
   // Accumulators are bytes holding 0 or 1: bool tensors in all but name.
   const Operand in(self, compute_dtype(self.dtype()));
   const Tensor acc = empty(out.sizes(), DType::UInt8);
-  reduce_into(reducer(Kind, in.dtype, "any"), in, infer::reduced_mask(self, dim), acc);
+  reduce_into(reducer(Kind, in.dtype, "any"), in, reduced, acc);
   copy_elements(out, acc);
 }
 

@@ -44,7 +44,8 @@ template <class Run>
 void copy_rows(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t bytes, int64_t rows) {
   for (int64_t r = 0; r < rows; ++r) Run::copy(to + r * to_step, from + r * from_step, bytes);
 }
-[[gnu::noinline]] inline void copy_rows(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t bytes, int64_t rows) {
+[[gnu::noinline]] inline void copy_rows(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t bytes,
+                                        int64_t rows) {
   with_run_of(bytes, [=](auto run) { copy_rows<decltype(run)>(to, to_step, from, from_step, bytes, rows); });
 }
 

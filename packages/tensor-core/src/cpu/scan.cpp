@@ -1,4 +1,5 @@
 // CPU kernels of running sums, products and extrema.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -54,13 +55,13 @@ void for_rows(const Tensor& in, const Tensor& result, const Body& body) {
 // Along a dimension that is not the last, many scans lie side by side: a step of all of them is a row of memory. That
 // is read as it lies, and becomes vectors, where rows of the scanned dimension would have to be copied there and back.
 
-constexpr int64_t kLanes = 128, kFewestLanes = 8, kVector = 16;
+constexpr int64_t kLanes = 128, kFewestVector = 8, kVector = 16;
 
-/// Whether the scans along `axis` are computed side by side.
-bool side_by_side(const Tensor& t, int64_t axis) {
+/// Whether the scans along `axis` are computed side by side. Few of them that are converted would be so step by step.
+bool side_by_side(const Tensor& t, int64_t axis, bool converted = true) {
   int64_t lanes = 1;
   for (int64_t d = axis + 1; d < t.dim(); ++d) lanes *= t.size(d);
-  return lanes >= kFewestLanes && !ops::movedim(t, Shape{axis}, Shape{-1}).contiguous();
+  return lanes >= (converted ? kFewestVector : 2) && !ops::movedim(t, Shape{axis}, Shape{-1}).contiguous();
 }
 /// For `rows` row-major: `body(first element, lanes, elements between steps)` for some lanes at a time.
 template <class Body>
@@ -86,10 +87,41 @@ inline void each_lane(int64_t lanes, const Body& body) {
 /// A row-major tensor that is `out` itself where that will do.
 Tensor row_major_for(const Tensor& out) { return out.contiguous() ? out : empty(out.sizes(), out.dtype()); }
 
+/// Fewer scans than a vector has elements, whose totals are kept in registers.
+template <int kCount, class T, class Step>
+void scan_few(const T* x, T* y, int64_t steps, const Step& step) {
+  using Acc = Total<T>;
+  Acc totals[kCount];
+  for (int j = 0; j < kCount; ++j) totals[j] = Acc(y[j] = x[j]);
+  in_blocks(steps - 1, [&](int64_t begin, int64_t end) {
+    Acc so_far[kCount];
+    std::copy_n(totals, kCount, so_far);
+    for (int64_t i = begin + 1; i <= end; ++i)
+#pragma GCC unroll 8
+      for (int j = 0; j < kCount; ++j) y[i * kCount + j] = T(so_far[j] = step(so_far[j], Acc(x[i * kCount + j])));
+    std::copy_n(so_far, kCount, totals);
+  });
+}
+template <class T, class Step>
+bool scanned_few(const T* x, T* y, int64_t count, int64_t steps, const Step& step) {
+  switch (count) {
+    case 2: return scan_few<2>(x, y, steps, step), true;
+    case 3: return scan_few<3>(x, y, steps, step), true;
+    case 4: return scan_few<4>(x, y, steps, step), true;
+    case 5: return scan_few<5>(x, y, steps, step), true;
+    case 6: return scan_few<6>(x, y, steps, step), true;
+    case 7: return scan_few<7>(x, y, steps, step), true;
+    default: return false;
+  }
+}
 template <class T, class Step>
 void scan_side_by_side(const Tensor& out, const Tensor& self, int64_t axis, const Step& step) {
   const Tensor in = row_major(self, self.dtype()), result = row_major_for(out);
+  const bool converted = in.dtype() != dtype_of<T> || result.dtype() != dtype_of<T>;
   for_lanes(in, axis, [&](int64_t at, int64_t lanes, int64_t apart) {
+    if (!converted && lanes == apart &&
+        scanned_few<T>(in.data<T>() + at, result.data<T>() + at, lanes, in.size(axis), step))
+      return;
     Reader<T> reader(in);
     Writer<T> writer(result);
     using Acc = Total<T>;
@@ -112,7 +144,7 @@ void scan(const char* op, const Tensor& out, const Tensor& self, int64_t dim, co
   if (out.numel() == 0) return;
   const int64_t axis = infer::axis_of(dim, self.dim());
   const DType d = compute_dtype(out.dtype());
-  if (side_by_side(self, axis))
+  if (side_by_side(self, axis, self.dtype() != d || out.dtype() != d))
     return visit_dtype(d, [&]<class T>() {
       if constexpr (!is_half_v<T>) scan_side_by_side<T>(out, self, axis, step);
     });
