@@ -187,18 +187,19 @@ void Job::rows(char* into, int64_t acc_step, const char* in, int64_t row_stride,
 [[gnu::noinline]] void converted_columns(const Job& job, char* acc, const char* in, int64_t row_stride, int64_t rows,
                                          int64_t columns) {
   alignas(64) char numbers[kConverted * sizeof(Complex128)];
-  constexpr int64_t together = kConverted / kTile;
   const int64_t item = item_size(job.to), step = columns * item, steps[] = {item, job.kept.items[0].in};
+  const int64_t together = kConverted / columns;
+  const bool follow = row_stride == columns * steps[1];  // rows come one after the other, as one
   const auto piece = [&](char* into, int64_t begin) {
-    const int64_t m = std::min(together, rows - begin);
-    for (int64_t r = 0; r < m; ++r) {
+    const int64_t m = std::min(together, rows - begin), runs = follow ? 1 : m;
+    for (int64_t r = 0; r < runs; ++r) {
       char* const pair[] = {numbers + r * step, const_cast<char*>(in) + (begin + r) * row_stride};
-      convert_elements(job.to, job.from, pair, steps, columns);
+      convert_elements(job.to, job.from, pair, steps, follow ? m * columns : columns);
     }
     job.reducer->columns(into, numbers, step, m, columns);
   };
   // Bands as of Reducer::columns enter one after another, then pairwise.
-  constexpr int64_t band = 4 * together;
+  const int64_t band = 4 * together;
   if (rows <= band) {
     for (int64_t begin = 0; begin < rows; begin += together) piece(acc, begin);
     return;
