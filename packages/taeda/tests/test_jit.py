@@ -487,6 +487,53 @@ def test_methods_of_scripts_stay_though_attributes_have_their_names(tmp_path):
     assert layer.save == [1, 2] and jit.load(tmp_path / "net.pt")(taeda.ones(1, 2)).shape == (1, 2)
 
 
+def halved(x):
+    return x / 2
+
+
+def test_sources_use_the_names_of_the_program():
+    factor = 3  # noqa: F841 - in the source
+    unit = jit.CompilationUnit(
+        "def f(x):\n    return halved(x) * factor + g(x)\ndef g(x):\n    return 0 * len(str(x))"
+    )
+    assert unit.f(taeda.tensor(4.0)).item() == 6.0
+    unit.define("def h(x):\n    return f(x) + factor")
+    assert unit.h(taeda.tensor(4.0)).item() == 9.0
+    with pytest.raises(AttributeError, match="no attribute 'halved'"):
+        unit.halved  # noqa: B018
+
+    class Defined(jit.ScriptModule):
+        def __init__(self):
+            super().__init__()
+            self.define("def forward(self, x):\n    return halved(x) + 3")
+
+    assert Defined()(taeda.tensor(4.0)).item() == 5.0
+
+
+class Annotated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.limit, self.names = jit.Attribute(0.5, float), jit.Attribute(["a"], list[str])
+
+    def forward(self, x):
+        return x.clamp(max=self.limit), len(self.names)
+
+
+def test_values_with_a_type_are_values_in_scripts():
+    program = jit.script(Annotated())
+    assert program.limit == 0.5 and program.names == ["a"]
+    clamped, count = program(taeda.ones(2))
+    assert clamped.tolist() == [0.5, 0.5] and count == 1
+
+    class Scripted(jit.ScriptModule):
+        def __init__(self):
+            super().__init__()
+            self.weights = jit.Attribute({}, dict[str, taeda.Tensor])
+
+    made = Scripted()
+    assert made.weights == {} and type(made.weights) is dict
+
+
 class Picky(nn.Module):
     def forward(self, x):
         assert x.shape[0] == 2, "two rows"

@@ -29,6 +29,7 @@ from taeda.jit._modules import (
     trace_module,
 )
 from taeda.jit._state import following
+from taeda.jit._types import Attribute
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -206,21 +207,6 @@ def _unwrap_optional(x: T | None) -> T:
 def annotate(the_type: Any, the_value: T) -> T:
     """The value."""
     return the_value
-
-
-class Attribute(tuple):
-    """A value and its type, as (`value`, `type`)."""
-
-    __slots__ = ()
-
-    def __new__(cls, value: Any, type: Any) -> Attribute:
-        return super().__new__(cls, (value, type))
-
-    def __getnewargs__(self) -> tuple[Any, Any]:
-        return self[0], self[1]
-
-    value = property(lambda self: self[0])
-    type = property(lambda self: self[1])
 
 
 def isinstance(obj: Any, target_type: Any) -> bool:

@@ -11,6 +11,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from taeda.jit._state import _enabled, following
+from taeda.jit._types import Attribute
 from taeda_registry.slots import nn, tensor
 
 if TYPE_CHECKING:
@@ -59,6 +60,9 @@ class ScriptModule(nn.Module):
         tensor([2.])
     """
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value.value if isinstance(value, Attribute) else value)
+
     @property
     def original_name(self) -> str:
         """Name of the class that was scripted."""
@@ -99,11 +103,8 @@ class ScriptModule(nn.Module):
     @_Always
     def define(self, src: str) -> None:
         """Give the class of this module a method by its source."""
-        scope = _scope()
-        exec(compile(textwrap.dedent(src), "<script>", "exec"), scope)
-        for name, value in scope.items():
-            if inspect.isfunction(value) and value.__code__.co_filename == "<script>":
-                setattr(type(self), name, value)
+        for name, value in _defined(src, sys._getframe(1)).items():
+            setattr(type(self), name, value)
 
 
 def own(module: Any, made: dict[int, Any] | None = None) -> Any:
@@ -116,6 +117,9 @@ def own(module: Any, made: dict[int, Any] | None = None) -> Any:
         return module
     if id(module) not in made:
         copied = made[id(module)] = copy.copy(module)
+        for name, value in vars(copied).items():
+            if isinstance(value, Attribute):
+                vars(copied)[name] = value.value
         for name, child in copied._modules.items():
             if child is not None:
                 copied._modules[name] = own(child, made)
@@ -302,11 +306,20 @@ def _scope() -> dict[str, Any]:
     return {"torch": taeda, "Tensor": tensor.Tensor, **{name: getattr(typing, name) for name in common}}
 
 
+def _defined(source: str, frame: Any, known: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The functions of a source that uses the names that the code of a frame knows, and further ones."""
+    scope = {**frame.f_globals, **frame.f_locals, **_scope(), **(known or {})}
+    before = dict(scope)
+    exec(compile(textwrap.dedent(source), "<script>", "exec"), scope)
+    made = {name: value for name, value in scope.items() if value is not before.get(name)}
+    return {name: value for name, value in made.items() if inspect.isfunction(value)}
+
+
 class CompilationUnit:
     """Functions by their source.
 
     Args:
-        lang: The source of functions.
+        lang: The source of functions, which use names as the caller does.
 
     Example:
         >>> unit = taeda.jit.CompilationUnit("def double(x):\\n    return x * 2")
@@ -317,15 +330,11 @@ class CompilationUnit:
     def __init__(self, lang: str | None = None, _frames_up: int = 0) -> None:
         self._functions: dict[str, Any] = {}
         if lang is not None:
-            self.define(lang)
+            self.define(lang, _frames_up=_frames_up + 1)
 
     def define(self, lang: str, rcb: Any = None, _frames_up: int = 0) -> None:
         """Add functions."""
-        scope = {**_scope(), **self._functions}
-        exec(compile(textwrap.dedent(lang), "<script>", "exec"), scope)
-        for name, value in scope.items():
-            if inspect.isfunction(value) and value.__code__.co_filename == "<script>":
-                self._functions[name] = value
+        self._functions |= _defined(lang, sys._getframe(1 + _frames_up), self._functions)
 
     def __getattr__(self, attr: str) -> Any:
         found = self.__dict__.get("_functions", {}).get(attr)

@@ -30,3 +30,18 @@ def _items_match(value: Any, origin: Any, inner: tuple) -> bool:
         kinds = inner[:1] * len(value) if inner[1:] == (...,) else inner
         return len(kinds) == len(value) and all(map(matches, value, kinds))
     return True
+
+
+class Attribute(tuple):
+    """A value and its type, as (`value`, `type`)."""
+
+    __slots__ = ()
+
+    def __new__(cls, value: Any, type: Any) -> Attribute:
+        return super().__new__(cls, (value, type))
+
+    def __getnewargs__(self) -> tuple[Any, Any]:
+        return self[0], self[1]
+
+    value = property(lambda self: self[0])
+    type = property(lambda self: self[1])

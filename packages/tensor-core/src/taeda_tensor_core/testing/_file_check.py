@@ -55,9 +55,9 @@ class FileCheck:
         """It stands nowhere between what the directives before and after it find."""
         return self._with("not", text)
 
-    def check_count(self, text: str, count: int, exactly: bool = False) -> FileCheck:
+    def check_count(self, str: str, count: int, exactly: bool = False) -> FileCheck:
         """It stands so many times behind; with `exactly` no more often."""
-        return self._with("count", text, count, exactly)
+        return self._with("count", str, count, exactly)
 
     def check_regex(self, pattern: str) -> FileCheck:
         """What the regular expression describes stands behind."""
