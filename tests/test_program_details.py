@@ -854,6 +854,9 @@ def test_memory_is_filled_where_runs_are_to_be_the_same():
         grown, part = taeda.ones(2, dtype=taeda.int64).resize_(3), taeda.ones(6)[2:4].resize_(5)
         assert grown.tolist() == [1, 1, 2**63 - 1] and part[:4].tolist() == [1] * 4 and bool(part[4].isnan())
         assert taeda.ones(2, 2).resize_(1, 2).resize_(3, 2)[2].isnan().all()  # what was cut off is kept
+        assert (
+            taeda.empty_strided((3,), (0,)).fill_(1).resize_(3).tolist() == [1] * 3
+        )  # its memory is long enough
         with pytest.raises(TypeError, match="expected a bool"):
             deterministic.fill_uninitialized_memory = 1
     finally:

@@ -223,3 +223,11 @@ def test_choices_that_are_no_texts_are_refused_by_what_there_is(wrong):
     ):
         with pytest.raises(error, match=words):
             call()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64", "bool"])
+def test_losses_of_several_labels_have_the_dtype_of_wider_scores(dtype):
+    x, y = tt.tensor([[0.3, -1.0, 2.0]], dtype=tt.float64), tt.tensor([[1, 0, 1]])
+    found = F.multilabel_soft_margin_loss(x, y.to(getattr(tt, dtype)))
+    expected = F.multilabel_soft_margin_loss(x, y.to(tt.float64))
+    assert found.dtype == tt.float64 and abs(found.item() - expected.item()) < 1e-12

@@ -141,8 +141,9 @@ def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     if _C._determinism():
         kept = self.untyped_storage().nbytes() // self.element_size() - self.storage_offset()
         self._resize_to(of_several(size))
-        if (new := self.numel() - max(0, kept)) > 0:
-            places = self.detach().as_strided((self.numel(),), (1,))[-new:]
+        grown = self.untyped_storage().nbytes() // self.element_size() - self.storage_offset()
+        if (new := grown - max(0, kept)) > 0:
+            places = self.detach().as_strided((grown,), (1,))[-new:]
             places.copy_(_C.empty(new, dtype=self.dtype, device=self.device))
     else:
         self._resize_to(of_several(size))

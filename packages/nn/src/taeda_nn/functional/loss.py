@@ -487,6 +487,10 @@ def multilabel_soft_margin_loss(
 ) -> Tensor:
     """Mean over classes of the binary cross-entropy of logits; input and target (N, C) or (C,)."""
     reduction = legacy_reduction(size_average, reduce, reduction)
+    if (
+        target.is_floating_point() and input.element_size() > target.element_size()
+    ):  # the result has the wider dtype
+        target = target.to(input.dtype)
     loss = _bce_logits(input, target, weight, None, 0).mean(-1)
     return reduced(loss, reduction_code("multilabel_soft_margin_loss", reduction))
 
