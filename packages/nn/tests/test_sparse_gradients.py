@@ -98,3 +98,10 @@ def test_grouped_products():
     t.testing.assert_close(both, t.stack([rows[:2].t() @ rows[:2], rows[2:].t() @ rows[2:]]))
     with pytest.raises(RuntimeError, match="'offs'"):
         F.grouped_mm(rows, columns)
+
+
+def test_bags_of_a_table_that_is_given_first():
+    w = t.arange(8.0).reshape(4, 2)
+    with pytest.warns(UserWarning, match="embedding_bag: the indices come before the table now"):
+        made = F.embedding_bag(w, t.tensor([3, 0, 1]), t.tensor([0, 1]), mode="sum")
+    assert made.tolist() == [[6.0, 7.0], [2.0, 4.0]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from taeda_nn._bind import Tensor, no_grad, op, tensor
@@ -126,6 +127,12 @@ def embedding_bag(
     """
     if not (isinstance(input, Tensor) and isinstance(weight, Tensor)):
         raise not_tensors("embedding_bag", input=input, weight=weight)
+    if weight.dtype == tensor.int64 and input.is_floating_point():
+        warnings.warn(
+            "embedding_bag: the indices come before the table now; exchange the first two arguments",
+            stacklevel=2,
+        )
+        input, weight = weight, input
     if per_sample_weights is not None and input.shape != per_sample_weights.shape:
         raise ValueError(
             f"embedding_bag: per_sample_weights of shape {tuple(per_sample_weights.shape)} must have the shape of "
