@@ -228,3 +228,10 @@ def test_large_numbers_go_to_a_second_file(tmp_path, monkeypatch):
     onnx.export(layer, (taeda.ones(1, 40),), tmp_path / "net.onnx")
     assert (tmp_path / "net.onnx.data").read_bytes().startswith(layer.weight.detach().numpy().tobytes()[:64])
     assert (tmp_path / "net.onnx").stat().st_size < 1000
+
+
+def test_files_say_who_wrote_them():
+    file = io.BytesIO()
+    taeda.onnx.export(nn.Linear(2, 1), (taeda.ones(1, 2),), file)
+    assert taeda.onnx.producer_name == "taeda" and taeda.onnx.producer_version == taeda.__version__
+    assert b"taeda" in file.getvalue() and taeda.__version__.encode() in file.getvalue()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, Any
 
-from taeda import _absent
+from taeda import _absent, version
 from taeda.onnx import errors, symbolic_helper
 from taeda.onnx._state import is_in_onnx_export
 from taeda.onnx.errors import OnnxExporterError
@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ExportableModule", "ONNXProgram", "OnnxExporterError", "OperatorExportTypes", "TensorProtoDataType",
-    "TrainingMode", "errors", "export", "is_in_onnx_export",
+    "TrainingMode", "errors", "export", "is_in_onnx_export", "producer_name", "producer_version",
     "register_custom_op_symbolic", "select_model_mode_for_export", "symbolic_helper", "unregister_custom_op_symbolic",
 ]  # fmt: skip
+
+#: Who writes the files, and in which version, as the files say.
+producer_name, producer_version = "taeda", version.__version__
 
 ExportableModule = _absent.cls("taeda.onnx.ExportableModule", "derive from nn.Module, and export that")
 

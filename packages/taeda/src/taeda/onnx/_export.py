@@ -380,11 +380,11 @@ def export(
     names = [name for name, _ in outputs]
 
     def write(external: Any = None) -> bytes:
-        from taeda import version
+        from taeda.onnx import producer_name, producer_version
 
         return g.write(
             "main_graph", described_inputs, described_outputs, names, held,
-            _IR[g.opset], ("taeda", version.__version__), external,
+            _IR[g.opset], (producer_name, producer_version), external,
         )  # fmt: skip
 
     large = g.too_large(held)
