@@ -271,3 +271,53 @@ def test_places_without_a_process(given: str) -> None:
         dist._remote_device(given)
     with pytest.raises(TypeError, match="must be a str or a device, found int"):
         dist._remote_device(1)
+
+
+class OwnStore(dist.Store):
+    """A program's own store, with no more than it needs."""
+
+    def __init__(self):
+        super().__init__()
+        self.values, self.asked = {}, []
+
+    def set(self, key, value):
+        self.values[key] = value
+
+    def get(self, key):
+        return self.values[key]
+
+    def add(self, key, amount):
+        self.values[key] = b"%d" % (int(self.values.get(key, b"0")) + amount)
+        return int(self.values[key])
+
+    def list_keys(self):
+        return list(self.values)
+
+    def wait(self, keys, timeout=None):
+        self.asked.append(keys)
+
+
+class OwnStoreOfSeveral(OwnStore):
+    def multi_get(self, keys):
+        self.asked.append(keys)
+        return [self.values[key] for key in keys]
+
+
+def test_stores_of_programs_stand_behind_prefixes():
+    own = OwnStore()
+    store = dist.PrefixStore("p", own)
+    store.set("a", "1")
+    store.append("a", b"2")
+    store.multi_set(["b", "c"], ["3", b"4"])
+    store.wait(["a", "b"])
+    assert own.values == {"p/a": b"12", "p/b": b"3", "p/c": b"4"} and own.asked == [["p/a", "p/b"]]
+    assert store.get("a") == b"12" and store.multi_get(["b", "c"]) == [b"3", b"4"]
+    assert store.add("n", 2) == 2 and not store.has_extended_api()
+    dist.Store.wait(own, ["p/a"])  # by what the class gets
+    several = OwnStoreOfSeveral()
+    store = dist.PrefixStore("p", several)
+    store.set("a", b"1")
+    assert store.multi_get(["a"]) == [b"1"] and several.asked == [["p/a"]] and store.has_extended_api()
+    assert dist.PrefixStore("p", dist.HashStore()).has_extended_api()
+    with pytest.raises(NotImplementedError, match="Store does not define get"):
+        dist.Store().get("a")

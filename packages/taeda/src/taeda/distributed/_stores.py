@@ -43,7 +43,8 @@ class Store:
     """A table of names and bytes which several processes share.
 
     What derived classes bring are ``set``, ``add``, ``compare_set``, ``delete_key``, ``num_keys``, ``list_keys``,
-    ``check`` and ``_found``, which waits for a name. `TCPStore`, `FileStore` and `HashStore` are such.
+    ``check`` and ``_found``, which waits for a name, or a ``get`` that does. `TCPStore`, `FileStore` and `HashStore`
+    are such.
     """
 
     def __init__(self) -> None:
@@ -73,7 +74,9 @@ class Store:
         return self._found(key, _seconds(None, self.timeout))
 
     def _found(self, key: str, seconds: float) -> bytes:
-        raise NotImplementedError(f"{type(self).__name__} does not define get")
+        if type(self).get is Store.get:
+            raise NotImplementedError(f"{type(self).__name__} does not define get")
+        return self.get(key)
 
     def add(self, key: str, amount: int) -> int:
         """Adds to a number, which begins at 0, and returns it."""
@@ -126,8 +129,11 @@ class Store:
         return [self.get(key) for key in keys]
 
     def has_extended_api(self) -> bool:
-        """Whether `append`, `multi_get` and `multi_set` are there: they are."""
-        return True
+        """Whether `append`, `multi_get` and `multi_set` are more than what is made of `get` and `set`."""
+        return any(
+            getattr(type(self), name) is not getattr(Store, name)
+            for name in ("append", "multi_get", "multi_set")
+        )
 
 
 class HashStore(Store):
@@ -388,7 +394,14 @@ class PrefixStore(Store):
         return f"{self.prefix}/{key}"
 
     def set(self, key: str, value: str | bytes) -> None:
-        self._store.set(self._name(key), value)
+        self._store.set(self._name(key), _bytes(value))
+
+    def get(self, key: str) -> bytes:
+        return self._store.get(self._name(key))
+
+    def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
+        names = [self._name(key) for key in keys]
+        self._store.wait(names) if timeout is None else self._store.wait(names, timeout)
 
     def _found(self, key: str, seconds: float) -> bytes:
         return self._store._found(self._name(key), seconds)
@@ -397,7 +410,7 @@ class PrefixStore(Store):
         return self._store.add(self._name(key), amount)
 
     def compare_set(self, key: str, expected_value: str | bytes, desired_value: str | bytes) -> bytes:
-        return self._store.compare_set(self._name(key), expected_value, desired_value)
+        return self._store.compare_set(self._name(key), _bytes(expected_value), _bytes(desired_value))
 
     def delete_key(self, key: str) -> bool:
         return self._store.delete_key(self._name(key))
@@ -413,4 +426,13 @@ class PrefixStore(Store):
         return self._store.check([self._name(key) for key in keys])
 
     def append(self, key: str, value: str | bytes) -> None:
-        self._store.append(self._name(key), value)
+        self._store.append(self._name(key), _bytes(value))
+
+    def multi_get(self, keys: Sequence[str]) -> list[bytes]:
+        return self._store.multi_get([self._name(key) for key in keys])
+
+    def multi_set(self, keys: Sequence[str], values: Sequence[str | bytes]) -> None:
+        self._store.multi_set([self._name(key) for key in keys], [_bytes(value) for value in values])
+
+    def has_extended_api(self) -> bool:
+        return self._store.has_extended_api()
