@@ -321,3 +321,41 @@ def test_sorted_rows_of_every_length(rows, n, dtype):
 def test_no_element_has_a_rank_in_rows_of_none():
     with pytest.raises(IndexError, match="rank_indices: argument 'rank'"):
         taeda.ops.rank_indices(taeda.zeros(8, 0), taeda.zeros(8, 1, dtype=taeda.int64), 1)
+
+
+@pytest.mark.parametrize("dtype", ["?", "i2", "f4", "f8", "c16"])
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 24, 25, 100])
+def test_operands_that_are_broadcast_along_rows_of_every_length(n, dtype):
+    draw = rng(n)
+    x, part = (
+        draw.integers(-9, 9, (40, 6, n)).astype(dtype),
+        draw.integers(-9, 9, (40, 6, n + 3)).astype(dtype),
+    )
+    for shape in ((40, 6, 1), (40, 1, n), (1, 6, n), (40, 1, 1), (1, 1, n), (1, 6, 1)):
+        y = draw.integers(-9, 9, shape).astype(dtype)
+        t, u, v = taeda.from_numpy(x), taeda.from_numpy(y), taeda.from_numpy(part)[:, :, 3:]
+        np.testing.assert_array_equal(taeda.where(u == 3, t, v).numpy(), np.where(y == 3, x, part[:, :, 3:]))
+        np.testing.assert_array_equal(taeda.where(t == 3, u, v).numpy(), np.where(x == 3, y, part[:, :, 3:]))
+        np.testing.assert_array_equal((t * u).numpy(), x * y)
+        np.testing.assert_array_equal((u == v).numpy(), y == part[:, :, 3:])
+        within, wanted = taeda.from_numpy(part.copy()), part.copy()
+        within[:, :, :n].mul_(u)
+        wanted[:, :, :n] *= y
+        np.testing.assert_array_equal(within.numpy(), wanted)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i8", "f4", "f8", "f2"])
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 7, 8, 33, 300])
+def test_columns_of_every_number_are_summed_and_scanned(n, dtype):
+    x = rng(n, 1).integers(0, 3, (3, 70, n)).astype(dtype)  # sums are exact
+    t = taeda.from_numpy(x)
+    for axis in (0, 1):
+        np.testing.assert_array_equal(
+            t.cumsum(axis).numpy(), x.cumsum(axis, dtype=t.cumsum(axis).numpy().dtype)
+        )
+        np.testing.assert_array_equal(t.sum(axis).numpy(), x.sum(axis, dtype=t.sum(axis).numpy().dtype))
+        np.testing.assert_array_equal(t.amax(axis).numpy(), x.max(axis))
+        single = t.narrow(axis, 1, 1)
+        for name in ("sum", "amax", "any"):
+            wanted = getattr(np, name)(single.numpy(), axis=axis)
+            np.testing.assert_array_equal(getattr(single, name)(axis).numpy(), wanted)

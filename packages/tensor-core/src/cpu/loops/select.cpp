@@ -1,5 +1,7 @@
 // Inner loops of choices between two operands: by item size, whatever the dtype.
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 #include "cpu/loops/select.h"
 
@@ -24,6 +26,12 @@ void straight(T* out, const uint8_t* condition, const T* a, const T* b, int64_t 
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) out[i] = chosen(condition[i], OneA ? x : a[i], OneB ? y : b[i]);
 }
+/// One condition for all.
+template <class T>
+void take(T* out, const char* from, int64_t step, int64_t n) {
+  if (step == int64_t(sizeof(T))) std::memmove(static_cast<void*>(out), from, size_t(n) * sizeof(T));
+  else std::fill_n(out, n, *reinterpret_cast<const T*>(from));
+}
 template <class T>
 void choose(char* const* p, const int64_t* s, int64_t n, const LoopParams*) {
   constexpr int64_t size = sizeof(T);
@@ -36,6 +44,9 @@ void choose(char* const* p, const int64_t* s, int64_t n, const LoopParams*) {
     if (s[2]) return straight<T, false, true>(out, condition, a, b, n);
     return straight<T, true, true>(out, condition, a, b, n);
   }
+  const int one = s[1] == 0 && *reinterpret_cast<const uint8_t*>(p[1]) == 0 ? 3 : 2;
+  if (s[1] == 0 && s[0] == size && (s[one] == size || s[one] == 0))
+    return take(reinterpret_cast<T*>(p[0]), p[one], s[one], n);
   for (int64_t i = 0; i < n; ++i)
     *reinterpret_cast<T*>(p[0] + i * s[0]) =
         chosen(*reinterpret_cast<const uint8_t*>(p[1] + i * s[1]), *reinterpret_cast<const T*>(p[2] + i * s[2]),
