@@ -239,3 +239,60 @@ def test_gradients_inside_a_level_move_with_their_inputs(ways, named):
         value, tangent = fwd.unpack_dual(found)
     assert taeda.allclose(value, 3 * x**2 * w)
     assert taeda.allclose(tangent, 6 * x * t * w + 3 * x**2 * u)
+
+
+def test_duals_of_plain_tensors_ask_for_no_gradient():
+    values, direction = taeda.tensor([1.0, -2.0]), taeda.tensor([3.0, 0.5])
+    weight = taeda.tensor([2.0, 4.0], requires_grad=True)
+    with fwd.dual_level():
+        x = fwd.make_dual(values, direction)
+        joined = taeda.zeros(3)
+        joined[1:] = x.sin() * 2
+        part = joined[1:]
+        for made in (x, x * 2, joined, part, x.detach()):
+            assert not made.requires_grad and made.is_leaf and made.grad_fn is None
+            assert "grad_fn" not in repr(made)
+        assert (x * 2).numpy().tolist() == [2.0, -4.0]
+        assert fwd.unpack_dual(part).tangent.tolist() == pytest.approx(
+            (2 * values.cos() * direction).tolist()
+        )
+        with pytest.raises(RuntimeError, match="does not require grad"):
+            joined.sum().backward()
+        with pytest.raises(RuntimeError, match="doesn't require gradient"):
+            x.register_hook(print)
+        mixed = x * weight
+        assert mixed.requires_grad and mixed.grad_fn.name() == "MulBackward0"
+        mixed.sum().backward()
+        assert fwd.make_dual(weight, direction).requires_grad
+    assert weight.grad.tolist() == [1.0, -2.0]
+    assert not (x + 1).requires_grad
+
+
+def test_a_dual_can_be_told_to_require_grad():
+    with fwd.dual_level():
+        x = fwd.make_dual(taeda.tensor([1.0, 2.0]), taeda.tensor([1.0, 0.5]))
+        x.requires_grad_(False)
+        x.requires_grad_()
+        assert x.requires_grad and x.is_leaf and x.grad_fn is None
+        cubes = x**3
+        assert cubes.requires_grad and fwd.unpack_dual(cubes).tangent.tolist() == [3.0, 6.0]
+        cubes.sum().backward()
+    assert x.grad.tolist() == [3.0, 12.0]
+
+
+def test_a_function_is_given_duals_that_ask_for_no_gradient():
+    class Square(taeda.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return 2 * x * grad
+
+    with fwd.dual_level():
+        made = Square.apply(fwd.make_dual(taeda.tensor(3.0), taeda.tensor(1.0)))
+        assert not made.requires_grad
+        assert fwd.unpack_dual(made).tangent.item() == 6.0

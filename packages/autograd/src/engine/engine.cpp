@@ -1,4 +1,5 @@
 // Runs nodes backwards: a heap by sequence number, gathering of gradients, hooks, capture for chosen inputs.
+#include "taeda/autograd/directions.h"
 #include "taeda/autograd/engine.h"
 
 #include <algorithm>
@@ -481,7 +482,7 @@ std::vector<Tensor> run_backward(std::span<const Place> roots, TensorList grads,
   std::vector<Tensor> starts;
   for (size_t i = 0; i < roots.size(); ++i) {
     edges.push_back(edge_of(roots[i]));
-    if (!edges[i].node)
+    if (!edges[i].node || (options.inputs.empty() && roots[i].tensor.defined() && of_directions(roots[i].tensor)))
       fail(ErrorKind::Runtime, "backward: element ", i, " of tensors (",
            roots[i].tensor.defined() ? describe(roots[i]) : "None",
            ") does not require grad and does not have a grad_fn");

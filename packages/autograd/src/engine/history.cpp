@@ -1,5 +1,6 @@
 // Recording: results take their place in the graph; the rules of in-place operations.
 #include "taeda/autograd/cycles.h"
+#include "taeda/autograd/directions.h"
 #include "taeda/autograd/hooks.h"
 #include "taeda/autograd/layer.h"
 #include "taeda/autograd/streams.h"
@@ -23,7 +24,7 @@ Device place_of(TensorImpl* impl) {
 
 void attach(TensorImpl* impl, Node* node, uint32_t nr) {
   if (!node->sequence) {
-    node->sequence = Node::next_sequence();
+    take_place(node);
     if (anomaly_enabled) [[unlikely]]
       note_location(node);
     if (packing) [[unlikely]]
@@ -138,7 +139,7 @@ void rebase_history(const Tensor& self, Node* node, uint32_t nr) {
   slices->view = Geometry::of(self, base);
   slices->view_dtype = self.dtype();
   node->outputs[nr] = OutputInfo{Shape(self.sizes()), self.dtype(), stated_device(self), true};
-  if (!node->sequence) node->sequence = Node::next_sequence();
+  if (!node->sequence) take_place(node);
   slices->wrap(node);
   // The view's own grad_fn is now out of date and is made from the base's when asked for.
   AutogradMeta& meta = ensure_meta(impl);

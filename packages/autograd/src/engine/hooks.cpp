@@ -1,4 +1,5 @@
 // Registration and removal of hooks.
+#include "taeda/autograd/directions.h"
 #include "taeda/autograd/hooks.h"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ void erase_id(List& list, uint64_t id) noexcept {
 }
 
 void require_tracked(const Tensor& t, const char* op) {
-  if (!tracked(t)) [[unlikely]]
+  if (!tracked(t) || of_directions(t)) [[unlikely]]
     fail(ErrorKind::Runtime, op, ": cannot register a hook on a tensor that doesn't require gradient: ", describe(t));
 }
 

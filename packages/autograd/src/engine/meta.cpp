@@ -4,6 +4,7 @@
 
 #include "taeda/autograd/accumulate.h"
 #include "taeda/autograd/cycles.h"
+#include "taeda/autograd/directions.h"
 #include "taeda/autograd/hooks.h"
 #include "taeda/autograd/views.h"
 #include "taeda/parallel.h"
@@ -37,7 +38,7 @@ void refresh_view(const Tensor& view) {
   node->view = Geometry::of(view, base);
   node->base_dtype = base.dtype();
   node->outputs[0] = OutputInfo{Shape(view.sizes()), view.dtype(), stated_device(view), true};
-  node->sequence = Node::next_sequence();
+  take_place(node.get());
   move_retained(meta, node.get(), 0);
   meta.grad_fn = Ref<Node>::adopt(node.release());
   meta.output = 0;
@@ -121,6 +122,10 @@ void set_requires_grad(const Tensor& t, bool value) {
   TensorImpl* impl = t.impl();
   const bool has_history = grad_fn_of(t) != nullptr;
   if (has_history) {
+    if (of_directions(t)) {
+      if (value) ask_gradient(t);
+      return;
+    }
     if (!value) [[unlikely]]
       fail(ErrorKind::Runtime, "requires_grad_: you can only change requires_grad flags of leaf variables, found ",
            describe(t), ", the result of ", grad_fn_of(t)->name(), "; use detach() to get one that needs no gradient");

@@ -1,4 +1,5 @@
 // Gradients of views by strides, and of writes through views.
+#include "taeda/autograd/directions.h"
 #include "taeda/autograd/views.h"
 
 #include <algorithm>
@@ -131,7 +132,7 @@ Ref<Node> CopySlices::view_node() const {
   node->view = view;
   node->base_dtype = outputs[0].dtype;
   node->outputs[0] = OutputInfo{view.sizes, view_dtype, outputs[0].device, true};
-  node->sequence = Node::next_sequence();
+  take_place(node.get());
   return Ref<Node>::adopt(node.release());
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <structmember.h>
 
+#include "taeda/autograd/directions.h"
 #include "taeda/autograd/layer.h"
 
 namespace taeda::autograd::py {
@@ -268,7 +269,7 @@ void Call::attach_outputs() {
     t.impl()->flags = shows_input(t) ? t.impl()->flags | kUntrackedView : uint8_t(t.impl()->flags & ~kUntrackedView);
     set_history(t, node.get(), uint32_t(i));
   }
-  if (!node->sequence) node->sequence = Node::next_sequence();
+  if (!node->sequence) take_place(node.get());
   Object tuple = own(PyTuple_New(Py_ssize_t(made.size())));
   // `outputs` keep naming what forward returned: saved tensors are compared with these.
   for (size_t i = 0; i < made.size(); ++i) PyTuple_SET_ITEM(tuple.get(), Py_ssize_t(i), made[i].release());

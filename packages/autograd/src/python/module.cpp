@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "python/objects.h"
+#include "taeda/autograd/directions.h"
 #include "taeda/autograd/accumulate.h"
 #include "taeda/autograd/anomaly.h"
 #include "taeda/autograd/cycles.h"
@@ -244,8 +245,8 @@ void fill_api() {
   autograd_api.set_requires_grad = [](const Tensor& self, bool value) { set_requires_grad(self, value); };
   autograd_api.grad = grad_of;
   autograd_api.set_grad = set_grad;
-  autograd_api.is_leaf = [](const Tensor& self) { return !grad_fn_of(self); };
-  autograd_api.grad_fn = [](const Tensor& self) -> void* { return wrap(grad_fn_of(self)); };
+  autograd_api.is_leaf = [](const Tensor& self) { return !shown_grad_fn(self); };
+  autograd_api.grad_fn = [](const Tensor& self) -> void* { return wrap(shown_grad_fn(self)); };
   autograd_api.refresh = [](const Tensor& view) { grad_fn_of(view); };
   autograd_api.visit_hooks = visit_hooks;
   autograd_api.drop_hooks = drop_hooks;
@@ -253,6 +254,7 @@ void fill_api() {
   autograd_api.moved_home = moved_home;
   autograd_api.tracked = [](const Tensor& self) { return tracked(self); };
   autograd_api.retains_grad = [](const Tensor& self) { return retains_grad(self); };
+  autograd_api.of_directions = of_directions;
   autograd_api.data_set = [](const Tensor& self, uint32_t before) {
     if (self.version() == before) return;
     AutogradMeta& meta = ensure_meta(self.impl());
@@ -293,6 +295,21 @@ PyObject* reaches_beyond(PyObject*, PyObject* const* args, Py_ssize_t count) {
   });
 }
 
+/// Whether calls with a tensor are recorded, for gradients or for tangents.
+PyObject* is_recorded(PyObject*, PyObject* self) {
+  return guarded([&] { return PyBool_FromLong(tracked(tensor_argument(self, "is_recorded"))); });
+}
+/// Whether a tensor is the result of a recorded call.
+PyObject* has_history(PyObject*, PyObject* self) {
+  return guarded([&] { return PyBool_FromLong(grad_fn_of(tensor_argument(self, "has_history")) != nullptr); });
+}
+PyObject* begin(PyObject*, PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    begin_directions(tensor_argument(self, "begin_directions"));
+    Py_RETURN_NONE;
+  });
+}
+
 PyObject* count_searched(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(searched_objects()); }
 
 PyCFunction fast(PyObject* (*f)(PyObject*, PyObject* const*, Py_ssize_t)) {
@@ -316,6 +333,9 @@ PyMethodDef methods[] = {
     {"current_run", run_number, METH_NOARGS, "Number of the backward that this thread is in; 0 for none."},
     {"reaches_beyond", fast(reaches_beyond), METH_FASTCALL,
      "Whether the graph of tensors ends at any other leaf than these."},
+    {"is_recorded", is_recorded, METH_O, "Whether calls with a tensor are recorded, for gradients or tangents."},
+    {"has_history", has_history, METH_O, "Whether a tensor is the result of a recorded call."},
+    {"begin_directions", begin, METH_O, "Says that a tensor's history begins with its tangent."},
     {"increment_version", bump_version, METH_O, "Counts a write in place."},
     {"set_anomaly", set_anomaly, METH_VARARGS, "Switches anomaly mode; returns the switches before."},
     {"is_anomaly_enabled", is_anomaly_enabled, METH_NOARGS, "Whether anomaly mode is on."},

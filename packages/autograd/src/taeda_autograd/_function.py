@@ -113,7 +113,7 @@ def _transposed(ctx: Any, grads: tuple) -> tuple:
     pairs = [
         (o, g)
         for o, g in zip(outputs, grads, strict=True)
-        if o is not None and g is not None and o.requires_grad
+        if o is not None and g is not None and _C.is_recorded(o)
     ]
     needed = [t for t in tangents if t is not None]
     found = iter(
@@ -335,7 +335,7 @@ class _Tangents(Function):
 
 
 def _has_history(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.requires_grad and not value.is_leaf
+    return isinstance(value, Tensor) and _C.has_history(value)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from typing import Any, NamedTuple
 
+from taeda_autograd._C import begin_directions, has_history, is_recorded
 from taeda_autograd._engine import grad
 from taeda_autograd._function import Function, for_tangents, outside_of_level
 from taeda_autograd._function import _thread as _calls
@@ -72,7 +73,7 @@ class _Recording(TorchFunctionMode):
             args = (*args[:3], *(True for _ in ways), *args[5:])
             kwargs = kwargs | dict.fromkeys(("retain_graph", "create_graph")[len(ways) :], True)
         given = (*args, *kwargs.values())
-        if is_grad_enabled() or not any(t.requires_grad and not t.is_leaf for t in _tensors(given)):
+        if is_grad_enabled() or not any(map(has_history, _tensors(given))):
             return func(*args, **kwargs)
         with enable_grad():
             return func(*args, **kwargs)
@@ -210,11 +211,12 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     if is_inference_mode_enabled():  # there is no graph for it to move through
         return tensor.view_as(tensor)
     with enable_grad():
-        if tensor.requires_grad:
+        if is_recorded(tensor):
             dual = start = tensor.view_as(tensor)
         else:
             start = tensor.new_zeros(()).expand(tensor.shape).requires_grad_()
             dual = _Dual.apply(start, [tensor])
+            begin_directions(dual)
     _thread.duals.append(_Moving(get_gradient_edge(dual), start, tangent))
     return dual
 
@@ -222,7 +224,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 @_aside
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """The value of a tensor and its tangent; outside of a level nothing moves."""
-    if not _thread.duals or not tensor.requires_grad:
+    if not _thread.duals or not is_recorded(tensor):
         return UnpackedDualTensor(tensor, None)
     place = get_gradient_edge(tensor)
     for moving in _thread.duals:
@@ -236,11 +238,11 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         moved = [
             (product, tangent)
             for product, tangent in zip(products, tangents, strict=True)
-            if product is not None and product.requires_grad
+            if product is not None and is_recorded(product)
         ]
         if not moved:
             return UnpackedDualTensor(tensor, None)
-        from_outside = [tensor, *(t for _, t in moved if t.requires_grad)]
+        from_outside = [tensor, *(t for _, t in moved if is_recorded(t))]
         with outside_of_level():
             (found,) = grad(
                 [p for p, _ in moved], [weight], [t for _, t in moved], retain_graph=True, allow_unused=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from taeda_autograd._engine import grad
 from taeda_autograd._function import for_tangents
+from taeda_autograd.graph import is_recorded
 from taeda_tensor_core import Tensor, enable_grad, stack, zeros_like
 
 TYPE_CHECKING = False
@@ -26,7 +27,7 @@ def _tuple(value: Any, what: str) -> tuple[bool, tuple[Tensor, ...]]:
 def _fresh(inputs: tuple[Tensor, ...], create_graph: bool) -> tuple[Tensor, ...]:
     """Inputs that gradients can be taken by, connected to the given ones when the result is to be differentiated."""
     if create_graph:
-        return tuple(x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in inputs)
+        return tuple(x.view_as(x) if is_recorded(x) else x.detach().requires_grad_() for x in inputs)
     return tuple(x.detach().requires_grad_() for x in inputs)
 
 
@@ -86,7 +87,7 @@ def _gradients(
     live = [
         (o, None if weights is None else w)
         for o, w in zip(outputs, weights or outputs, strict=True)
-        if o.requires_grad
+        if is_recorded(o)
     ]
     if len(live) < len(outputs) and strict:
         raise RuntimeError(
@@ -356,7 +357,7 @@ def _autograd_grad(
 ) -> tuple[Tensor | None, ...]:
     """`grad` of the outputs that require gradients; None for every input where there are none."""
     weights = (None,) * len(outputs) if grad_outputs is None else grad_outputs
-    live = [(o, w) for o, w in zip(outputs, weights, strict=True) if o is not None and o.requires_grad]
+    live = [(o, w) for o, w in zip(outputs, weights, strict=True) if o is not None and is_recorded(o)]
     if not live:
         return (None,) * len(inputs)
     kept, given = zip(*live, strict=True)

@@ -41,6 +41,11 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     return GradientEdge(*_C.gradient_edge(tensor))
 
 
+def is_recorded(tensor: Tensor) -> bool:
+    """Whether calls with `tensor` are recorded: it requires grad, or moves along a direction (forward mode)."""
+    return _C.is_recorded(tensor)
+
+
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     """Tell autograd that the tensors were modified in place by means that it does not see.
 

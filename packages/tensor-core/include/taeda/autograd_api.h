@@ -36,6 +36,8 @@ struct AutogradApi {
   void (*data_set)(const Tensor& self, uint32_t before) = nullptr;
   /// Whether a backward leaves the gradient of a tensor that is no leaf in it.
   bool (*retains_grad)(const Tensor& self) = nullptr;
+  /// Whether calls with the tensor are recorded for tangents of forward mode alone, which programs do not see.
+  bool (*of_directions)(const Tensor& self) = nullptr;
 };
 extern TAEDA_API AutogradApi autograd_api;
 

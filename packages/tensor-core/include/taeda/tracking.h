@@ -10,4 +10,9 @@ inline bool is_tracked(const Tensor& t) {
   return t.defined() && t.is_view() && autograd_api.tracked && autograd_api.tracked(t);
 }
 
+/// Whether programs are told that the tensor requires grad.
+inline bool shows_grad(const Tensor& t) {
+  return is_tracked(t) && !(autograd_api.of_directions && autograd_api.of_directions(t));
+}
+
 }  // namespace taeda

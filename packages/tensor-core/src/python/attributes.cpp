@@ -7,6 +7,7 @@
 #include "taeda/levels.h"
 #include "taeda/ops.h"
 #include "taeda/reserved.h"
+#include "taeda/tracking.h"
 #include "taeda/warn.h"
 
 namespace taeda::py {
@@ -152,10 +153,9 @@ int set_data(PyObject* self, PyObject* value, void*) {
 
 PyObject* requires_grad(PyObject* self, void*) {
   const Tensor& t = tensor_of(self);
-  if (t.requires_grad()) Py_RETURN_TRUE;
-  if (is_carrier(t)) [[unlikely]]
+  if (!t.requires_grad() && is_carrier(t)) [[unlikely]]
     return guarded([&] { return PyBool_FromLong(carrier_history(self).recorded); });
-  return PyBool_FromLong(autograd_api.tracked && autograd_api.tracked(t));
+  return guarded([&] { return PyBool_FromLong(shows_grad(t)); });
 }
 int set_requires_grad_attribute(PyObject* self, PyObject* value, void*) {
   try {

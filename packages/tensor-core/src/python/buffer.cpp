@@ -115,7 +115,7 @@ PyObject* py_numpy(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
     if (Given(known, args, count, names).truth(0, false))
       owner = own(wrap(converted(detached_alias(tensor_of(self)), std::nullopt, Device{})));
     const Tensor& t = tensor_of(owner.get());
-    check(!thread_state.grad_enabled || !is_tracked(t), ErrorKind::Runtime,
+    check(!thread_state.grad_enabled || !shows_grad(t), ErrorKind::Runtime,
           "numpy: Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
     check_has_memory(t, "numpy");
     check(t.device().backend != kMeta || !t.keys().has(Layer::BelowAutograd), ErrorKind::Runtime,
@@ -223,7 +223,7 @@ int tensor_get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
     check_has_memory(t, "buffer");
     if (t.device().backend != kCPU) [[unlikely]]
       fail(ErrorKind::Buffer, "buffer: only tensors on cpu share memory, found ", describe(t));
-    check(!is_tracked(t), ErrorKind::Buffer,
+    check(!shows_grad(t), ErrorKind::Buffer,
           "buffer: a tensor that requires grad does not share its memory; use detach()");
     check(*buffer_format(t.dtype()), ErrorKind::Buffer, "buffer: ", name(t.dtype()),
           " has no buffer format; use .float() or .view(taeda.uint", 8 * t.item_bytes(), ")");

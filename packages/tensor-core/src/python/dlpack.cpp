@@ -129,7 +129,7 @@ PyObject* export_tensor(PyObject* self, PyObject* const* args, Py_ssize_t count,
     const Given given(known, args, count, names);
     Tensor t = tensor_of(self);
     check_bytes(t, "__dlpack__");
-    check(!is_tracked(t), ErrorKind::Buffer,
+    check(!shows_grad(t), ErrorKind::Buffer,
           "__dlpack__: a tensor that requires grad cannot be exported; use detach()");
     const bool moved = wants_host(given, 2, place_of(t.device())), copied = moved || given.truth(3, false);
     if (moved) t = converted(t, std::nullopt, taeda::Device{});

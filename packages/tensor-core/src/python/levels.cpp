@@ -1,6 +1,8 @@
 // What taeda.library.Level stands on: levels whose rule is a Python callable, and Python objects as payloads.
 #include "python/levels.h"
 
+#include "taeda/tracking.h"
+
 namespace taeda::py {
 
 bool PythonLevel::takes(const OpEntry& op) const {
@@ -223,8 +225,7 @@ History carrier_history(PyObject* tensor) {
     const Object found = shown(own(PyTuple_Pack(1, tensor)));
     if (!is_tensor(found.get())) return {is_true(found.get()), !is_true(found.get())};
     const Tensor& of = tensor_of(found.get());
-    return {of.requires_grad() || (autograd_api.tracked && autograd_api.tracked(of)),
-            !autograd_api.is_leaf || autograd_api.is_leaf(of)};
+    return {shows_grad(of), !autograd_api.is_leaf || autograd_api.is_leaf(of)};
   }
   return {};
 }

@@ -36,11 +36,13 @@ class SavedVisitor {
 };
 
 enum NodeFlag : uint8_t {
-  kWeaklyHeld = 1,   // somebody keeps a weak pointer: the count must truly reach zero
-  kAccumulates = 2,  // AccumulateGrad
-  kPython = 4,       // PyNode: backward is Python code
-  kReleased = 8,     // saved tensors were freed by a backward without retain_graph
-  kOverwrites = 16,  // in place: nothing is left of the old value, whose gradient (edge 0) is zero
+  kWeaklyHeld = 1,     // somebody keeps a weak pointer: the count must truly reach zero
+  kAccumulates = 2,    // AccumulateGrad
+  kPython = 4,         // PyNode: backward is Python code
+  kReleased = 8,       // saved tensors were freed by a backward without retain_graph
+  kOverwrites = 16,    // in place: nothing is left of the old value, whose gradient (edge 0) is zero
+  kOfDirections = 32,  // leads to dual tensors alone: Note [Histories of directions]
+  kAsked = 64,         // of a dual tensor that was told to require grad
 };
 
 /// Note [Order of execution]

@@ -28,6 +28,10 @@ def _recording() -> Any:
     return autograd.inference_mode(False) if tensor.is_inference_mode_enabled() else tensor.enable_grad()
 
 
+def _is_recorded(plain: Any) -> bool:
+    return autograd.graph.is_recorded(plain)
+
+
 def _is_differentiable(value: Any) -> bool:
     return isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
 
@@ -52,7 +56,7 @@ class _Along(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name-def
         over = levels()
         given = args[:1] if getattr(func, "__name__", "").endswith("_") else (*args, *kwargs.values())
         flat = (strip(t, over) for t in tree_flatten(given)[0] if isinstance(t, Tensor))
-        return any(t.requires_grad and not t.is_leaf for t in flat)
+        return any(_is_recorded(t) and not (t.is_leaf and t.requires_grad) for t in flat)
 
 
 class _Run:
@@ -111,7 +115,7 @@ class _Run:
         plain = strip(value, self.over)
         plain = plain.clone() if plain.is_inference() else plain
         leaf = (
-            plain.view_as(plain) if plain.requires_grad and self.recorded else plain.detach().requires_grad_()
+            plain.view_as(plain) if _is_recorded(plain) and self.recorded else plain.detach().requires_grad_()
         )
         self.leaves.append(leaf)
         return dress(leaf.view_as(leaf) if self.along else leaf, self.over)
@@ -143,7 +147,7 @@ class _Run:
     def gradients(self, weights: Sequence[Any], create_graph: bool, retain: bool = True) -> list[Any]:
         """For each leaf the sum over outputs of weight times derivative, zeros where there is none."""
         inner = [level for level in levels() if level not in self.over]
-        live = [i for i, t in enumerate(self.plain) if t is not None and t.requires_grad]
+        live = [i for i, t in enumerate(self.plain) if t is not None and _is_recorded(t)]
         given = [_under(weights[i], self.over, inner) for i in live]
         found: Sequence[Any] = [None] * len(self.leaves)
         if live:
@@ -295,7 +299,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]
 
 
 def _has_history(value: Any) -> bool:
-    return strip(value, levels()).requires_grad
+    return _is_recorded(strip(value, levels()))
 
 
 class _Forward:
@@ -315,7 +319,7 @@ class _Forward:
         with _recording():
             self.weights = [
                 None
-                if plain is None or not plain.requires_grad
+                if plain is None or not _is_recorded(plain)
                 else tensor.zeros_like(plain, requires_grad=True)
                 for plain in run.plain
             ]
@@ -331,7 +335,7 @@ class _Forward:
         run, create = self.run, self.run.kept or any(map(_has_history, tangents))
         inner = [level for level in levels() if level not in run.over]
         moved = [
-            (p, t) for p, t in zip(self.products, tangents, strict=True) if p is not None and p.requires_grad
+            (p, t) for p, t in zip(self.products, tangents, strict=True) if p is not None and _is_recorded(p)
         ]
         live = [w for w in self.weights if w is not None]
         found: Sequence[Any] = [None] * len(live)
