@@ -63,6 +63,8 @@ STANDS = {
     "taeda.testing._internal.common_cuda": "taeda._testing.common_cuda",
     "taeda.testing._internal.common_device_type": "taeda._testing.common_device_type",
     "taeda.testing._internal.common_utils": "taeda._testing.common_utils",
+    "taeda.testing._internal.distributed": "taeda._testing.distributed",
+    "taeda.testing._internal.distributed.fake_pg": "taeda.distributed._fake_group",
     "taeda.distributed._tensor._utils": "taeda.distributed.tensor._utils",
     "taeda.distributed._tensor.api": "taeda.distributed.tensor._api",
     "taeda.distributed._tensor.device_mesh": "taeda.distributed.device_mesh",

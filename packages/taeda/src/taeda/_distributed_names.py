@@ -22,8 +22,6 @@ NAMES = {
     "_symmetric_memory": "empty enable_symm_mem_for_group get_symm_mem_workspace rendezvous",
     "_tools": "",
     "algorithms.ddp_comm_hooks.optimizer_overlap_hooks": "",
-    "checkpoint._consolidate_hf_safetensors": "consolidate_safetensors_files "
-    "consolidate_safetensors_files_on_every_rank",
     "_shard.api": "ShardedTensor load_with_process_group shard_module shard_parameter",
     "_shard.metadata": "ShardMetadata",
     "_shard.sharding_spec": "ChunkShardingSpec EnumerableShardingSpec ShardMetadata ShardingSpec",
@@ -40,7 +38,6 @@ NAMES = {
     "tensor._ops": "",
     "tensor.parallel.ddp": "",
     "tensor.parallel.input_reshard": "input_reshard",
-    "checkpoint.hf_storage": "HuggingFaceStorageReader HuggingFaceStorageWriter",
     "elastic.agent": "",
     "elastic.agent.server": "ElasticAgent RunResult SimpleElasticAgent Worker WorkerGroup WorkerSpec WorkerState",
     "elastic.agent.server.api": "ElasticAgent RunResult SimpleElasticAgent Worker WorkerGroup WorkerSpec WorkerState",

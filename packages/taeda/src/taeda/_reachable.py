@@ -91,7 +91,8 @@ _CHILDREN = {
     "profiler": "_memory_profiler _utils itt profiler",
     "sparse": "_semi_structured_conversions _semi_structured_ops semi_structured",
     "testing": "_internal",
-    "testing._internal": "common_cuda common_device_type common_dtype common_utils",
+    "testing._internal": "common_cuda common_device_type common_dtype common_utils distributed",
+    "testing._internal.distributed": "fake_pg",
     "utils":
     "_config_module _content_store _dtype_abbrs _exposed_in _import_utils _inspect _mode_utils "
     "_ordered_set _stats _thunk _traceback throughput_benchmark",

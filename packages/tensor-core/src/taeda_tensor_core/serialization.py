@@ -56,6 +56,7 @@ def save(
     _disable_byteorder_record: bool = False,
     *,
     format: str | None = None,
+    metadata: Mapping[str, str] | None = None,
 ) -> None:
     """Stores an object: tensors and containers of them as data, anything else that can be pickled as a whole.
 
@@ -81,11 +82,13 @@ def save(
             keys), lists and tuples of tensors, numbers, strings and None. State dicts keep their order's class and
             their modules' versions, unless safetensors are asked for. Parameters, tensors that require grad and
             containers of other classes come back as what they were from a file of PyTorch's alone.
+        metadata: texts by name, which a file of safetensors tells beside its tensors; needs ``format="safetensors"``.
 
     Raises:
         TypeError: something inside ``obj`` that the format cannot hold, a text file, or a `pickle_module` without a
             pickler; nothing was written.
-        ValueError: an unknown format, or containers nested deeper than 200 where safetensors were asked for.
+        ValueError: an unknown format, or containers nested deeper than 200 where safetensors were asked for; metadata
+            for another format.
         OSError: the file could not be written completely.
 
     Example:
@@ -96,19 +99,23 @@ def save(
         format = "torch"
     if format not in FORMATS:
         raise ValueError(f"save: argument 'format' must be 'safetensors' or 'torch', found {format!r}")
+    if metadata is not None and format != "safetensors":
+        raise ValueError(f"save: argument 'metadata' needs format='safetensors', found {format!r}")
     files.write(
         f,
-        _encoded(obj, os.fsdecode(f) if is_path(f) else "", format, pickle_protocol, pickle_module),
+        _encoded(obj, os.fsdecode(f) if is_path(f) else "", format, pickle_protocol, pickle_module, metadata),
     )  # type: ignore[arg-type]
 
 
-def _encoded(obj: Any, name: str, format: str | None, protocol: int, module: Any) -> list[Any]:
+def _encoded(
+    obj: Any, name: str, format: str | None, protocol: int, module: Any, metadata: Mapping[str, str] | None
+) -> list[Any]:
     kind = pickler_of(module)
     if format == "torch" or (format is None and name.endswith(_TORCH_NAMES)):
         return write_torch.encode(obj, protocol, kind)
     asked = format is not None or name.endswith(".safetensors")
     try:
-        head, chunks = encode(obj, exact=not asked)
+        head, chunks = encode(obj, exact=not asked, metadata=metadata)
     except (TypeError, NestedTooDeeply):
         if asked:
             raise

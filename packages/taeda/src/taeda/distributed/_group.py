@@ -46,7 +46,7 @@ def _read(letter: Letter, like: Any, purpose: bytes) -> Any:
     return torch.frombuffer(letter.content, dtype=like.dtype).view(tuple(like.shape))
 
 
-def _put(target: Any, value: Any) -> None:
+def put(target: Any, value: Any) -> None:
     """Write into a tensor, whether or not gradients reach it."""
     with torch.no_grad():
         target.detach().copy_(value)
@@ -149,7 +149,7 @@ class ProcessGroup:
 
     def allreduce(self, tensors: Any, op: Any = ReduceOp.SUM, later: bool = True) -> Work:
         """Combine the tensors of all processes, elementwise, into each of them."""
-        tensors, op = _listed(tensors), _op(op)
+        tensors, op = listed(tensors), _op(op)
 
         def job(tag: int, purpose: bytes) -> None:
             for tensor in tensors:
@@ -169,7 +169,7 @@ class ProcessGroup:
                 self._send(place, tag, purpose, flat)
             found = {place: self._take(place, tag, purpose, flat) for place in self._others()}
             found[self._me] = flat
-            _put(tensor, combine(op, [found[p] for p in range(size)]).view(tuple(tensor.shape)))
+            put(tensor, combine(op, [found[p] for p in range(size)]).view(tuple(tensor.shape)))
             return
         cut = -(-flat.numel() // size)
         parts = [flat[place * cut : (place + 1) * cut] for place in range(size)]
@@ -183,11 +183,11 @@ class ProcessGroup:
             self._send(place, tag, purpose, total)
         results = {place: self._take(place, tag, purpose, parts[place]) for place in self._others()}
         results[self._me] = total
-        _put(tensor, torch.cat([results[p] for p in range(size)]).view(tuple(tensor.shape)))
+        put(tensor, torch.cat([results[p] for p in range(size)]).view(tuple(tensor.shape)))
 
     def broadcast(self, tensors: Any, root: int = 0, later: bool = True) -> Work:
         """Give the tensors of one process to all."""
-        tensors = _listed(tensors)
+        tensors = listed(tensors)
 
         def job(tag: int, purpose: bytes) -> None:
             for tensor in tensors:
@@ -195,13 +195,13 @@ class ProcessGroup:
                     for place in self._others():
                         self._send(place, tag, purpose, tensor)
                 else:
-                    _put(tensor, self._take(root, tag, purpose, tensor))
+                    put(tensor, self._take(root, tag, purpose, tensor))
 
         return self._begin("broadcast", job, tensors, later)
 
     def reduce(self, tensors: Any, root: int = 0, op: Any = ReduceOp.SUM, later: bool = True) -> Work:
         """Combine the tensors of all processes into one's."""
-        tensors, op = _listed(tensors), _op(op)
+        tensors, op = listed(tensors), _op(op)
 
         def job(tag: int, purpose: bytes) -> None:
             for tensor in tensors:
@@ -212,7 +212,7 @@ class ProcessGroup:
                     tensor.detach().cpu() if place == root else self._take(place, tag, purpose, tensor)
                     for place in range(len(self._ranks))
                 ]
-                _put(tensor, combine(op, found))
+                put(tensor, combine(op, found))
 
         return self._begin("reduce", job, tensors, later)
 
@@ -237,7 +237,7 @@ class ProcessGroup:
                 found = {place: self._take(place, tag, purpose, taken[place]) for place in self._others()}
                 found[self._me] = given[self._me].detach()
                 for place, value in found.items():
-                    _put(taken[place], value.view(tuple(taken[place].shape)))
+                    put(taken[place], value.view(tuple(taken[place].shape)))
 
         return self._begin(purpose, job, outputs, later)
 
@@ -250,7 +250,7 @@ class ProcessGroup:
                 return
             for place, target in enumerate(outputs[0]):
                 value = inputs[0] if place == root else self._take(place, tag, purpose, target)
-                _put(target, value.detach())
+                put(target, value.detach())
 
         return self._begin("gather", job, outputs, later)
 
@@ -259,11 +259,11 @@ class ProcessGroup:
 
         def job(tag: int, purpose: bytes) -> None:
             if self._me != root:
-                _put(outputs[0], self._take(root, tag, purpose, outputs[0]))
+                put(outputs[0], self._take(root, tag, purpose, outputs[0]))
                 return
             for place in self._others():
                 self._send(place, tag, purpose, inputs[0][place])
-            _put(outputs[0], inputs[0][root].detach())
+            put(outputs[0], inputs[0][root].detach())
 
         return self._begin("scatter", job, outputs, later)
 
@@ -278,7 +278,7 @@ class ProcessGroup:
                 mine = given[self._me].detach().cpu()
                 found = {place: self._take(place, tag, purpose, mine) for place in self._others()}
                 found[self._me] = mine
-                _put(target, combine(op, [found[p] for p in range(len(self._ranks))]))
+                put(target, combine(op, [found[p] for p in range(len(self._ranks))]))
 
         return self._begin("reduce_scatter", job, outputs, later)
 
@@ -298,14 +298,14 @@ class ProcessGroup:
 
     def send(self, tensors: Any, place: int, tag: int = 0) -> Work:
         """Send to one process, which need not have asked for it yet."""
-        tensors = _listed(tensors)
+        tensors = listed(tensors)
         for tensor in tensors:
             self._send(place, tag, b"send", tensor)
         return done(tensors)
 
     def recv(self, tensors: Any, place: int | None, tag: int = 0) -> Work:
         """Receive from one process, or from any."""
-        tensors = _listed(tensors)
+        tensors = listed(tensors)
         source = None if place is None else self._ranks[place]
 
         def take(wait: bool) -> tuple[int, Any] | None:
@@ -316,7 +316,7 @@ class ProcessGroup:
                 if found is None:
                     return None
                 letter = found
-            _put(tensors[0], _read(letter, tensors[0], b"send"))
+            put(tensors[0], _read(letter, tensors[0], b"send"))
             return self._places[letter.source], tensors
 
         return Receiving(take)
@@ -326,7 +326,8 @@ class ProcessGroup:
         return self.recv(tensors, None, tag)
 
 
-def _listed(tensors: Any) -> list[Any]:
+def listed(tensors: Any) -> list[Any]:
+    """One tensor as a list, several as another."""
     return [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import taeda as torch
 from taeda.distributed._errors import DistBackendError
-from taeda.distributed._group import ProcessGroup, _listed, _op
+from taeda.distributed._group import ProcessGroup, _op, listed
 from taeda.distributed._reductions import RedOpType, ReduceOp
 from taeda.distributed._work import Work
 from taeda.futures import Future
@@ -297,7 +297,7 @@ class NcclGroup(ProcessGroup):
 
     def allreduce(self, tensors: Any, op: Any = ReduceOp.SUM, later: bool = True) -> Work:
         """See `ProcessGroup`."""
-        tensors, op = _listed(tensors), _op(op)
+        tensors, op = listed(tensors), _op(op)
         if not _is_there(tensors):
             return super().allreduce(tensors, op, later)
 
@@ -309,7 +309,7 @@ class NcclGroup(ProcessGroup):
 
     def broadcast(self, tensors: Any, root: int = 0, later: bool = True) -> Work:
         """See `ProcessGroup`."""
-        tensors = _listed(tensors)
+        tensors = listed(tensors)
         if not _is_there(tensors):
             return super().broadcast(tensors, root, later)
 
@@ -321,7 +321,7 @@ class NcclGroup(ProcessGroup):
 
     def reduce(self, tensors: Any, root: int = 0, op: Any = ReduceOp.SUM, later: bool = True) -> Work:
         """See `ProcessGroup`."""
-        tensors, op = _listed(tensors), _op(op)
+        tensors, op = listed(tensors), _op(op)
         if not _is_there(tensors):
             return super().reduce(tensors, root, op, later)
 
@@ -409,7 +409,7 @@ class NcclGroup(ProcessGroup):
 
     def send(self, tensors: Any, place: int, tag: int = 0) -> Work:
         """Send to one process; it runs when that one receives."""
-        tensors = _listed(tensors)
+        tensors = listed(tensors)
         if not _is_there(tensors):
             return super().send(tensors, place, tag)
         return self.batch([("send", tensors[0], place)])
@@ -420,7 +420,7 @@ class NcclGroup(ProcessGroup):
         Raises:
             ValueError: From any: the library has no such thing.
         """
-        tensors = _listed(tensors)
+        tensors = listed(tensors)
         if not _is_there(tensors):
             return super().recv(tensors, place, tag)
         if place is None:

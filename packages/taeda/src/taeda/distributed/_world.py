@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import taeda as torch
+from taeda.distributed._fake_group import Alone, FakeGroup, FakeStore
 from taeda.distributed._group import ProcessGroup
 from taeda.distributed._mesh import Mesh
 from taeda.distributed._stores import PrefixStore, Store
@@ -51,7 +52,7 @@ class _Groups:
     """What there is: the first group, and all by name."""
 
     def __init__(self) -> None:
-        self.mesh: Mesh | None = None
+        self.mesh: Mesh | Alone | None = None
         self.named: dict[str, ProcessGroup] = {}
         self.made = 0
         self.seconds = default_pg_timeout.total_seconds()
@@ -104,7 +105,8 @@ def is_nccl_available() -> bool:
 
 def is_backend_available(backend: str) -> bool:
     """Whether a way of communication of that name is accepted."""
-    return backend.lower() == Backend.GLOO or (backend.lower() == Backend.NCCL and is_nccl_available())
+    name = backend.lower()
+    return name in (Backend.GLOO, Backend.FAKE) or (name == Backend.NCCL and is_nccl_available())
 
 
 def get_default_backend_for_device(device: Any) -> str:
@@ -129,14 +131,18 @@ def _checked_backend(backend: str | None) -> str:
         if name == Backend.NCCL and not is_nccl_available():
             raise ValueError("ProcessGroupNCCL is only supported with GPUs, no GPUs found!")
         if not is_backend_available(name):
-            raise ValueError(f"Invalid backend: '{name}': there is 'gloo', and 'nccl' where there is a GPU")
+            raise ValueError(
+                f"Invalid backend: '{name}': there are 'gloo', 'fake', and 'nccl' where there is a GPU"
+            )
     return str(backend).lower()
 
 
 def _made(way: str, ranks: Sequence[int], name: str, seconds: float, store: Store) -> ProcessGroup:
     """A group with that way of communication."""
     kind: type[ProcessGroup] = ProcessGroup
-    if Backend.NCCL in way:
+    if Backend.FAKE in way:
+        kind = FakeGroup
+    elif Backend.NCCL in way:
         from taeda.distributed import _nccl_group
 
         if _nccl_group.library() is not None:
@@ -192,7 +198,8 @@ def init_process_group(
     """Meets the other processes of the job, and makes the group of all.
 
     Args:
-        backend: "gloo", or None; where there is a GPU, "nccl" and names by device ("cpu:gloo,cuda:nccl") too.
+        backend: "gloo", or None; where there is a GPU, "nccl" and names by device ("cpu:gloo,cuda:nccl") too. With
+            "fake" this process plays one of many, which are not there: what they would send is what it has.
         init_method: How the processes find each other: "env://", the default, "tcp://HOST:PORT" or
             "file:///PATH" of a file that does not exist yet.
         timeout: How long to wait for others, now and in everything that is done together; 30 minutes.
@@ -217,6 +224,8 @@ def init_process_group(
     if store is not None and init_method is not None:
         raise ValueError("Cannot specify both init_method and store.")
     name = _checked_backend(backend)
+    if name == Backend.FAKE and store is None and min(rank, world_size) >= 0:
+        store = FakeStore()
     if store is not None:
         if world_size <= 0:
             raise ValueError("world_size must be positive if using store")
@@ -231,7 +240,10 @@ def init_process_group(
         raise ValueError(f"init_process_group: rank {rank} is not in a job of {world_size} processes")
     host = getattr(store, "local_host", "127.0.0.1")
     home = PrefixStore("default_pg", store)
-    groups.mesh = Mesh(rank, world_size, home, host, timeout.total_seconds())
+    if name == Backend.FAKE:
+        groups.mesh = Alone(rank, world_size)
+    else:
+        groups.mesh = Mesh(rank, world_size, home, host, timeout.total_seconds())
     groups.seconds = timeout.total_seconds()
     groups.made = 0
     made = _made(name, range(world_size), "0", groups.seconds, home)

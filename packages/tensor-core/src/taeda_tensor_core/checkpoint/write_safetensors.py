@@ -210,14 +210,17 @@ class _Addresses:
         return np.asarray(self)
 
 
-def encode(obj: Any, exact: bool = False) -> tuple[bytes, list[np.ndarray]]:
+def encode(
+    obj: Any, exact: bool = False, metadata: Mapping[str, str] | None = None
+) -> tuple[bytes, list[np.ndarray]]:
     """The head of the file, and the data of the tensors in their order; see `Collector` for `exact`."""
     collector = Collector(exact)
     structure = collector.describe(obj, "")
     tensors = stored(collector)
-    header: dict[str, Any] = {}
+    told = dict(metadata or {})
     if not _is_flat(obj, structure):
-        header["__metadata__"] = {STRUCTURE: json.dumps(structure, separators=(",", ":"))}
+        told[STRUCTURE] = json.dumps(structure, separators=(",", ":"))
+    header: dict[str, Any] = {"__metadata__": told} if told else {}
     chunks, at = [], 0
     for name, tensor in tensors.items():
         raw = _raw(tensor)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from taeda.distributed.checkpoint.api import CheckpointException
 from taeda.distributed.checkpoint.default_planner import DefaultLoadPlanner, DefaultSavePlanner
 from taeda.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
+from taeda.distributed.checkpoint.hf_storage import HuggingFaceStorageReader, HuggingFaceStorageWriter
 from taeda.distributed.checkpoint.metadata import (
     BytesStorageMetadata,
     ChunkStorageMetadata,
@@ -31,7 +32,8 @@ from taeda.distributed.checkpoint.storage import StorageReader, StorageWriter
 
 __all__ = [
     "AsyncCheckpointerType", "BytesStorageMetadata", "CheckpointException", "ChunkStorageMetadata",
-    "DefaultLoadPlanner", "DefaultSavePlanner", "FileSystemReader", "FileSystemWriter", "LoadPlan", "LoadPlanner",
+    "DefaultLoadPlanner", "DefaultSavePlanner", "FileSystemReader", "FileSystemWriter",
+    "HuggingFaceStorageReader", "HuggingFaceStorageWriter", "LoadPlan", "LoadPlanner",
     "Metadata", "ReadItem", "SavePlan", "SavePlanner", "StorageReader", "StorageWriter", "TensorStorageMetadata",
     "WriteItem", "async_save", "load", "load_sharded_optimizer_state_dict", "load_state_dict", "save",
     "save_state_dict",
@@ -39,12 +41,17 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name in ("format_utils", "planner_helpers", "state_dict"):
+    if name in (
+        "_consolidate_hf_safetensors",
+        "_hf_utils",
+        "format_utils",
+        "planner_helpers",
+        "staging",
+        "state_dict",
+    ):
         from importlib import import_module
 
         return import_module(f"taeda.distributed.checkpoint.{name}")
     from taeda import _distributed_names
 
-    if name in ("HuggingFaceStorageReader", "HuggingFaceStorageWriter"):
-        return getattr(_distributed_names.child("checkpoint", "hf_storage"), name)
     return _distributed_names.child("checkpoint", name)

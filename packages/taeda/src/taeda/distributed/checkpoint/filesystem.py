@@ -231,7 +231,7 @@ class FileSystemReader(StorageReader):
                     if item.type is LoadItemType.BYTE_IO:
                         planner.load_bytes(item, content)
                     else:
-                        _take(planner, item, torch.load(content, map_location="cpu", weights_only=True))
+                        take(planner, item, torch.load(content, map_location="cpu", weights_only=True))
         future: Future = Future()
         future.set_result(None)
         return future
@@ -242,7 +242,8 @@ class FileSystemReader(StorageReader):
         return isinstance(checkpoint_id, os.PathLike) or "://" not in str(checkpoint_id)
 
 
-def _take(planner: LoadPlanner, item: Any, stored: Any) -> None:
+def take(planner: LoadPlanner, item: Any, stored: Any) -> None:
+    """Copies the part of what was stored that an item asks for to where the planner wants it."""
     value = narrow_tensor_by_index(stored, item.storage_offsets, item.lengths)
     target = planner.resolve_tensor(item).detach()
     if tuple(target.shape) != tuple(value.shape):

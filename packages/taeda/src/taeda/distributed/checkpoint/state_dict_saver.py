@@ -15,6 +15,7 @@ from taeda.distributed.checkpoint._together import Together
 from taeda.distributed.checkpoint.default_planner import DefaultSavePlanner
 from taeda.distributed.checkpoint.metadata import Metadata
 from taeda.distributed.checkpoint.planner import SavePlanner
+from taeda.distributed.checkpoint.staging import AsyncStager, copied
 from taeda.distributed.checkpoint.stateful import Stateful
 from taeda.distributed.checkpoint.storage import StorageWriter
 
@@ -132,10 +133,15 @@ def async_save(
     async_stager: Any = None,
     no_dist: bool = False,
     use_collectives: bool = True,
-) -> Future:
+) -> Future | AsyncSaveResponse:
     """`save` of a copy, beside the program.
 
-    Returns: a future of what the checkpoint holds.
+    Args:
+        async_stager: Makes the copy, as a `staging.DefaultStager`; the program closes it.
+
+    The other arguments are those of `save`.
+
+    Returns: a future of what the checkpoint holds; with one for the copy where the stager gives a future.
 
     Example:
         >>> done = async_save({"model": net.state_dict()}, checkpoint_id="folder")  # doctest: +SKIP
@@ -143,7 +149,8 @@ def async_save(
     """
     if not _one_thread:
         _one_thread.append(ThreadPoolExecutor(1, "taeda-checkpoint"))
-    copied = _copied(_asked(state_dict))
+    stager = async_stager or (storage_writer if isinstance(storage_writer, AsyncStager) else None)
+    copy = copied(_asked(state_dict)) if stager is None else stager.stage(_asked(state_dict))
     group = process_group
     if dist.is_initialized() and not no_dist:
         # What the program does meanwhile must not be mistaken for what this does.
@@ -152,21 +159,14 @@ def async_save(
             _groups[key] = dist.new_group(None if group is None else dist.get_process_group_ranks(group))
         group = _groups[key]
     writer = _writer(storage_writer, checkpoint_id)
-    return _one_thread[0].submit(_save, copied, writer, planner, Together(group, no_dist))
-
-
-def _copied(value: Any) -> Any:
-    from taeda.distributed.tensor import DTensor
-
-    if isinstance(value, DTensor):
-        return DTensor(value.to_local().detach().clone(), value._spec)
-    if isinstance(value, torch.Tensor):
-        return value.detach().clone()
-    if isinstance(value, dict):
-        return {key: _copied(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_copied(item) for item in value]
-    return value
+    together = Together(group, no_dist)
+    if isinstance(copy, Future):
+        done = _one_thread[0].submit(lambda: _save(copy.result(), writer, planner, together))
+    else:
+        done = _one_thread[0].submit(_save, copy, writer, planner, together)
+    if stager is not None and stager.should_synchronize_after_execute:
+        stager.synchronize_staging()
+    return AsyncSaveResponse(copy, done) if isinstance(copy, Future) else done
 
 
 def save_state_dict(

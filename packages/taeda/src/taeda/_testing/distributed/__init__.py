@@ -1,0 +1,1 @@
+"""What tests of programs for several processes take from the library."""
