@@ -510,6 +510,23 @@ def test_functions_of_layers_are_listed_where_programs_find_them():
     listed = taeda.overrides.get_overridable_functions()
     assert taeda.nn.functional.gelu in listed[taeda.nn.functional]
     assert taeda.nn.functional.cross_entropy in listed[taeda.nn.functional]
+    assert (
+        taeda.nn.functional.relu in listed[taeda.nn.functional]
+        and taeda.nn.init.normal_ in listed[taeda.nn.init]
+    )
+
+
+def test_programs_put_hooks_around_a_call_themselves():
+    from taeda.utils.hooks import BackwardHook
+
+    layer, seen = nn.Linear(3, 2), []
+    x = taeda.ones(1, 3, requires_grad=True)
+    hook = BackwardHook(
+        layer, [lambda m, gi, go: seen.append((m, go)) or (gi[0] * 10,)], [lambda m, go: (go[0] * 2,)]
+    )
+    hook.setup_output_hook(layer(*hook.setup_input_hook((x,)))).sum().backward()
+    assert seen[0][0] is layer and seen[0][1][0].tolist() == [[2.0, 2.0]]
+    taeda.testing.assert_close(x.grad, 20 * layer.weight.detach().sum(0, keepdim=True))
 
 
 def test_members_of_modules_give_the_views_of_a_dict():

@@ -421,3 +421,36 @@ def test_a_step_of_a_program_over_lists():
         usual.step()
     np.testing.assert_array_equal(mine.detach().numpy(), plain.detach().numpy())
     assert own.state[mine]["step"].item() == 3
+
+
+def test_optimizers_of_many_parameters_at_once():
+    from taeda_optim import _multi_tensor
+
+    for name in (
+        "ASGD",
+        "Adadelta",
+        "Adagrad",
+        "Adam",
+        "AdamW",
+        "Adamax",
+        "NAdam",
+        "RAdam",
+        "RMSprop",
+        "Rprop",
+        "SGD",
+    ):
+        made, plain = (
+            kind([torch.ones(2, requires_grad=True), torch.zeros(1, requires_grad=True)], lr=0.1)
+            for kind in (getattr(_multi_tensor, name), getattr(optim, name))
+        )
+        assert made.defaults["foreach"] is True and isinstance(made, getattr(optim, name))
+        for optimizer in (made, plain):
+            for p in optimizer.param_groups[0]["params"]:
+                p.grad = torch.full_like(p, 0.5)
+            optimizer.step()
+        for mine, theirs in zip(made.param_groups[0]["params"], plain.param_groups[0]["params"], strict=True):
+            assert torch.allclose(mine, theirs)
+    assert (
+        _multi_tensor.SGD([torch.ones(1, requires_grad=True)], lr=0.1, foreach=False).defaults["foreach"]
+        is False
+    )

@@ -283,7 +283,7 @@ def call_hooked(module: Module, own: HookSet, everywhere: HookSet, args: tuple, 
     """Calls ``module.forward`` with the hooks of the module and those registered for all modules."""
     backward, last = backward_hooks(everywhere, own)
     backward_pre = [*everywhere.backward_pre.values(), *own.backward_pre.values()]
-    around = _AroundBackward(module, backward, backward_pre) if backward or backward_pre else None
+    around = AroundBackward(module, backward, backward_pre) if backward or backward_pre else None
     called, result = [], None
     try:
         args, kwargs = _run_pre(module, own, everywhere, args, kwargs)
@@ -385,7 +385,7 @@ def _run_after_error(
         return result
 
 
-class _AroundBackward:
+class AroundBackward:
     """Two identity functions around forward, between which the gradients of one module pass."""
 
     def __init__(self, module: Module, hooks: list, pre_hooks: list) -> None:
@@ -395,6 +395,7 @@ class _AroundBackward:
         self.tensor_at: list[int] = []
 
     def wrap_inputs(self, args: tuple) -> tuple:
+        """The arguments for forward."""
         self.inputs = len(args)
         at = [i for i, arg in enumerate(args) if isinstance(arg, Tensor)]
         if not tensor.is_grad_enabled() or not any(args[i].requires_grad for i in at):
@@ -407,6 +408,7 @@ class _AroundBackward:
         return tuple(wrapped)
 
     def wrap_output(self, result: Any) -> Any:
+        """The results for the caller."""
         values = result if isinstance(result, (tuple, list)) else (result,)
         at = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
         if not any(values[i].requires_grad for i in at):
