@@ -622,6 +622,14 @@ def test_an_index_that_is_spread_to_whole_slices(dtype, dim, turned):
         assert np.array_equal(exact(target), exact(before))
 
 
+def test_nothing_is_gathered_by_an_empty_index_of_any_dtype():
+    for dtype in (taeda.float32, taeda.bool, taeda.int32, taeda.int64):
+        made = taeda.ones(3, 4).gather(0, taeda.empty(0, 4, dtype=dtype))
+        assert made.shape == (0, 4) and made.dtype == taeda.float32
+    with pytest.raises(IndexError, match="integer dtype, got float32"):
+        taeda.ones(3, 4).gather(0, taeda.zeros(1, 4))
+
+
 def test_new_dimensions_of_size_1_have_the_strides_that_unsqueeze_gives():
     x = taeda.arange(6.0).reshape(2, 3)
     assert x.expand(1, 1, 2, 3).stride() == x.unsqueeze(0).unsqueeze(0).stride() == (6, 6, 3, 1)

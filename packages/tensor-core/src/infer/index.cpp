@@ -21,7 +21,7 @@ Spec like(const Tensor& self) { return spec(self.sizes(), self.dtype()); }
 }  // namespace
 
 Spec gather(const Tensor& self, int64_t dim, const Tensor& index, bool) {
-  check_index_dtype("gather", index);
+  if (index.numel() > 0) check_index_dtype("gather", index);
   const int64_t d = wrap_dim(dim, self.dim(), "gather");
   if (index.numel() == 0) return spec(index.sizes(), self.dtype());
   check(index.dim() == self.dim() || (self.dim() == 0 && index.dim() <= 1) || (index.dim() == 0 && self.dim() <= 1),
