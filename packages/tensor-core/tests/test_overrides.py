@@ -393,6 +393,7 @@ def test_listing():
     functions = [function for home in listed.values() for function in home]
     assert len(functions) > 900 and taeda.add in listed[taeda] and Tensor.add in listed[Tensor]
     assert Tensor.shape.__get__ in listed[Tensor] and taeda.block_diag in listed[taeda]
+    assert taeda.special.erf in listed[taeda.special] and taeda.linalg.matmul in listed[taeda.linalg]
     assert not set(overrides.get_ignored_functions()) & set(functions)
     assert [function for function in functions if overrides.resolve_name(function) is None] == []
     assert overrides.is_tensor_method_or_property(Tensor.add) and not overrides.is_tensor_method_or_property(

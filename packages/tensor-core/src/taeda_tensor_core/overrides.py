@@ -25,6 +25,7 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from taeda_registry import ProviderNotFoundError, resolve
 from taeda_tensor_core import _C, _overridable
 from taeda_tensor_core._C import Tensor
 from taeda_tensor_core._info import library_name
@@ -206,9 +207,13 @@ def _package() -> types.ModuleType:
 
 def _operator_functions() -> Iterator[tuple[types.ModuleType, Callable]]:
     named = set(map(id, _overridable.known()))
-    for module in (_package(), _C.ops):
+    package = _package()
+    spaces = [getattr(package, name) for name in _overridable.NAMESPACES]
+    for module in (package, _C.ops, *spaces):
         for name, value in vars(module).copy().items():
-            builtin = isinstance(value, types.BuiltinFunctionType) and getattr(_C.ops, name, None) is value
+            builtin = isinstance(value, types.BuiltinFunctionType) and (
+                module in spaces or getattr(_C.ops, name, None) is value
+            )
             if not name.startswith("_") and (builtin or id(value) in named):
                 yield module, value
 
@@ -234,13 +239,25 @@ def _home(function: Callable) -> types.ModuleType:
     return home
 
 
+def _load_layers() -> None:
+    """Functions of layers are known when those have been loaded, where there are some."""
+    try:
+        layers = resolve("nn")
+    except ProviderNotFoundError:
+        return
+    for name in ("functional", "init"):
+        getattr(layers, name)
+
+
 def get_overridable_functions() -> dict[Any, list[Callable]]:
     """Every function that can be answered for, by the module or class it is found in."""
+    _load_layers()
     found: dict[Any, dict[int, Callable]] = {}
+    methods = set(map(id, vars(Tensor).values()))
     for module, function in _operator_functions():
         found.setdefault(module, {})[id(function)] = function
     for function in _overridable.known():
-        if not hasattr(Tensor, function.__name__) and function not in found.get(_package(), {}).values():
+        if id(function) not in methods and id(function) not in found.get(_package(), {}):
             found.setdefault(_home(function), {})[id(function)] = function
     result: dict[Any, list[Callable]] = {home: list(functions.values()) for home, functions in found.items()}
     result[Tensor] = list(_tensor_members())
