@@ -150,3 +150,31 @@ def test_a_binary_of_1_0_is_not_asked(device, channels_last):
     there = device("older", "-DBUILT_FOR_1_0", "-DSTATED_MINOR=0u")
     y = taeda.max_pool2d(x.to(there), 2)
     assert y.is_contiguous(memory_format=taeda.channels_last) == channels_last
+
+
+def test_steps_of_dimensions_of_one_element_are_those_that_were_asked_for():
+    """Where a shape fits both orders, as PyTorch has them."""
+    for shape, steps in (
+        ((2, 1, 4, 5), (20, 1, 5, 1)),
+        ((2, 3, 1, 1), (3, 1, 3, 3)),
+        ((1, 1, 4, 5), (20, 1, 5, 1)),
+    ):
+        plain = taeda.ones(shape)
+        last = plain.to(memory_format=taeda.channels_last)
+        made = (
+            last,
+            taeda.empty(shape, memory_format=taeda.channels_last),
+            taeda.empty_like(plain, memory_format=taeda.channels_last),
+            plain.clone(memory_format=taeda.channels_last),
+            last.clone(),
+            taeda.empty_like(last),
+            taeda.zeros_like(last),
+            last.double(),
+        )
+        assert [each.stride() for each in made] == [steps] * len(made)
+        assert all(each.is_contiguous() for each in made)
+        assert last.to(memory_format=taeda.channels_last) is last
+        assert plain.contiguous(memory_format=taeda.channels_last) is plain
+        assert taeda.equal(last, plain) and taeda.equal(last + last.flip(1), 2 * plain)
+    rows = taeda.ones(2, 1, 4, 5).flip(1)
+    assert rows.clone().stride() == (20, 20, 5, 1)

@@ -52,7 +52,7 @@ Tensor unwritten(Tensor made) {
 Tensor empty_as(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device) {
   const DType type = dtype.value_or(self.dtype());
   const Device place = device.value_or(stated_device(self));
-  if (self.contiguous()) return empty(self.sizes(), type, place);
+  if (self.contiguous() && (!self.numel() || infer::stands_in_rows(self))) return empty(self.sizes(), type, place);
   if (self.dense()) return empty_strided(self.sizes(), self.strides(), type, place);
   const Tensor* const only[] = {&self};
   const Shape strides = infer::closed_strides(self.sizes(), only);

@@ -37,6 +37,13 @@ Spec like(const Tensor& self, DType dtype) {
   return with_layout(Shape(self.sizes()), dtype, {&self});
 }
 
+/// That of a copy: the steps of the original where it has no gaps, also where others fit its shape.
+Spec kept(const Tensor& self, DType dtype) {
+  const bool forward = std::ranges::all_of(self.strides(), [](int64_t step) { return step >= 0; });
+  if (!self.contiguous() || !self.numel() || !forward || stands_in_rows(self)) return like(self, dtype);
+  return Spec{Shape(self.sizes()), dtype, Shape(self.strides())};
+}
+
 DType promoted(const Tensor& a, const Tensor& b) {
   const Tensor both[] = {a, b};
   return result_type(both);
@@ -277,9 +284,9 @@ Spec clamp(const Tensor& self, const std::optional<Scalar>& min, const std::opti
 }
 Spec clamp_bound(const char* op, const Tensor& self, const Tensor& bound) { return binary_ordered(op, self, bound); }
 
-Spec cast(const Tensor& self, DType dtype) { return like(self, dtype); }
+Spec cast(const Tensor& self, DType dtype) { return kept(self, dtype); }
 Spec clone(const Tensor& self, std::optional<std::string_view> memory_format) {
-  if (!memory_format || *memory_format == "preserve_format") return like(self, self.dtype());
+  if (!memory_format || *memory_format == "preserve_format") return kept(self, self.dtype());
   if (*memory_format == "contiguous_format") return Spec{Shape(self.sizes()), self.dtype(), {}};
   return Spec{Shape(self.sizes()), self.dtype(), format_strides("clone", *memory_format, self.sizes())};
 }

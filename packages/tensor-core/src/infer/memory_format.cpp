@@ -99,6 +99,15 @@ bool channels_stand_last(const Tensor& t) {
   return true;
 }
 
+bool stands_in_rows(const Tensor& t) {
+  int64_t step = 1;
+  for (int64_t d = t.dim() - 1; d >= 0; --d) {
+    if (t.stride(d) != step) return false;
+    step *= std::max<int64_t>(t.size(d), 1);
+  }
+  return true;
+}
+
 bool channels_come_last(const Tensor& t) {
   if (t.contiguous() || (t.dim() != 4 && t.dim() != 5)) return false;
   return channels_stand_last(t);

@@ -15,7 +15,9 @@ TAEDA_API bool lies_as(const char* op, const Tensor& t, std::string_view format)
 Shape closed_strides(IntSpan sizes, std::span<const Tensor* const> operands);
 
 /// Whether strides say that channels come last, also those of dimensions of size 1: others fit several layouts.
-bool channels_stand_last(const Tensor& t);
+TAEDA_API bool channels_stand_last(const Tensor& t);
+/// Whether strides say that the tensor lies row by row, also those of dimensions of size 1. A copy keeps others.
+bool stands_in_rows(const Tensor& t);
 
 /// Whether images or volumes, or parts of them, lie with their channels last, and not also row by row.
 TAEDA_API bool channels_come_last(const Tensor& t);

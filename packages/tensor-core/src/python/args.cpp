@@ -311,7 +311,9 @@ bool left_out(const ArgSpec& spec, PyObject* value) {
   const bool recorded = is_tensor(made) && tensor_of(made).requires_grad();
   const Object plain(recorded ? PyObject_CallMethod(made, "detach", nullptr) : Py_NewRef(made));
   if (!plain.get()) return nullptr;
-  const Object method(PyObject_GetAttrString(plain.get(), "contiguous")), nothing(PyTuple_New(0)),
+  const bool in_rows = PyUnicode_Check(format) && PyUnicode_CompareWithASCIIString(format, "contiguous_format") == 0;
+  // Where both orders fit the shape, the steps of the one that was asked for are wanted.
+  const Object method(PyObject_GetAttrString(plain.get(), in_rows ? "contiguous" : "clone")), nothing(PyTuple_New(0)),
       named(Py_BuildValue("{s:O}", "memory_format", format));
   if (!method.get() || !nothing.get() || !named.get()) return nullptr;
   PyObject* ordered = PyObject_Call(method.get(), nothing.get(), named.get());

@@ -100,6 +100,13 @@ PyObject* wrap_or_self(PyObject* self, Tensor made) {
   return made.same(tensor_of(self)) ? Py_NewRef(self) : wrap(std::move(made));
 }
 
+/// The tensor with steps of a memory format: itself where its own are of that kind.
+Tensor in_order(const Tensor& t, std::string_view format) {
+  const int64_t dims = format == "channels_last" ? 4 : format == "channels_last_3d" ? 5 : 0;
+  if (!dims) return ops::contiguous(t, format);
+  return t.dim() == dims && infer::channels_stand_last(t) ? t : ops::clone(t, format);
+}
+
 PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
     static Names known{"to", 5, {"dtype", "device", "other", "non_blocking", "copy", "memory_format"}};
@@ -151,7 +158,7 @@ PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* 
     } else {
       made = converted(t, dtype, device);
     }
-    if (given.has(5) && given.text(5, "") != "preserve_format") made = ops::contiguous(made, given.text(5, ""));
+    if (given.has(5)) made = in_order(made, given.text(5, ""));
     if (copy && made.same(t)) made = ops::clone(t);
     return wrap_or_self(self, std::move(made));
   });
