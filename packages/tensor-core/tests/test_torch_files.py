@@ -520,6 +520,28 @@ def test_another_module_pickles_what_the_standard_one_cannot(pickler):
     assert load(plain)["x"].tolist() == [0, 1, 2]  # nothing in it but names of PyTorch's
 
 
+CHANGED = """
+import io, pickle
+
+def refuse(self, obj):
+    raise RecursionError
+
+pickle._Pickler.dispatch.update(dict.fromkeys([type, type(refuse), dict], refuse))  # as dill does on import
+import taeda_tensor_core as tc
+from taeda_tensor_core.serialization import load, save
+
+file = io.BytesIO()
+save({"class": tc.Tensor, "function": pickle.dumps, "x": tc.ones(2)}, file, format="torch")
+file.seek(0)
+print(load(file, weights_only=False)["x"].tolist())
+"""
+
+
+def test_what_others_make_of_the_standard_pickler_changes_nothing():
+    out = subprocess.run([sys.executable, "-c", CHANGED], capture_output=True, text=True, check=False)
+    assert out.stdout == "[1.0, 1.0]\n", out.stderr
+
+
 @pytest.mark.parametrize("name", ["dill", "cloudpickle"])
 def test_libraries_that_pickle_functions(name):
     module, shift = pytest.importorskip(name), 3

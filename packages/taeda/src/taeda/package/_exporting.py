@@ -26,6 +26,7 @@ from taeda.package._names import (
     sys_importer,
 )
 from taeda_registry import files
+from taeda_tensor_core.checkpoint.common import DISPATCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -58,7 +59,7 @@ class PackagingError(Exception):
 
 
 class _Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one written in Python can be told where names are
-    dispatch = dict(pickle._Pickler.dispatch)  # type: ignore[attr-defined]
+    dispatch = dict(DISPATCH)
 
     def __init__(
         self, importer: Importer, file: io.BytesIO, protocol: int, save_script: Callable[[Any], str]

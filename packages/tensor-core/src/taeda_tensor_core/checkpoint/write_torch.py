@@ -18,7 +18,7 @@ import taeda_tensor_core as tc
 from taeda_tensor_core import _older_names
 from taeda_tensor_core._copies import storage_bytes, wraps
 from taeda_tensor_core.checkpoint import torch_names
-from taeda_tensor_core.checkpoint.common import DTYPES, dtype_name
+from taeda_tensor_core.checkpoint.common import DISPATCH, DTYPES, dtype_name
 from taeda_tensor_core.storage import TypedStorage, UntypedStorage
 
 # Where the bytes of an entry begin: at multiples of this, so that files can be mapped.
@@ -62,7 +62,7 @@ class _Reference:
 
 
 class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one written in Python can be told how to write names
-    dispatch = dict(pickle._Pickler.dispatch)  # type: ignore[attr-defined]
+    dispatch = dict(DISPATCH)
 
     def __init__(self, file: io.BytesIO, protocol: int) -> None:
         super().__init__(file, protocol)

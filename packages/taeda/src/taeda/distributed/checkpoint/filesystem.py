@@ -26,6 +26,7 @@ from taeda.distributed.checkpoint.storage import StorageReader, StorageWriter, W
 from taeda.distributed.tensor._utils import narrow_tensor_by_index
 from taeda.futures import Future
 from taeda_registry import files
+from taeda_tensor_core.checkpoint.common import DISPATCH
 
 __all__ = ["FileSystemReader", "FileSystemWriter"]
 
@@ -293,7 +294,7 @@ class _Writer(pickle._Pickler):  # type: ignore[name-defined, misc]
         else:
             super().save_global(obj, name)
 
-    dispatch = {**pickle._Pickler.dispatch, type: lambda self, obj: self.save_global(obj)}  # type: ignore[attr-defined]
+    dispatch = {**DISPATCH, type: lambda self, obj: self.save_global(obj)}
 
 
 _ALLOWED = frozenset({"builtins", "collections", "pathlib", "copyreg", "_codecs", "pathlib._local"})
