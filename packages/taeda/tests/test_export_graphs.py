@@ -343,3 +343,48 @@ def test_modules_of_a_program_are_listed_behind_what_it_takes_and_gives():
     assert whole.signature.forward_arg_names == ["x", "more", "factor"]
     assert {module.fqn for module in modules} == {"parts", "parts.0", "act", "unused"}
     assert all(module.signature is None for module in modules)
+
+
+class Examples(nn.Module):
+    """Layers called for one example of a batch, in vmaps with batches at several places."""
+
+    def __init__(self):
+        super().__init__()
+        self.heads = nn.Parameter(taeda.randn(3, 4, 5))
+        self.last = nn.Linear(5, 2)
+
+    def forward(self, x):
+        by_head = taeda.vmap(lambda w, one: taeda.tanh(one @ w), in_dims=(0, 1), out_dims=1)(self.heads, x)
+        pairs = taeda.vmap(taeda.vmap(lambda a, b: (a - b).abs(), (None, 0)), (0, None))(
+            x[:, 0, 0], x[:, 0, 1]
+        )
+        scaled = x.clone()
+        taeda.vmap(lambda one: one.mul_(one.sum()), in_dims=2)(scaled)
+        return taeda.vmap(self.last)(by_head), pairs, scaled
+
+
+def test_programs_have_the_steps_of_vmaps():
+    net = Examples()
+    program = export(net, (taeda.randn(6, 3, 4),), dynamic_shapes={"x": {0: Dim("batch", min=2, max=64)}})
+    file = io.BytesIO()
+    taeda.export.save(program, file)
+    file.seek(0)
+    for kept in (program, program.run_decompositions(), taeda.export.load(file)):
+        for size in (6, 9):
+            x = taeda.randn(size, 3, 4)
+            for found, expected in zip(kept.module()(x), net(x), strict=True):
+                taeda.testing.assert_close(found, expected)
+    x = taeda.randn(5, 3, 4)
+    with taeda.no_grad():
+        assert taeda.allclose(taeda.jit.trace(net, (x,))(x)[1], net(x)[1])
+    with pytest.raises(taeda.onnx.errors.UnsupportedOperatorError, match="vmap has no counterpart"):
+        taeda.onnx.export(net, (x,), io.BytesIO())
+
+
+def test_errors_leave_no_vmap_of_a_program_in_force():
+    module = export(Examples(), (taeda.randn(6, 3, 4),)).module()
+    module.heads = nn.Parameter(taeda.randn(3, 7, 5))
+    for run in (module, taeda.fx.Interpreter(module).run):
+        with pytest.raises(RuntimeError, match="matmul"):
+            run(taeda.randn(6, 3, 4))
+        assert taeda.randn(2).shape == (2,)  # random numbers are refused in a vmap

@@ -30,6 +30,8 @@ __all__ = [
 ]  # fmt: skip
 
 _add_batch_dim, _remove_batch_dim = _vmap._add_batch_dim, _vmap._remove_batch_dim
+_vmap_increment_nesting = _vmap._vmap_increment_nesting
+_vmap_decrement_nesting = _vmap._vmap_decrement_nesting
 
 
 class TransformType(Enum):
@@ -127,20 +129,3 @@ def _unwrap_batched(tensor: Any, level: int) -> tuple[Any, int | None]:
     """The tensor of all the batch of one vmap and where the batch stands; itself and None where it depends on none."""
     found = levels()[level - 1].whole(tensor) if 1 <= level <= len(levels()) else None
     return (tensor, None) if found is None else (found, 0)
-
-
-def _vmap_increment_nesting(batch_size: int, randomness: str) -> int:
-    """Put a vmap in force; its number."""
-    Batching(batch_size, randomness).__enter__()
-    return len(levels())
-
-
-def _vmap_decrement_nesting() -> int:
-    """Take the innermost vmap out of force; its number was.
-
-    Raises:
-        RuntimeError: None is in force.
-    """
-    number = current_level()
-    levels()[-1].__exit__(None, None, None)
-    return number

@@ -6,6 +6,7 @@ import dataclasses
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from taeda.func import _vmap
 from taeda.fx import GraphModule, Interpreter
 from taeda.utils import _pytree
 from taeda.utils._python_dispatch import TorchDispatchMode, as_told
@@ -172,6 +173,8 @@ class Run(Interpreter):
     # --- nodes ---
 
     def run_node(self, n: Node) -> Any:
+        if n.target in _vmap.STEPS:
+            raise CannotTrace("operators of a vmap are those of one example")
         self.source = n
         before = len(self.calls)
         result = super().run_node(n)

@@ -37,6 +37,7 @@ class _Thread(threading.local):
     def __init__(self) -> None:
         self.ended: dict[tuple, Any] = {}
         self.transforms: list[list[Batching]] = []
+        self.watching: list[Any] = []  # told of each step of a vmap, its arguments and its result
 
 
 _thread = _Thread()

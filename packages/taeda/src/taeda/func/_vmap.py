@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from taeda.func import _own_results
-from taeda.func._levels import Batching, apart, levels, strip
+from taeda.func._levels import Batching, _thread, apart, levels, strip
 from taeda.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_map, tree_unflatten
 from taeda_registry.slots import tensor
 
@@ -89,6 +89,13 @@ def _process_batched_inputs(
     return _validate_and_get_batch_size(dims, leaves, name), dims, leaves, spec
 
 
+def _told(step: Callable, args: tuple, result: Any) -> Any:
+    """The result of a step, of which those who watch this thread's vmaps are told."""
+    for tell in _thread.watching:
+        tell(step, args, result)
+    return result
+
+
 def _level(number: int) -> Batching:
     """The vmap of that number; 1 is the outermost."""
     found = levels()
@@ -99,15 +106,14 @@ def _level(number: int) -> Batching:
 
 def _add_batch_dim(tensor: Any, in_dim: int, vmap_level: int) -> Any:
     """The tensor of one example, of that level, by the tensor of all its batch."""
-    level = _level(vmap_level)
-    if in_dim == 0:
-        return level.batch(tensor)
-    # Examples lie in memory one after the other.
-    view = tensor.movedim(in_dim, 0)
-    whole = view.contiguous()
-    if whole is not view:
-        level.copies.append((view, whole, whole._version))
-    return level.batch(whole)
+    level, whole = _level(vmap_level), tensor
+    if in_dim != 0:
+        # Examples lie in memory one after the other.
+        view = tensor.movedim(in_dim, 0)
+        whole = view.contiguous()
+        if whole is not view:
+            level.copies.append((view, whole, whole._version))
+    return _told(_add_batch_dim, (tensor, in_dim, vmap_level), level.batch(whole))
 
 
 def _remove_batch_dim(tensor: Any, vmap_level: int, batch_size: int, out_dim: int) -> Any:
@@ -118,6 +124,7 @@ def _remove_batch_dim(tensor: Any, vmap_level: int, batch_size: int, out_dim: in
             f"expected {-tensor.dim() - 1} to {tensor.dim()}"
         )
     whole = _level(vmap_level).expanded(tensor)
+    whole = _told(_remove_batch_dim, (tensor, vmap_level, batch_size, 0), whole)
     return whole if out_dim % (tensor.dim() + 1) == 0 else whole.movedim(0, out_dim)
 
 
@@ -171,14 +178,57 @@ def _unwrap_batched(
     return tree_unflatten(found, spec)
 
 
+def _give_back(level: Batching) -> None:
+    """Write what the function has written to copies of its arguments into the arguments."""
+    for view, whole, version in level.copies:
+        if whole._version != version:
+            view.copy_(whole)
+
+
+def _vmap_increment_nesting(batch_size: int, randomness: str) -> int:
+    """Put a vmap in force; its number."""
+    Batching(batch_size, randomness).__enter__()
+    return _told(_vmap_increment_nesting, (batch_size, randomness), len(levels()))
+
+
+def _vmap_decrement_nesting() -> int:
+    """Take the innermost vmap out of force; its number was.
+
+    Raises:
+        RuntimeError: None is in force.
+    """
+    found = levels()
+    if not found:
+        raise RuntimeError("vmap: no level is in force")
+    found[-1].__exit__(None, None, None)
+    _give_back(found[-1])
+    return _told(_vmap_decrement_nesting, (), len(found))
+
+
+#: The functions that the graph of a vmap has around those of its program.
+STEPS = (_vmap_increment_nesting, _add_batch_dim, _remove_batch_dim, _vmap_decrement_nesting)
+
+
+@contextmanager
+def restored() -> Iterator[None]:
+    """Steps of vmaps by themselves, of which none is left in force where one of them fails."""
+    before = len(levels())
+    try:
+        yield
+    finally:
+        for level in reversed(levels()[before:]):
+            level.__exit__(None, None, None)
+
+
 @contextmanager
 def vmap_increment_nesting(batch_size: int, randomness: str) -> Iterator[int]:
     """A level within those that are in force, and its number."""
-    with Batching(batch_size, randomness) as level:
-        yield len(levels())
-    for view, whole, version in level.copies:
-        if whole._version != version:  # the function has written to its argument
-            view.copy_(whole)
+    try:
+        with Batching(batch_size, randomness) as level:
+            yield _told(_vmap_increment_nesting, (batch_size, randomness), len(levels()))
+        _give_back(level)
+    finally:
+        _told(_vmap_decrement_nesting, (), None)
 
 
 def _flat_vmap(

@@ -13,10 +13,11 @@ import itertools
 import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from taeda.func import _levels, _vmap
 from taeda.fx._code import _PyTreeCodeGen, _PyTreeInfo
 from taeda.fx.graph import Graph
 from taeda.fx.graph_module import GraphModule, _assign_attr, _copy_attr, _has_attr
-from taeda.fx.node import Node, writes
+from taeda.fx.node import Node, has_side_effect, writes
 from taeda.fx.proxy import _is_constant
 from taeda.utils import _pytree
 from taeda_registry.slots import nn, tensor
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 __all__ = ["Recorded", "is_recording", "record"]
 
 _active: list[Any] = []
+#: Which argument of a vmap's steps is the number of the vmap.
+_LEVEL_AT = {_vmap._add_batch_dim: 2, _vmap._remove_batch_dim: 1}
+for _step in (_vmap._vmap_increment_nesting, _vmap._vmap_decrement_nesting):
+    has_side_effect(_step)
 #: Methods and attributes whose result is a number of elements.
 _SIZES = frozenset({"size", "numel", "nelement"})
 #: Methods whose result is an element, and questions about elements that a program branches by.
@@ -201,6 +206,8 @@ class _Recording(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name
                 self.paths[id(value)] = path
                 _copy_attr(root, self.holder, path)
             self.attributes = _tensors_of(root)
+        self.outside = len(_levels.levels())
+        self.vmaps: list[Node] = []  # those in force, the innermost last: the nodes of their numbers
 
     # --- values and nodes ---
 
@@ -259,6 +266,26 @@ class _Recording(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name
         """Keep what the program asked of a size, where other sizes shall be allowed."""
         if self.settles and not self.within and not _is_element(left.node) and type(right) in (int, _Int):
             self.call(holds, question, left, right, answer)
+
+    def vmap_step(self, step: Callable[..., Any], args: tuple[Any, ...], result: Any) -> None:
+        """Note that a vmap began or ended, or what it made of a tensor."""
+        if self.within or self.failure is not None:
+            return
+        if step is _vmap._vmap_decrement_nesting:
+            self.vmaps.pop()
+        given, number = list(args), _LEVEL_AT.get(step)
+        try:
+            if number is not None and given[number] > self.outside:
+                node = self.vmaps[given[number] - self.outside - 1]
+                given[number] = _Int.of(given[number], self, node)
+            node = self.call(step, *given)
+        except _CannotRecordError as error:
+            self.failure = str(error)
+            return
+        if step is _vmap._vmap_increment_nesting:
+            self.vmaps.append(node)
+        elif isinstance(result, tensor.Tensor):
+            self.know(result, node)
 
     # --- calls ---
 
@@ -508,6 +535,7 @@ def record(
         if isinstance(leaf, tensor.Tensor):
             recording.know(leaf, node)
     _active.append(recording)
+    _levels._thread.watching.append(recording.vmap_step)
     try:
         with recording, contextlib.nullcontext() if notes is None else notes.watching():
             result = function(*args, **kwargs)
@@ -525,6 +553,7 @@ def record(
         recording.failure = f"{type(error).__name__}: {error}"
     finally:
         _active.remove(recording)
+        _levels._thread.watching.remove(recording.vmap_step)
     if recording.failure is not None and "result" not in locals():
         return Recorded(function(*args, **kwargs), None, recording.failure)
     out_spec = None

@@ -11,6 +11,7 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from taeda.func import _vmap
 from taeda.fx._pickling import described, rebuilt
 from taeda.fx.graph import CodeGen, Graph, PythonCode, _PyTreeCodeGen
 from taeda_registry import files
@@ -258,6 +259,8 @@ class GraphModule(nn.Module):
         self._code = made.src
         self._lineno_map = made._lineno_map
         forward = _method(made.src, made.globals)
+        if any(node.target is _vmap._vmap_increment_nesting for node in self._graph.nodes):
+            forward = _vmap.restored()(forward)
         type(self).forward = forward
         return made
 

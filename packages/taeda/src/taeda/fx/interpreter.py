@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from taeda.func import _vmap
 from taeda.fx._symbolic_trace import Tracer
 from taeda.fx.graph import Graph
 from taeda.fx.graph_module import GraphModule
@@ -51,6 +52,7 @@ class Interpreter:
                         last[used] = node
                         self.user_to_last_uses.setdefault(node, []).append(used)
 
+    @_vmap.restored()
     def run(
         self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True
     ) -> Any:

@@ -11,6 +11,7 @@ import operator
 import types
 from typing import Any
 
+from taeda.func import _vmap
 from taeda.fx._record import record
 from taeda.fx.node import map_aggregate, map_arg
 from taeda.onnx import _draws, _shapes, _table
@@ -76,6 +77,8 @@ class Walk:
         self._note(node, value, self.g.constant(value) if known else self.g.parameter(node.target, value))
 
     def _call(self, node: Any) -> None:
+        if node.target in _vmap.STEPS:
+            raise UnsupportedOperatorError("onnx.export: vmap has no counterpart in ONNX here")
         real_args, real_kwargs = map_arg((node.args, node.kwargs), self.real.__getitem__)
         args, kwargs = map_arg((node.args, node.kwargs), self.made.__getitem__)
         method = node.op == "call_method"
