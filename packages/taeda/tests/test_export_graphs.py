@@ -388,3 +388,23 @@ def test_errors_leave_no_vmap_of_a_program_in_force():
         with pytest.raises(RuntimeError, match="matmul"):
             run(taeda.randn(6, 3, 4))
         assert taeda.randn(2).shape == (2,)  # random numbers are refused in a vmap
+
+
+class Shelf(nn.Module):
+    """Parameters under names of parts that are no attributes."""
+
+    def __init__(self):
+        super().__init__()
+        self.held = {"0.weight": nn.Parameter(taeda.ones(2)), "1.weight": nn.Parameter(taeda.full((2,), 3.0))}
+
+    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
+        yield from ((f"{prefix}.{name}".lstrip("."), value) for name, value in self.held.items())
+
+    def forward(self, x):
+        return x * self.held["0.weight"] + self.held["1.weight"]
+
+
+def test_parameters_keep_the_names_that_a_module_tells():
+    program = export(Shelf(), (taeda.ones(2),))
+    assert list(program.state_dict) == ["0.weight", "1.weight"]
+    assert program.module()(taeda.full((2,), 2.0)).tolist() == [5.0, 5.0]

@@ -403,16 +403,22 @@ def state_of(program: nn.Module, constants: dict[str, Any]) -> nn.Module:
 def _take_unused(program: nn.Module, mod: nn.Module) -> None:
     """Give a program the parameters and buffers that it never reads, so that it has the state of its module."""
     for path, part in mod.named_modules(remove_duplicate=False):
-        if not part._parameters and not part._buffers:
-            continue
-        home = program
-        for name in filter(None, path.split(".")):
-            if name not in home._modules:
-                home.add_module(name, nn.Module())
-            home = home._modules[name]
         for name, parameter in part._parameters.items():
-            if name not in home._parameters:
-                home.register_parameter(name, parameter)
+            home, own = _home(program, path, name)
+            if own not in home._parameters:
+                home.register_parameter(own, parameter)
         for name, buffer in part._buffers.items():
-            if name not in home._buffers:
-                home.register_buffer(name, buffer, persistent=name not in part._non_persistent_buffers_set)
+            home, own = _home(program, path, name)
+            if own not in home._buffers:
+                home.register_buffer(own, buffer, persistent=name not in part._non_persistent_buffers_set)
+
+
+def _home(program: nn.Module, path: str, name: str) -> tuple[nn.Module, str]:
+    """The part, made where it is missing, for a tensor that a part at a path has under a name, itself maybe a path."""
+    *parts, own = filter(None, [*path.split("."), *name.split(".")])
+    home = program
+    for part in parts:
+        if part not in home._modules:
+            home.add_module(part, nn.Module())
+        home = home._modules[part]
+    return home, own

@@ -185,6 +185,15 @@ def is_recording() -> bool:
     return bool(_active)
 
 
+def _unsaved(root: Any) -> set[str]:
+    """The paths of buffers that a module's state is without."""
+    return {
+        f"{path}.{name}" if path else name
+        for path, module in root.named_modules(remove_duplicate=False)
+        for name in module._non_persistent_buffers_set
+    }
+
+
 class _Recording(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]
     """Keeps every public function that is called, and lets it run."""
 
@@ -202,9 +211,10 @@ class _Recording(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name
         self.constants: list[str] = []
         if root is not None:
             self.holder.training = root.training
+            unsaved = _unsaved(root)
             for path, value in [*root.named_parameters(), *root.named_buffers()]:
                 self.paths[id(value)] = path
-                _copy_attr(root, self.holder, path)
+                _assign_attr(value, self.holder, path, path not in unsaved)
             self.attributes = _tensors_of(root)
         self.outside = len(_levels.levels())
         self.vmaps: list[Node] = []  # those in force, the innermost last: the nodes of their numbers
