@@ -37,6 +37,7 @@ MOST_SECONDS = {
     "kernels on expanding segments": 600,
     "memcheck": 1800,
     "racecheck": 1800,
+    "recurrent layers": 900,
     "sharing": 300,
     "activities": 600,
     "together": 600,
@@ -45,6 +46,7 @@ MOST_SECONDS = {
     "kernels, launching thread": 600,
     "measurements, launching thread": 1800,
 }
+RECURRENT = "packages/tensor-cuda/tests/recurrent_program.py"
 # Work put into streams by a thread of its own (docs/design/cuda.md), and what is measured with it.
 LAUNCHING = {"TAEDA_CUDA_LAUNCH_THREAD": "1"}
 LAUNCHED = ["--more", ", launching thread", "--kind", "queue"]
@@ -198,6 +200,7 @@ def main(arguments: list[str] | None = None) -> int:
         "kernels on expanding segments": ([*kernels, "--large"], {**real, **whole, **expanding}),
         "memcheck": ([*sanitizer("memcheck"), *kernels], {**real, **whole}),
         "racecheck": ([*sanitizer("racecheck"), *kernels], {**real, **whole}),
+        "recurrent layers": ([python, RECURRENT], real),
         "sharing": ([python, "tools/gpu_check/sharing.py"], real),
         "activities": ([python, "tools/gpu_check/activities.py"], real),
         "together": ([python, "tools/gpu_check/together.py"], real),

@@ -118,10 +118,24 @@ CUDNN = (
     + AGREE
     + r"""
 #include "driver/cudnn_functions.h"
+#include "driver/recurrence.h"
 #define CHECK(RESULT, NAME, PARAMETERS) \
   static_assert(agree<decltype(&::NAME), RESULT (*) PARAMETERS>, #NAME);
 TAEDA_CUDNN_FUNCTIONS(CHECK)
+TAEDA_CUDNN_RECURRENT_FUNCTIONS(CHECK)
 using namespace taeda::cuda;
+static_assert(int(Cell::Relu) == CUDNN_RNN_RELU && int(Cell::Tanh) == CUDNN_RNN_TANH);
+static_assert(int(Cell::Lstm) == CUDNN_LSTM && int(Cell::Gru) == CUDNN_GRU);
+static_assert(kCudnnDefaultMath == CUDNN_DEFAULT_MATH && kCudnnTensorMath == CUDNN_TENSOR_OP_MATH);
+static_assert(kCudnnPlainMath == CUDNN_FMA_MATH && kCudnnStandardRecurrence == CUDNN_RNN_ALGO_STANDARD);
+static_assert(kCudnnLinearInput == CUDNN_LINEAR_INPUT && kCudnnAddGradients == CUDNN_WGRAD_MODE_ADD);
+static_assert(kCudnnNoBias == CUDNN_RNN_NO_BIAS && kCudnnTwoBiases == CUDNN_RNN_DOUBLE_BIAS);
+static_assert(CUDNN_UNIDIRECTIONAL == 0 && CUDNN_BIDIRECTIONAL == 1);
+static_assert(CUDNN_FWD_MODE_INFERENCE == 0 && CUDNN_FWD_MODE_TRAINING == 1);
+static_assert(kCudnnPaddedSteps == CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED);
+static_assert(kCudnnPackedSteps == CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED);
+static_assert(kCudnnPaddedBatch == CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED);
+static_assert(kCudnnPaddedData == CUDNN_RNN_PADDED_IO_ENABLED && kCudnnNotSupported == CUDNN_STATUS_NOT_SUPPORTED);
 static_assert(kCudnnFloat == CUDNN_DATA_FLOAT && kCudnnDouble == CUDNN_DATA_DOUBLE);
 static_assert(kCudnnHalf == CUDNN_DATA_HALF && kCudnnBfloat16 == CUDNN_DATA_BFLOAT16);
 static_assert(kCudnnTypeHandle == CUDNN_TYPE_HANDLE && kCudnnTypeData == CUDNN_TYPE_DATA_TYPE);

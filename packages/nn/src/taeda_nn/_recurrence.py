@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import groupby
 from typing import Any
 
@@ -15,6 +15,19 @@ _dropout = op("dropout")
 
 #: The provider's operators that run whole layers, by kind; None where it has none.
 FUSED: dict[str, Callable[..., Any] | None] = {mode: provided(mode.lower()) for mode in STEPS}
+
+
+@cache
+def takes_packed(mode: str) -> bool:
+    """Whether the provider's operator of a kind also takes packed sequences and, of an LSTM, projections."""
+    library = getattr(tensor, "library", None)
+    if FUSED[mode] is None or library is None:
+        return False
+    try:
+        library.op(f"{mode.lower()}.data")
+    except LookupError:
+        return False
+    return True
 
 
 def run_layers(
@@ -73,6 +86,15 @@ def run_packed(
     sizes = batch_sizes.tolist()
     if states is None:
         states = _zeros(mode, data, num_layers * directions, sizes[0], weights[0][1])
+    fused = FUSED[mode]
+    if fused and takes_packed(mode):
+        flat = [weight for of_layer in weights for weight in of_layer if weight is not None]
+        hx = states if mode == "LSTM" else states[0]
+        has_bias = weights[0][2] is not None
+        output, *finals = fused(
+            data, batch_sizes, hx, flat, has_bias, num_layers, dropout, training, directions == 2
+        )
+        return output, tuple(finals)
     return run_layers(mode, data, sizes, states, weights, num_layers, directions, dropout, training)
 
 

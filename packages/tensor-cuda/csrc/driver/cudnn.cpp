@@ -11,19 +11,13 @@
 #include <utility>
 #include <vector>
 
-#include "driver/cudnn_functions.h"
+#include "driver/cudnn_table.h"
 #include "driver/libraries.h"
 #include "taeda/abi.h"
 
 namespace taeda::cuda {
 
 std::atomic<bool> cudnn_enabled = true, cudnn_tf32_allowed = true, cudnn_benchmark = false, cudnn_deterministic = false;
-
-struct Cudnn::Table {
-#define TAEDA_CUDNN_POINTER(RESULT, NAME, PARAMETERS) RESULT(*NAME) PARAMETERS = nullptr;
-  TAEDA_CUDNN_FUNCTIONS(TAEDA_CUDNN_POINTER)
-#undef TAEDA_CUDNN_POINTER
-};
 
 namespace {
 
@@ -34,7 +28,9 @@ constexpr int kRuns = 3;
 /// What a configuration may want beside the tensors.
 constexpr int64_t kMostWorkspace = int64_t(4) << 30;
 
-int data_type_of(int dtype) {
+}  // namespace
+
+int cudnn_type_of(int dtype) {
   switch (dtype) {
     case TAEDA_FLOAT16: return kCudnnHalf;
     case TAEDA_BFLOAT16: return kCudnnBfloat16;
@@ -43,8 +39,6 @@ int data_type_of(int dtype) {
     default: return -1;
   }
 }
-
-}  // namespace
 
 /// What the library is told in, with the first thing that went wrong: later steps do nothing.
 class Cudnn::Descriptor {
@@ -93,6 +87,7 @@ const Cudnn::Table& Cudnn::functions() {
   library_.open({"libcudnn.so.9"}, {"cudnn"}, [this](void* library) {
     std::string absent;
     TAEDA_CUDNN_FUNCTIONS(TAEDA_LIBRARY_LOOK_UP)
+    TAEDA_CUDNN_RECURRENT_FUNCTIONS(TAEDA_LIBRARY_LOOK_UP)
     return absent;
   });
   return *table_;
@@ -176,7 +171,7 @@ std::unique_ptr<Cudnn::Plan> Cudnn::find(int device, const Convolution& c, Strea
   if (handle_for(device, stream, own) != 0) return nullptr;
   const std::lock_guard held(own->lock);
   void* const handle = own->handle;
-  const int data = data_type_of(c.dtype), compute = c.dtype == TAEDA_FLOAT64 ? kCudnnDouble : kCudnnFloat;
+  const int data = cudnn_type_of(c.dtype), compute = c.dtype == TAEDA_FLOAT64 ? kCudnnDouble : kCudnnFloat;
   const auto tensor = [&](const Convolution::Operand& operand, int64_t id) {
     Descriptor made(f, kCudnnTensor);
     made.data(kCudnnTensorData, data)
@@ -249,7 +244,7 @@ std::unique_ptr<Cudnn::Plan> Cudnn::find(int device, const Convolution& c, Strea
   return best;
 }
 const ConvolutionPlan* Cudnn::plan(int device, const Convolution& convolution, StreamHandle stream, bool trying) {
-  if (data_type_of(convolution.dtype) < 0 || !there()) return nullptr;
+  if (cudnn_type_of(convolution.dtype) < 0 || !there()) return nullptr;
   const std::pair key{device, convolution.shape()};
   const std::lock_guard held(plans_lock_);
   const auto found = plans_.find(key);

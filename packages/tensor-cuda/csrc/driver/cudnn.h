@@ -1,4 +1,4 @@
-// cuDNN, from NVIDIA's library, opened when the first convolution needs it.
+// cuDNN, from NVIDIA's library, opened when the first convolution or recurrent layer needs it.
 #pragma once
 #include <atomic>
 #include <map>
@@ -9,6 +9,7 @@
 #include "driver/driver.h"
 #include "driver/functions.h"
 #include "driver/libraries.h"
+#include "driver/recent.h"
 
 namespace taeda::cuda {
 
@@ -36,10 +37,14 @@ class Cudnn {
   const ConvolutionPlan* plan(int device, const Convolution& convolution, StreamHandle stream, bool trying);
   Status convolve(int device, const ConvolutionPlan& plan, const Convolution& convolution, Address workspace,
                   StreamHandle stream);
+  /// What is known of such layers, kept for those that were asked for last; null where there is no way.
+  SharedRecurrencePlan plan_recurrence(int device, const Recurrence& layers, StreamHandle stream);
+  Status recur(int device, const RecurrencePlan& plan, const RecurrenceRun& run, StreamHandle stream);
   std::string text_of(Status status);
 
  private:
   struct Table;
+  struct Layers;
   class Descriptor;
   struct Plan;
   const Table& functions();
@@ -51,6 +56,8 @@ class Cudnn {
   int handle_for(int device, StreamHandle stream, Handle*& found);
   std::unique_ptr<Plan> find(int device, const Convolution& convolution, StreamHandle stream, bool trying);
   bool is_allowed(const Convolution& convolution, const Descriptor& configuration);
+  /// Fills what is not the layers themselves; the library's status.
+  int describe(Layers& made, void* handle);
   int run(const Plan& plan, const Convolution& convolution, Address workspace, void* handle);
   /// Milliseconds of a run; none where it fails.
   float time_of(const Plan& plan, const Convolution& convolution, StreamHandle stream, void* handle);
@@ -61,6 +68,9 @@ class Cudnn {
   std::mutex lock_, plans_lock_;
   std::map<std::pair<int, StreamHandle>, Handle> handles_;
   std::map<std::pair<int, Convolution>, std::unique_ptr<Plan>> plans_;
+  /// Packed sequences have other lengths in each batch.
+  static constexpr int64_t kRecurrencesKept = 256;
+  Recent<std::pair<int, Recurrence>, RecurrencePlan> recurrences_;
 };
 
 }  // namespace taeda::cuda

@@ -1,4 +1,5 @@
-// The functions of cuDNN that are looked up in its library, as they are declared in NVIDIA's cudnn_graph.h (9).
+// The functions of cuDNN that are looked up in its library, as they are declared in NVIDIA's cudnn_graph.h, cudnn_ops.h
+// and cudnn_adv.h (9).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +17,33 @@
   X(int, cudnnBackendSetAttribute, (void*, int, int, int64_t, const void*))     \
   X(int, cudnnBackendGetAttribute, (void*, int, int, int64_t, int64_t*, void*)) \
   X(int, cudnnBackendExecute, (void*, void*, void*))
+
+#define TAEDA_CUDNN_RECURRENT_FUNCTIONS(X)                                                                             \
+  X(int, cudnnCreateTensorDescriptor, (void**))                                                                        \
+  X(int, cudnnDestroyTensorDescriptor, (void*))                                                                        \
+  X(int, cudnnSetTensorNdDescriptor, (void*, int, int, const int*, const int*))                                        \
+  X(int, cudnnCreateDropoutDescriptor, (void**))                                                                       \
+  X(int, cudnnDestroyDropoutDescriptor, (void*))                                                                       \
+  X(int, cudnnSetDropoutDescriptor, (void*, void*, float, void*, size_t, unsigned long long))                          \
+  X(int, cudnnCreateRNNDescriptor, (void**))                                                                           \
+  X(int, cudnnDestroyRNNDescriptor, (void*))                                                                           \
+  X(int, cudnnSetRNNDescriptor_v8,                                                                                     \
+    (void*, int, int, int, int, int, int, int, int, int32_t, int32_t, int32_t, int32_t, void*, uint32_t))              \
+  X(int, cudnnCreateRNNDataDescriptor, (void**))                                                                       \
+  X(int, cudnnDestroyRNNDataDescriptor, (void*))                                                                       \
+  X(int, cudnnSetRNNDataDescriptor, (void*, int, int, int, int, int, const int*, void*))                               \
+  X(int, cudnnGetRNNTempSpaceSizes, (void*, void*, int, void*, size_t*, size_t*))                                      \
+  X(int, cudnnGetRNNWeightSpaceSize, (void*, void*, size_t*))                                                          \
+  X(int, cudnnGetRNNWeightParams, (void*, void*, int32_t, size_t, const void*, int32_t, void*, void**, void*, void**)) \
+  X(int, cudnnRNNForward,                                                                                              \
+    (void*, void*, int, const int32_t*, void*, const void*, void*, void*, void*, const void*, void*, void*,            \
+     const void*, void*, size_t, const void*, size_t, void*, size_t, void*))                                           \
+  X(int, cudnnRNNBackwardData_v8,                                                                                      \
+    (void*, void*, const int32_t*, void*, const void*, const void*, void*, void*, void*, const void*, const void*,     \
+     void*, void*, const void*, const void*, void*, size_t, const void*, size_t, void*, size_t, void*))                \
+  X(int, cudnnRNNBackwardWeights_v8,                                                                                   \
+    (void*, void*, int, const int32_t*, void*, const void*, void*, const void*, void*, const void*, size_t, void*,     \
+     size_t, void*, size_t, void*))
 
 namespace taeda::cuda {
 
@@ -49,5 +77,13 @@ inline constexpr int kCudnnHeuristicInstant = 0, kCudnnHeuristicFallback = 2;
 inline constexpr int kCudnnNoteTensorCore = 0, kCudnnNoteDownConverts = 1, kCudnnNoteReducedReduction = 2,
                      kCudnnNoteNondeterministic = 4;
 inline constexpr int kCudnnCrossCorrelation = 1;
+
+// Of recurrent layers; cells have the numbers of `Cell`.
+inline constexpr int kCudnnDefaultMath = 0, kCudnnTensorMath = 1, kCudnnPlainMath = 3;
+inline constexpr int kCudnnStandardRecurrence = 0, kCudnnLinearInput = 0, kCudnnAddGradients = 0;
+inline constexpr int kCudnnNotSupported = 3000;
+inline constexpr int kCudnnNoBias = 0, kCudnnTwoBiases = 2;
+inline constexpr int kCudnnPaddedSteps = 0, kCudnnPackedSteps = 1, kCudnnPaddedBatch = 2;
+inline constexpr uint32_t kCudnnPaddedData = 1;
 
 }  // namespace taeda::cuda

@@ -11,6 +11,7 @@
 #include "driver/factoring.h"
 #include "driver/product.h"
 #include "driver/recent.h"
+#include "driver/recurrence.h"
 #include "driver/transform.h"
 
 namespace taeda::cuda {
@@ -166,6 +167,12 @@ class Driver {
   /// Puts the convolution into the stream; `workspace` is memory of the plan's size, its own until it is done.
   virtual Status convolve(int device, const ConvolutionPlan& plan, const Convolution& convolution, Address workspace,
                           StreamHandle stream) = 0;
+  /// What NVIDIA's library wants for such recurrent layers, kept for those that were asked for last; null where it is
+  /// not there or has no way.
+  virtual SharedRecurrencePlan plan_recurrence(int device, const Recurrence& layers, StreamHandle stream) = 0;
+  /// Puts a run of them into the stream, forward or backward; its workspace and what is kept are memory of the plan's
+  /// sizes. Backward, what is kept is lost.
+  virtual Status recur(int device, const SharedRecurrencePlan& plan, const RecurrenceRun& run, StreamHandle stream) = 0;
   /// How NVIDIA's library computes such transforms, kept for those that were asked for last; null where it is not there
   /// or has no way.
   virtual SharedTransformPlan plan_transform(int device, const Transform& transform) = 0;

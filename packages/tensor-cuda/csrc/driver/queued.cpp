@@ -223,16 +223,25 @@ Status QueuedDriver::convolve(int device, const ConvolutionPlan& plan, const Con
     return below.convolve(device, *plan, convolution, workspace, stream);
   });
 }
-Status QueuedDriver::transform(int device, const SharedTransformPlan& plan, const Transform& transform,
-                               Address workspace, StreamHandle stream) {
-  const auto work = [=, plan = plan.get()](Driver& below) {
-    // Without an owner: `used_` has one.
-    return below.transform(device, SharedTransformPlan(SharedTransformPlan(), plan), transform, workspace, stream);
-  };
-  return later("transform", work, [&](uint64_t end) {
+template <class Work>
+Status QueuedDriver::later_with(const char* what, std::shared_ptr<const void> plan, const Work& work) {
+  return later(what, work, [&](uint64_t end) {
     const uint64_t done = done_.load(std::memory_order_acquire);
     while (!used_.empty() && used_.front().first <= done) used_.pop_front();
-    used_.emplace_back(end, plan);
+    used_.emplace_back(end, std::move(plan));
+  });
+}
+Status QueuedDriver::transform(int device, const SharedTransformPlan& plan, const Transform& transform,
+                               Address workspace, StreamHandle stream) {
+  return later_with("transform", plan, [=, plan = plan.get()](Driver& below) {
+    // Without an owner: `used_` has one.
+    return below.transform(device, SharedTransformPlan(SharedTransformPlan(), plan), transform, workspace, stream);
+  });
+}
+Status QueuedDriver::recur(int device, const SharedRecurrencePlan& plan, const RecurrenceRun& run,
+                           StreamHandle stream) {
+  return later_with("recurrence", plan, [=, plan = plan.get()](Driver& below) {
+    return below.recur(device, SharedRecurrencePlan(SharedRecurrencePlan(), plan), run, stream);
   });
 }
 Status QueuedDriver::factor(int device, const FactoringPlan& plan, const Factoring& factoring, Address workspace,

@@ -127,6 +127,10 @@ class QueuedDriver final : public Driver {
   }
   Status convolve(int device, const ConvolutionPlan& plan, const Convolution& convolution, Address workspace,
                   StreamHandle stream) override;
+  SharedRecurrencePlan plan_recurrence(int device, const Recurrence& layers, StreamHandle stream) override {
+    return below_->plan_recurrence(device, layers, stream);
+  }
+  Status recur(int device, const SharedRecurrencePlan& plan, const RecurrenceRun& run, StreamHandle stream) override;
   SharedTransformPlan plan_transform(int device, const Transform& transform) override {
     return below_->plan_transform(device, transform);
   }
@@ -180,6 +184,9 @@ class QueuedDriver final : public Driver {
     issue();
     return call();
   }
+  /// As `later`, of work that uses a plan, which is kept until it is done.
+  template <class Work>
+  Status later_with(const char* what, std::shared_ptr<const void> plan, const Work& work);
   void wait_until(uint64_t place);
   /// Where the last record of an event ends in the ring; 0: it is behind us.
   uint64_t end_of_record(EventHandle event);
@@ -200,8 +207,9 @@ class QueuedDriver final : public Driver {
   bool straight_ = false;
   std::atomic<bool> notes_ = false;
   int captures_ = 0;
-  std::deque<std::pair<uint64_t, SharedTransformPlan>> used_;  // plans, until the ring is done with what uses them
-  std::unordered_map<EventHandle, uint64_t> recorded_;         // the end of an event's last record in the ring
+  std::deque<std::pair<uint64_t, std::shared_ptr<const void>>>
+      used_;                                            // plans, until the ring is done with what uses them
+  std::unordered_map<EventHandle, uint64_t> recorded_;  // the end of an event's last record in the ring
   std::mutex late_lock_;
   std::atomic<Status> late_ = Status::Ok;  // the first one
   std::string late_text_;

@@ -268,6 +268,12 @@ class RealDriver final : public Driver {
                   StreamHandle stream) override {
     return handed(device, [&] { return cudnn_.convolve(device, plan, convolution, workspace, stream); });
   }
+  SharedRecurrencePlan plan_recurrence(int device, const Recurrence& layers, StreamHandle stream) override {
+    return use(device) == Status::Ok ? cudnn_.plan_recurrence(device, layers, stream) : nullptr;
+  }
+  Status recur(int device, const SharedRecurrencePlan& plan, const RecurrenceRun& run, StreamHandle stream) override {
+    return handed(device, [&] { return cudnn_.recur(device, *plan, run, stream); });
+  }
   SharedTransformPlan plan_transform(int device, const Transform& transform) override {
     return use(device) == Status::Ok ? cufft_.plan(device, transform) : nullptr;
   }

@@ -12,6 +12,7 @@
 #include "driver/simulated_factoring.h"
 #include "driver/simulated_parts.h"
 #include "driver/simulated_product.h"
+#include "driver/simulated_recurrence.h"
 #include "driver/simulated_transform.h"
 #include "kernels/launch.h"
 #include "taeda/abi.h"
@@ -31,10 +32,12 @@ enum Kind {
   kGraph,
   kTransform,
   kFactor,
+  kRecurrence,
   kKinds
 };
-constexpr std::string_view kNames[kKinds] = {"allocate", "pinned",      "copy",  "event",     "synchronize", "kernel",
-                                             "product",  "convolution", "graph", "transform", "factor"};
+constexpr std::string_view kNames[kKinds] = {"allocate",    "pinned",    "copy",    "event",
+                                             "synchronize", "kernel",    "product", "convolution",
+                                             "graph",       "transform", "factor",  "recurrence"};
 
 // Beyond what a process of the host is given, and far apart: an address of one device plus any offset is none of
 // another's.
@@ -477,6 +480,30 @@ Status SimulatedDriver::convolve(int device, const ConvolutionPlan& plan, const 
         convolve_on_host(convolution, shift);
       },
       handed("convolution"));
+}
+SharedRecurrencePlan SimulatedDriver::plan_recurrence(int, const Recurrence& layers, StreamHandle) {
+  if (!has_libraries() || !is_valid(layers)) return nullptr;
+  auto made = std::make_shared<RecurrencePlan>(recurrence_plan(layers));
+  made->workspace = kSimulatedWorkspace;
+  return made;
+}
+Status SimulatedDriver::recur(int device, const SharedRecurrencePlan& plan, const RecurrenceRun& run,
+                              StreamHandle stream) {
+  const Device& at = *devices_[size_t(device)];
+  {
+    const std::lock_guard held(lock_);
+    if (fails(kRecurrence)) return Status::LaunchFailed;
+  }
+  if (!is_valid(*plan, run)) return Status::InvalidValue;
+  const uint64_t shift = uint64_t(reinterpret_cast<uintptr_t>(at.bytes)) - at.base;
+  int64_t end = 0;
+  return work(
+      device, stream, kLaunch * plan->layers.steps * plan->layers.layers, end,
+      [plan = *plan, run, shift, beside = bytes_at(device, run.workspace)] {
+        std::memset(beside, -1, plan.workspace);
+        recur_on_host(plan, run, shift);
+      },
+      handed(run.backward ? "recurrence backward" : "recurrence"));
 }
 SharedTransformPlan SimulatedDriver::plan_transform(int device, const Transform& transform) {
   if (!has_libraries() || !is_valid(transform)) return nullptr;

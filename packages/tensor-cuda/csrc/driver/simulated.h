@@ -66,6 +66,8 @@ class SimulatedDriver final : public Driver {
   const ConvolutionPlan* plan(int device, const Convolution& convolution, StreamHandle stream, bool trying) override;
   Status convolve(int device, const ConvolutionPlan& plan, const Convolution& convolution, Address workspace,
                   StreamHandle stream) override;
+  SharedRecurrencePlan plan_recurrence(int device, const Recurrence& layers, StreamHandle stream) override;
+  Status recur(int device, const SharedRecurrencePlan& plan, const RecurrenceRun& run, StreamHandle stream) override;
   SharedTransformPlan plan_transform(int device, const Transform& transform) override;
   void settle_transforms(int device, PlansKept& asked) override;
   Status transform(int device, const SharedTransformPlan& plan, const Transform& transform, Address workspace,
@@ -88,8 +90,8 @@ class SimulatedDriver final : public Driver {
   Status work(int device, StreamHandle stream, int64_t nanoseconds, int64_t& end, std::function<void()> effect = {},
               const Handed& handed = {});
   /// The nth call of a kind from now on fails: "allocate", "pinned", "copy", "event", "synchronize", "product",
-  /// "convolution", "graph" (its launch), "transform", "factor", or the next "kernel" when it runs, after which the
-  /// device is unusable. 0 takes it back. False: no such kind.
+  /// "convolution", "graph" (its launch), "transform", "factor", "recurrence", or the next "kernel" when it runs, after
+  /// which the device is unusable. 0 takes it back. False: no such kind.
   bool fail(std::string_view kind, int64_t nth);
   /// Other processes hold so many bytes of a device's memory.
   void hold(int device, uint64_t nbytes);

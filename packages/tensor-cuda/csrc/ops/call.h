@@ -100,6 +100,11 @@ class Tensor {
   bool number() const { return facts_.flags & TAEDA_TENSOR_NUMBER; }
   /// Whether the elements lie with the host: of a number, or of what stands for one.
   bool on_host() const { return facts_.device.backend != backend_number; }
+  /// Whether so much memory from an address on is that which the tensor shows a part of.
+  bool holds(Address from, size_t nbytes) const {
+    const Address begin = Address(reinterpret_cast<uintptr_t>(facts_.storage));
+    return facts_.storage && from >= begin && from + nbytes <= begin + facts_.storage_size;
+  }
   const void* host_data() const { return facts_.data; }
   /// Whether both show parts of the same memory.
   bool shares_with(const Tensor& other) const { return facts_.storage && facts_.storage == other.facts_.storage; }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "ops/elementwise.h"
+#include "ops/recurrent_layers.h"
 
 namespace taeda::cuda {
 
@@ -12,8 +13,9 @@ int32_t backend_number = 0;
 
 const std::vector<Operation>&attention_operations(), &batch_norm_operations(), &convolution_operations(),
     &factor_operations(), &index_operations(), &loss_operations(), &matrix_operations(), &named_operations(),
-    &norm_operations(), &pair_operations(), &pool_operations(), &recurrent_operations(), &random_operations(),
-    &reduce_operations(), &row_operations(), &transform_operations(), &triangular_operations(), &window_operations();
+    &norm_operations(), &pair_operations(), &pool_operations(), &recurrent_layer_operations(), &recurrent_operations(),
+    &random_operations(), &reduce_operations(), &row_operations(), &transform_operations(), &triangular_operations(),
+    &window_operations();
 
 namespace {
 
@@ -25,12 +27,25 @@ struct Entry {
   int32_t number;
 };
 const std::vector<const std::vector<Operation>*>& operation_tables() {
-  static const std::vector<const std::vector<Operation>*> tables{
-      &attention_operations(),  &batch_norm_operations(), &convolution_operations(), &factor_operations(),
-      &index_operations(),      &loss_operations(),       &matrix_operations(),      &named_operations(),
-      &norm_operations(),       &pair_operations(),       &pool_operations(),        &random_operations(),
-      &recurrent_operations(),  &reduce_operations(),     &row_operations(),         &transform_operations(),
-      &triangular_operations(), &window_operations()};
+  static const std::vector<const std::vector<Operation>*> tables{&attention_operations(),
+                                                                 &batch_norm_operations(),
+                                                                 &convolution_operations(),
+                                                                 &factor_operations(),
+                                                                 &index_operations(),
+                                                                 &loss_operations(),
+                                                                 &matrix_operations(),
+                                                                 &named_operations(),
+                                                                 &norm_operations(),
+                                                                 &pair_operations(),
+                                                                 &pool_operations(),
+                                                                 &random_operations(),
+                                                                 &recurrent_layer_operations(),
+                                                                 &recurrent_operations(),
+                                                                 &reduce_operations(),
+                                                                 &row_operations(),
+                                                                 &transform_operations(),
+                                                                 &triangular_operations(),
+                                                                 &window_operations()};
   return tables;
 }
 std::vector<Entry>& entries() {
@@ -82,11 +97,12 @@ bool record_operation(const char* name, const taeda_call& given, Recorder& recor
 }
 
 int32_t register_operations() {
+  if (const int32_t status = define_recurrent_layers(); status != TAEDA_OK) return status;
   for (Entry& entry : entries()) {
     const int32_t status = api->kernel_register(entry.name, backend_number, run, &entry, "taeda-tensor-cuda", nullptr);
     if (status != TAEDA_OK) return status;
   }
-  return TAEDA_OK;
+  return register_recurrent_composites();
 }
 
 }  // namespace taeda::cuda

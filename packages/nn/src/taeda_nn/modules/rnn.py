@@ -8,9 +8,9 @@ import weakref
 from typing import Any
 
 from taeda_nn import init
-from taeda_nn._bind import Tensor, autocasts, op, tensor
+from taeda_nn._bind import Tensor, autocasts, no_grad, op, tensor
 from taeda_nn._decompose.rnn import STEPS
-from taeda_nn._recurrence import FUSED, run_layers, run_packed
+from taeda_nn._recurrence import FUSED, run_layers, run_packed, takes_packed
 from taeda_nn.modules._state import attributes
 from taeda_nn.modules.module import Module
 from taeda_nn.parameter import Parameter
@@ -123,7 +123,35 @@ class RNNBase(Module):
             init.uniform_(weight, -bound, bound)
 
     def flatten_parameters(self) -> None:
-        """Does nothing: weights need no particular place in memory."""
+        """Moves the weights into one piece of memory, in which libraries of devices read them without a copy.
+
+        On the cpu nothing is moved: weights need no particular place there.
+        """
+        weights = self._flat_weights
+        first = weights[0]
+        alike = {(weight.device, weight.dtype) for weight in weights}
+        if (
+            first.device.type in ("cpu", "meta")
+            or len(alike) != 1
+            or len({*map(id, weights)}) != len(weights)
+        ):
+            return
+        # Matrices of all layers, then biases.
+        ordered = sorted(weights, key=lambda weight: weight.dim() == 1)
+        step, begin = first.element_size(), ordered[0].data_ptr()
+        places = [begin]
+        for weight in ordered:
+            places.append(places[-1] + weight.numel() * step)
+        if all(
+            weight.is_contiguous() and weight.data_ptr() == at
+            for weight, at in zip(ordered, places, strict=False)
+        ):
+            return
+        with no_grad():
+            flat = tensor.cat([weight.detach().reshape(-1) for weight in ordered])
+            for weight, at in zip(ordered, places, strict=False):
+                part = flat.narrow(0, (at - begin) // step, weight.numel())
+                weight.data = part.view(weight.shape)
 
     def __getstate__(self) -> dict[str, Any]:
         # PyTorch's layers keep both beside the parameters.
@@ -295,7 +323,7 @@ class RNNBase(Module):
 
     def _run(self, input: Tensor, states: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
         fused = FUSED[self.mode]
-        if fused and not self.proj_size:
+        if fused and (not self.proj_size or takes_packed(self.mode)):
             result = fused(
                 input,
                 states if self.mode == "LSTM" else states[0],
