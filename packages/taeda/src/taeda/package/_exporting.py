@@ -26,7 +26,7 @@ from taeda.package._names import (
     sys_importer,
 )
 from taeda_registry import files
-from taeda_tensor_core.checkpoint.common import DISPATCH
+from taeda_registry.pickles import DISPATCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

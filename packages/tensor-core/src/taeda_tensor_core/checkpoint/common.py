@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import pickle
-from types import FunctionType
 from typing import Any, NoReturn
 
 from taeda_tensor_core import _C
@@ -31,16 +30,6 @@ _BUILT_IN = {
 }  # fmt: skip
 # Before the name of a plug-in's dtype, which other readers of safetensors do not know.
 _OF_PLUGINS = "taeda."
-
-
-# The methods of the standard library's pickler written in Python that write a type, by their names after `save_`.
-_WRITERS = {
-    type(None): "none", bool: "bool", int: "long", float: "float", bytes: "bytes", bytearray: "bytearray",
-    pickle.PickleBuffer: "picklebuffer", str: "str", tuple: "tuple", list: "list", dict: "dict", set: "set",
-    frozenset: "frozenset", FunctionType: "global", type: "type",
-}  # fmt: skip
-#: Its table of them as the standard library made it: other libraries (dill) change the one that stands there.
-DISPATCH = {kind: getattr(pickle._Pickler, f"save_{name}") for kind, name in _WRITERS.items()}  # type: ignore[attr-defined]
 
 
 class _DTypes(dict):

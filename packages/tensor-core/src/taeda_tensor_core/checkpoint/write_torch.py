@@ -15,10 +15,11 @@ from importlib import import_module
 from typing import Any
 
 import taeda_tensor_core as tc
+from taeda_registry.pickles import DISPATCH
 from taeda_tensor_core import _older_names
 from taeda_tensor_core._copies import storage_bytes, wraps
 from taeda_tensor_core.checkpoint import torch_names
-from taeda_tensor_core.checkpoint.common import DISPATCH, DTYPES, dtype_name
+from taeda_tensor_core.checkpoint.common import DTYPES, dtype_name
 from taeda_tensor_core.storage import TypedStorage, UntypedStorage
 
 # Where the bytes of an entry begin: at multiples of this, so that files can be mapped.

@@ -26,7 +26,7 @@ from taeda.distributed.checkpoint.storage import StorageReader, StorageWriter, W
 from taeda.distributed.tensor._utils import narrow_tensor_by_index
 from taeda.futures import Future
 from taeda_registry import files
-from taeda_tensor_core.checkpoint.common import DISPATCH
+from taeda_registry.pickles import DISPATCH
 
 __all__ = ["FileSystemReader", "FileSystemWriter"]
 
