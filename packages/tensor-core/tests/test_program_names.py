@@ -269,6 +269,8 @@ def test_facts_of_tensors():
     assert tc.sym_int(2.7) == 2 and tc.sym_int(-2.7) == -2 and tc.sym_max(1, 2.0) == 2.0 and tc.sym_not(0)
     with pytest.warns(UserWarning, match=r"torch\.range is deprecated"):
         assert tc.range(1, 4).tolist() == [1.0, 2.0, 3.0, 4.0]
+        with pytest.raises(TypeError, match="range: argument 'out' must be a Tensor, found list"):
+            tc.range(1, 4, out=[1])
 
 
 def test_return_types_are_those_of_operators():

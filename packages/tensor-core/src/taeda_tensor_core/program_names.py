@@ -311,6 +311,8 @@ def range_(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, d
         UserWarning,
         stacklevel=2,
     )
+    if out is not None and not isinstance(out, Tensor):
+        raise TypeError(f"range: argument 'out' must be a Tensor, found {type(out).__name__}")
     if end is None:
         start, end = 0, start
     if step == 0:
