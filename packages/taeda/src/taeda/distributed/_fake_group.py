@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from taeda.distributed._group import ProcessGroup, listed, put
+from taeda.distributed._mesh import Mesh
 from taeda.distributed._reductions import ReduceOp
 from taeda.distributed._stores import HashStore
 from taeda.distributed._work import Receiving, Work, done
@@ -18,14 +19,12 @@ class FakeStore(HashStore):
     """A store that no other process sees."""
 
 
-class Alone:
+class Alone(Mesh):
     """In the place of connections to other processes, of which there are none."""
 
     def __init__(self, rank: int, size: int) -> None:
+        super().__init__(0, 1, FakeStore(), "", 0.0)
         self.rank, self.size = rank, size
-
-    def close(self) -> None:
-        """There is nothing to close."""
 
 
 def _copy(targets: Sequence[Any], values: Sequence[Any]) -> None:

@@ -52,7 +52,7 @@ class _Groups:
     """What there is: the first group, and all by name."""
 
     def __init__(self) -> None:
-        self.mesh: Mesh | Alone | None = None
+        self.mesh: Mesh | None = None
         self.named: dict[str, ProcessGroup] = {}
         self.made = 0
         self.seconds = default_pg_timeout.total_seconds()
