@@ -289,3 +289,20 @@ def test_large_blocks_begin_at_huge_pages_and_go_back_whole():
             _C.empty_cache()
         assert len(open("/proc/self/maps").readlines()) < before + 8
     """)
+
+
+def test_layers_that_come_and_go_leave_nothing():
+    """Each time that a layer is entered, the lists of layers at its operators are made anew."""
+    run("""
+        layer, x = t.library.Layer("passing", operators=["neg"]), t.ones(2)
+
+        def enter(times):
+            for _ in range(times):
+                with layer:
+                    x.neg()
+
+        enter(2_000)
+        before = resident()
+        enter(40_000)
+        assert resident() - before < MIB, (resident() - before) / MIB
+    """)

@@ -60,8 +60,14 @@ struct LayerStack {
   std::atomic<const Members*> now{nullptr};
   BoxedFn entry;
 
-  /// With the lock. Former lists stay: another thread may be reading one.
+  /// The layer to meet after that of number `passed`, 0 for none; null where none is left.
+  Member below(uint64_t passed) const noexcept;
+  /// With the lock.
   void change(int place, Members members);
+
+ private:
+  mutable std::atomic<int> readers_{0};
+  std::vector<std::unique_ptr<const Members>> former_;  // which other threads may still be reading
 };
 constinit std::atomic<size_t> owners_at[kLayerSlots] = {};  // how many have layers at a position, by their names
 
@@ -76,8 +82,21 @@ void count_owner(int place, const std::string& who, int change) {
 constinit std::atomic<int> crowded_at[kLayerSlots] = {};
 void LayerStack::change(int place, Members members) {
   const Members* before = now;
+  former_.reserve(former_.size() + 1);
   crowded_at[place] += int(members.size() > 1) - int(before && before->size() > 1);
   now = members.empty() ? nullptr : new Members(std::move(members));
+  if (before) former_.emplace_back(before);
+  // Whoever begins to read from here on finds the new list.
+  if (readers_ == 0) former_.clear();
+}
+LayerStack::Member LayerStack::below(uint64_t passed) const noexcept {
+  ++readers_;
+  const Members* members = now;
+  Member found{0, nullptr};
+  for (size_t i = members ? members->size() : 0; i-- > 0 && !found.fn;)
+    if (!passed || (*members)[i].number < passed) found = (*members)[i];
+  --readers_;
+  return found;
 }
 
 /// What a thread is in, the innermost first: one pointer, since thread-local memory of libraries is short.
@@ -103,11 +122,7 @@ thread_local constinit const Inside* Inside::innermost = nullptr;
 
 Values meet(const LayerStack& stack, const OpEntry& op, KeySet keys, Values arguments) {
   const int slot = keys.top_slot();
-  const uint64_t passed = Inside::passed(slot);
-  const LayerStack::Members* members = stack.now;
-  for (size_t i = members ? members->size() : 0; i-- > 0;) {
-    const auto& [number, fn] = (*members)[i];
-    if (passed && number >= passed) continue;
+  if (const auto [number, fn] = stack.below(Inside::passed(slot)); fn) {
     const Inside inside(slot, number);
     return (*fn)(op, keys, std::move(arguments));
   }
