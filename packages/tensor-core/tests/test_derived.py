@@ -51,11 +51,14 @@ def test_splits_of_wrong_arguments():
         taeda.dsplit(taeda.ones(2, 2), 2)
 
 
-def test_narrow_copy_and_adjoint():
+def test_copies_of_views_and_adjoint():
     x, a = pair(3, 4)
     copy = x.narrow_copy(1, 1, 2)
     same(copy, a[:, 1:3])
     assert copy._base is None
+    turned = taeda.view_copy(x.t(), (2, 6))
+    same(turned, a.T.reshape(2, 6))
+    assert turned._base is None and turned.data_ptr() != x.data_ptr()
     z = values(2, 3, 2) + 1j * values(2, 3, 2, seed=4)
     same(taeda.adjoint(taeda.tensor(z)), z.conj().swapaxes(-1, -2))
     same(x.adjoint(), a.T)

@@ -57,7 +57,8 @@ Tensor unfold_copy(const Tensor& self, int64_t dimension, int64_t size, int64_t 
 Tensor unsqueeze_copy(const Tensor& self, int64_t dim) { return copied(ops::unsqueeze(self, dim)); }
 Tensor view_as_complex_copy(const Tensor& self) { return copied(ops::view_as_complex(self)); }
 Tensor view_as_real_copy(const Tensor& self) { return copied(ops::view_as_real(self)); }
-Tensor view_copy(const Tensor& self, IntSpan size) { return copied(ops::view(self, size)); }
+/// Of whatever strides: its memory is its own.
+Tensor view_copy(const Tensor& self, IntSpan size) { return copied(ops::reshape(self, size)); }
 Tensor view_copy_dtype(const Tensor& self, DType dtype) { return copied(ops::view_dtype(self, dtype)); }
 
 std::vector<Tensor> unsafe_chunk(const Tensor& self, int64_t chunks, int64_t dim) {
