@@ -109,3 +109,15 @@ def test_losses_and_their_gradients(loss: str, batched: tuple[int | None, ...]) 
     for each in (function, *gradients):
         expected = taeda.stack([each(*example(i)) for i in range(EXAMPLES)])
         taeda.testing.assert_close(taeda.vmap(each, batched)(*given), expected)
+
+
+def test_weights_of_observations() -> None:
+    x, counts = taeda.arange(24.0).reshape(2, 3, 4).sin(), taeda.tensor([[1, 2, 1, 3], [2, 0, 1, 1]])
+
+    def weighted(rows: taeda.Tensor, weights: taeda.Tensor) -> taeda.Tensor:
+        return taeda.cov(rows, fweights=weights, aweights=weights.float())
+
+    expected = taeda.stack([weighted(*each) for each in zip(x, counts, strict=True)])
+    taeda.testing.assert_close(taeda.func.vmap(weighted)(x, counts), expected)
+    one = taeda.func.vmap(weighted, in_dims=(None, 0))(x[0], counts)
+    taeda.testing.assert_close(one[0], expected[0])

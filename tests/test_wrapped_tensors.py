@@ -169,9 +169,11 @@ class Around(taeda.Tensor):
 
     @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-        return func(
-            *(mapped(a, lambda x: x.inner if isinstance(x, Around) else x) for a in args), **(kwargs or {})
+        args, named = (
+            [mapped(a, lambda x: x.inner if isinstance(x, Around) else x) for a in given]
+            for given in (args, (kwargs or {}).values())
         )
+        return func(*args, **dict(zip(kwargs or {}, named, strict=True)))
 
 
 def test_a_wrapper_may_answer_with_plain_tensors():
@@ -194,6 +196,43 @@ def test_a_wrapper_is_where_it_says_also_for_masks_and_places():
     mask = taeda.tensor([True, False])
     for found, expected in [(x[:, mask], [[0], [2]]), (x[mask], [[0, 1]]), (x[[1, 0]], [[2, 3], [0, 1]])]:
         assert type(found) is taeda.Tensor and found.tolist() == expected
+
+
+def test_operators_that_read_values_give_the_same_whichever_argument_is_wrapped():
+    x, square = taeda.arange(6.0), taeda.tensor([[2.0, 1.0], [1.0, 3.0]])
+    even, one, two = x % 2 == 0, taeda.tensor([1]), taeda.tensor([2])
+    lengths, weights = taeda.tensor([2, 4]), taeda.tensor([1, 2, 1])
+    factors, rows = taeda.linalg.lu_factor(square), taeda.arange(12.0).reshape(1, 3, 4) / 12
+    table, bags = taeda.arange(6.0).reshape(3, 2), taeda.tensor([0, 1])
+    chances = taeda.ones(4, 1, 3).log_softmax(-1)
+    for call, *given in [
+        (taeda.masked_scatter, x, even, -x),
+        (lambda m: taeda.nonzero_static(m, size=4), even),
+        (lambda data, n: taeda.segment_reduce(data, "sum", lengths=n), x, lengths),
+        (taeda.linalg.eigvals, square),
+        (taeda.linalg.eig, square),
+        (taeda.linalg.lu, square),
+        (taeda.lu_unpack, *factors),
+        (taeda.linalg.pinv, square),
+        (lambda p, t, n, m: F.ctc_loss(p, t, n, m), chances, one[None], two * 2, one),
+        (F.embedding_bag, bags, table, bags),
+        (lambda a, f: taeda.cov(a, fweights=f), table.t(), weights),
+        (lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), rows, rows + 1, rows),
+        (taeda.tensor_split, x, taeda.tensor(3)),
+    ]:
+        expected = listed(call(*given))
+        for i in range(len(given)):
+            found = call(*given[:i], Around(given[i]), *given[i + 1 :])
+            for a, b in zip(listed(found), expected, strict=True):
+                np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-5, atol=1e-6)
+    with pytest.raises(
+        RuntimeError, match="values of a tensor whose class answers for operators can't be read"
+    ):
+        taeda.tensor_split(x, Around(lengths))
+
+
+def listed(result):
+    return [result] if isinstance(result, taeda.Tensor) else list(result)
 
 
 class Told(Around):

@@ -7,6 +7,7 @@
 #include "taeda/half.h"
 #include "taeda/ops.h"
 #include "taeda/tracking.h"
+#include "taeda/wrappers.h"
 
 namespace taeda::impl {
 namespace {
@@ -149,7 +150,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   const double root = std::sqrt(std::abs(factor));
   Tensor scores = ops::matmul(query * Tensor(std::copysign(root, factor)), ops::transpose(key, -2, -1) * Tensor(root));
   if (is_causal) {
-    const Tensor past = causal_mask(query.size(-2), key.size(-2), query.device());
+    const Tensor past = causal_mask(query.size(-2), key.size(-2), stated_device(query));
     scores = ops::masked_fill(scores, ops::logical_not(past), Tensor(kNever));
   } else if (attn_mask.defined()) {
     scores = attn_mask.dtype() == DType::Bool ? ops::masked_fill(scores, ops::logical_not(attn_mask), Tensor(kNever))

@@ -10,8 +10,13 @@ namespace taeda {
 /// The elements where this code can read them, row by row.
 inline Tensor on_host(const Tensor& tensor) {
   check_has_memory(tensor, "to_device");
-  return ops::contiguous(ops::to_device(tensor, Device{}));
+  const Tensor here = ops::contiguous(ops::to_device(tensor, Device{}));
+  check(here.device().backend == kCPU, ErrorKind::Runtime,
+        "to_device: the values of a tensor whose class answers for operators can't be read, found ", describe(tensor));
+  return here;
 }
+/// A tensor that has a shape alone. One that wraps others counts as such, but its class knows elements.
+inline bool is_shape_alone(const Tensor& tensor) { return tensor.device().backend == kMeta && !is_wrapper(tensor); }
 /// Whether there are elements that can be read: none on meta, and none of a tensor that belongs to a level.
 inline bool readable(const Tensor& tensor) { return tensor.device().backend != kMeta && !is_carrier(tensor); }
 /// Whether elements can be read here without waiting for a device.

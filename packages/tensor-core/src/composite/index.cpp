@@ -40,7 +40,7 @@ Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& sour
   check(source.dtype() == self.dtype(), ErrorKind::Runtime, "masked_scatter: argument 'source' has dtype ",
         name(source.dtype()), ", expected ", name(self.dtype()));
   const Shape sizes = broadcast_shapes(self.sizes(), mask.sizes(), "masked_scatter");
-  if (mask.device().backend == kMeta) return taeda::empty(sizes, self.dtype(), self.device());
+  if (is_shape_alone(mask)) return taeda::empty(sizes, self.dtype(), self.device());
   const Tensor places = ops::nonzero(ops::reshape(ops::expand(mask, sizes), Shape{-1}));
   const int64_t count = places.size(0);
   check(source.numel() >= count, ErrorKind::Runtime, "masked_scatter: argument 'source' has ", source.numel(),
@@ -157,7 +157,7 @@ Tensor repeat_interleave_counts(const Tensor& repeats, std::optional<int64_t> ou
   if (!is_integral(repeats.dtype()) || repeats.dim() != 1) [[unlikely]]
     fail(ErrorKind::Runtime, "repeat_interleave: argument 'repeats' alone must be 1-dimensional integers, got ",
          describe(repeats));
-  if (repeats.device().backend == kMeta && output_size)
+  if (is_shape_alone(repeats) && output_size)
     return taeda::empty(Shape{*output_size}, DType::Int64, stated_device(repeats));
   const Tensor counts = on_host(ops::to_dtype(repeats, DType::Int64));
   Count sum = 0;

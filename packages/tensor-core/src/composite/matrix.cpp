@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "composite/host.h"
 #include "infer/matrices.h"
 #include "taeda/arithmetic.h"
 #include "taeda/ops.h"
@@ -228,9 +229,8 @@ void expect_weights(const char* argument, const Tensor& weights, int64_t count, 
         whole ? "an integer dtype" : "a floating-point dtype");
   check(weights.numel() == count, ErrorKind::Runtime, "cov: argument '", argument, "' has ", weights.numel(),
         " weights, expected ", count, ", the number of observations");
-  if (weights.device().backend == kCPU && count > 0) {
-    const Tensor least = ops::to_dtype(ops::amin(weights), DType::Float64);
-    check(!(*least.data<double>() < 0), ErrorKind::Runtime, "cov: argument '", argument,
+  if (at_hand(weights)) {
+    check(!(number_of(ops::amin(weights)) < 0), ErrorKind::Runtime, "cov: argument '", argument,
           "' has negative weights, expected none");
   }
 }

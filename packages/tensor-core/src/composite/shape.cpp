@@ -138,10 +138,11 @@ std::vector<Tensor> tensor_split_Tensor(const Tensor& self, const Tensor& tensor
     fail(ErrorKind::Runtime,
          "tensor_split: argument 'tensor_indices_or_sections' must be an int64 tensor of at most one dimension, got ",
          describe(tensor_indices_or_sections));
+  if (tensor_indices_or_sections.dim() == 0 && is_wrapper(tensor_indices_or_sections))
+    return tensor_split(self, int64_t(number_of(tensor_indices_or_sections)), dim);
   const Tensor host = on_host(tensor_indices_or_sections);
-  const int64_t* const values = host.data<int64_t>();
-  return host.dim() == 0 ? tensor_split(self, *values, dim)
-                         : tensor_split_indices(self, Shape(IntSpan(values, size_t(host.numel()))), dim);
+  if (host.dim() == 0) return tensor_split(self, *host.data<int64_t>(), dim);
+  return tensor_split_indices(self, Shape(IntSpan(host.data<int64_t>(), size_t(host.numel()))), dim);
 }
 std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
   check(self.dim() > 0, ErrorKind::Index, "unbind: argument 'self' is 0-dimensional");

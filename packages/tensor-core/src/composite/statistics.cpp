@@ -157,7 +157,7 @@ Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
 
 Tensor nonzero_static(const Tensor& self, int64_t size, int64_t fill_value) {
   check(size >= 0, ErrorKind::Runtime, "nonzero_static: argument 'size' must not be negative, got ", size);
-  if (self.device().backend == kMeta) return taeda::empty(Shape{size, self.dim()}, DType::Int64, self.device());
+  if (is_shape_alone(self)) return taeda::empty(Shape{size, self.dim()}, DType::Int64, self.device());
   const Tensor found = ops::nonzero(self);
   const Tensor out = ops::full(Shape{size, self.dim()}, Scalar(fill_value), DType::Int64, stated_device(self));
   const int64_t rows = std::min(size, found.size(0));
@@ -437,7 +437,7 @@ double start_of(std::string_view reduce, const std::optional<Scalar>& initial) {
 /// For each place along `axis` the number of its segment: int64 of the shape of data up to the axis.
 Tensor segments_of(const Tensor& data, const Tensor& lengths, int64_t axis, bool unsafe) {
   const IntSpan places = data.sizes().first(size_t(axis + 1));
-  if (lengths.device().backend == kMeta) return taeda::empty(places, DType::Int64, data.device());
+  if (is_shape_alone(lengths)) return taeda::empty(places, DType::Int64, data.device());
   const Tensor host = on_host(ops::to_dtype(lengths, DType::Int64));
   const int64_t n = data.size(axis), count = lengths.size(-1), rows = n ? product(places) / n : 0;
   const Tensor numbers = taeda::empty(places, DType::Int64);

@@ -14,6 +14,7 @@ namespace {
 struct Entry {
   Decomposition boxed;
   void* typed;
+  bool on_host = false;
 };
 using Table = std::map<std::string, Entry, std::less<>>;
 Table& table() {
@@ -64,6 +65,11 @@ Tensor narrowed(const Tensor& t, DType first) {
 
 void add_decomposition(const char* op, Decomposition decomposition, void* typed) {
   table().emplace(op, Entry{decomposition, typed});
+}
+void note_on_host(const char* op) { table().at(op).on_host = true; }
+bool is_in_parts(std::string_view op) {
+  const auto found = table().find(op);
+  return found != table().end() && !found->second.on_host;
 }
 Decomposition decomposition_of(std::string_view op) {
   const auto found = table().find(op);

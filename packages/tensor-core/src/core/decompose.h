@@ -4,6 +4,11 @@
 
 namespace taeda {
 
+/// Says of a decomposition that it is the operator itself, on the host.
+TAEDA_API void note_on_host(const char* op);
+/// Whether there is a decomposition that consists of other operators.
+TAEDA_API bool is_in_parts(std::string_view op);
+
 /// The boxed kernel that decomposes an operator, or null.
 const BoxedFn* decomposed_kernel(const OpEntry& op);
 

@@ -1,4 +1,6 @@
-// LAPACK's operators for devices that have none: computed on the host, from where the results go back.
+// LAPACK's operators, and those that read lengths and offsets anyway, for devices that have none: computed on the
+// host, from where the results go back.
+#include "core/decompose.h"
 #include "decompose/common.h"
 #include "taeda/levels.h"
 
@@ -30,9 +32,10 @@ template <class Result, class... Args, Result (*function)(Args...)> struct OnHos
   static Result call(Args... arguments) { return back(function(to_host(arguments)...), device_of(arguments...)); }
 };
 
-#define ON_HOST(operation)                                                                                  \
-  static const AddDecomposition operation##_entry(#operation, &Boxed<&OnHost<&ops::operation>::call>::call, \
-                                                  erased<taeda::op::operation>(&OnHost<&ops::operation>::call));
+#define ON_HOST(operation)                                                                                       \
+  static const AddDecomposition operation##_entry(#operation, &Boxed<&OnHost<&ops::operation>::call>::call,      \
+                                                  erased<taeda::op::operation>(&OnHost<&ops::operation>::call)); \
+  static const bool operation##_noted = (note_on_host(#operation), true);
 ON_HOST(_linalg_det)
 ON_HOST(_linalg_eig)
 ON_HOST(_linalg_eigh)
@@ -41,6 +44,9 @@ ON_HOST(_linalg_slogdet)
 ON_HOST(_linalg_solve_ex)
 ON_HOST(_linalg_svd)
 ON_HOST(_pivots_to_permutation)
+ON_HOST(ctc_loss_backward)
+ON_HOST(ctc_loss_forward)
+ON_HOST(embedding_bag)
 ON_HOST(geqrf)
 ON_HOST(linalg_cholesky_ex)
 ON_HOST(linalg_inv_ex)

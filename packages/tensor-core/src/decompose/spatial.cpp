@@ -352,33 +352,6 @@ Tensor pdist_forward(const Tensor& input, double p) {
   return ops::vector_norm(rows(0) - rows(1), Scalar(p), Shape{-1}, false);
 }
 
-// --- sequences and bags: on the host, where lengths and offsets have to be read anyway ---
-
-Tensor fetched(const Tensor& t) { return t.defined() ? ops::to_device(t, Device{}) : t; }
-Two ctc_loss_forward(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
-                     const Tensor& target_lengths, int64_t blank, bool zero_infinity) {
-  const auto [losses, alphas] = ops::ctc_loss_forward(fetched(log_probs), fetched(targets), fetched(input_lengths),
-                                                      fetched(target_lengths), blank, zero_infinity);
-  return {sent(losses, log_probs), sent(alphas, log_probs)};
-}
-Tensor ctc_loss_backward(const Tensor& grad, const Tensor& log_probs, const Tensor& targets,
-                         const Tensor& input_lengths, const Tensor& target_lengths, const Tensor& losses,
-                         const Tensor& log_alpha, int64_t blank, bool zero_infinity) {
-  return sent(
-      ops::ctc_loss_backward(fetched(grad), fetched(log_probs), fetched(targets), fetched(input_lengths),
-                             fetched(target_lengths), fetched(losses), fetched(log_alpha), blank, zero_infinity),
-      log_probs);
-}
-std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag(const Tensor& weight, const Tensor& indices,
-                                                         const Tensor& offsets, bool by_freq, int64_t mode, bool sparse,
-                                                         const Tensor& per_sample_weights, bool include_last_offset,
-                                                         std::optional<int64_t> padding_idx) {
-  const auto [result, owners, sizes, places] =
-      ops::embedding_bag(fetched(weight), fetched(indices), fetched(offsets), by_freq, mode, sparse,
-                         fetched(per_sample_weights), include_last_offset, padding_idx);
-  return {sent(result, weight), sent(owners, weight), sent(sizes, weight), sent(places, weight)};
-}
-
 DECOMPOSE(conv3d)
 DECOMPOSE(conv3d_backward)
 DECOMPOSE(resample)
@@ -391,9 +364,6 @@ DECOMPOSE(cdist_forward)
 DECOMPOSE(cdist_backward)
 DECOMPOSE(euclidean_dist)
 DECOMPOSE(pdist_forward)
-DECOMPOSE(ctc_loss_forward)
-DECOMPOSE(ctc_loss_backward)
-DECOMPOSE(embedding_bag)
 
 }  // namespace
 }  // namespace taeda::decompose

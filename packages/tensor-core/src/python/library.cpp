@@ -6,6 +6,7 @@
 
 #include "core/composite_kernels.h"
 #include "core/contract.h"
+#include "core/decompose.h"
 #include "python/numpy_bridge.h"
 #include "taeda/backend.h"
 #include "taeda/decompose.h"
@@ -391,8 +392,9 @@ PyObject* remove_host(PyObject*, PyObject* number) {
   });
 }
 
-PyObject* has_decomposition(PyObject*, PyObject* name) {
-  return guarded([&] { return PyBool_FromLong(decomposition_of(text_of(name, "operator name")) != nullptr); });
+/// name: whether the operator can be had in terms of others.
+PyObject* is_in_parts(PyObject*, PyObject* name) {
+  return guarded([&] { return PyBool_FromLong(taeda::is_in_parts(text_of(name, "operator name"))); });
 }
 /// name, (argument, ...): the operator in terms of others, as it meets them.
 PyObject* decomposed(PyObject*, PyObject* args) {
@@ -493,7 +495,7 @@ PyMethodDef library_functions[] = {{"_define_operator", define, METH_VARARGS, nu
                                    {"_host_backend", make_host_backend, METH_VARARGS, nullptr},
                                    {"_remove_host_backend", remove_host, METH_O, nullptr},
                                    {"_has_operator", has_operator, METH_O, nullptr},
-                                   {"_has_decomposition", has_decomposition, METH_O, nullptr},
+                                   {"_is_in_parts", is_in_parts, METH_O, nullptr},
                                    {"_decomposed", decomposed, METH_VARARGS, nullptr},
                                    {"_kernel_owner", kernel_owner, METH_VARARGS, nullptr},
                                    {"_host_array", host_array, METH_O, nullptr},

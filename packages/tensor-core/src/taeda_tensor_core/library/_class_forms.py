@@ -46,7 +46,7 @@ def taken_apart(op: Any) -> Callable[..., Any] | None:
     if (found := _WHOLE.get(op.name)) is not None:
         return found
     ours = aten_name(op.name)[0] == "taeda" and op.name not in _RENAMED
-    if (ours or op.name in _IN_PARTS) and _C._has_decomposition(op.name):
+    if (ours or op.name in _IN_PARTS) and _C._is_in_parts(op.name):
         return lambda *args, **kwargs: _C._decomposed(op.name, _in_order(op, args, kwargs))
     return None
 
