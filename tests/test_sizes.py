@@ -93,6 +93,14 @@ def test_arange_between_the_ends_of_int64(bounds, count):
     assert len(expected) == count and t.arange(*bounds).tolist() == expected
 
 
+def test_combinations_of_more_elements_than_memory_holds():
+    assert t.combinations(t.arange(3), 2**40).shape == (0, 2**40)
+    assert t.combinations(t.ones(0), 2**40, with_replacement=True).shape == (0, 2**40)
+    for count in (1, 2, 1000):
+        with pytest.raises(MemoryError, match="combinations: 9223372036854775807 out of"):
+            t.combinations(t.arange(count), BIG, with_replacement=True)
+
+
 def test_large_parts_give_one_part():
     assert [p.tolist() for p in t.arange(3).split(BIG)] == [[0, 1, 2]]
     assert t.arange(5).unfold(0, 2, BIG).tolist() == [[0, 1]]

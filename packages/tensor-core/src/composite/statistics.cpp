@@ -116,21 +116,25 @@ Tensor renorm(const Tensor& self, const Scalar& p, int64_t dim, const Scalar& ma
 
 namespace {
 
-/// r times n * (n - 1) ... over r!, without leaving 64 bits.
+/// r times the ways to take r of n, in as few factors as r or what is left of all have, without leaving 64 bits.
 double numbers_of_choices(int64_t n, int64_t r, bool again) {
+  const double all = again ? double(n) + double(r) - 1 : double(n);
+  const int64_t factors = std::min(r, again ? n - 1 : n - r);
   double count = 1;
-  for (int64_t i = 0; i < r && count < 1e16; ++i) count *= double(again ? n + i : n - i) / double(i + 1);
+  for (int64_t i = 0; i < factors && count < 1e16; ++i) count *= (all - double(i)) / double(i + 1);
   check(count * double(r) < double(int64_t(1) << 40), ErrorKind::Memory, "combinations: ", r, " out of ", n,
         " elements are more combinations than fit in memory");
   return std::max(0.0, std::round(count * double(r)));
 }
 /// Places of all ways to take `r` of `n`, one row after the other.
 Tensor choices(int64_t n, int64_t r, bool again) {
-  std::vector<int64_t> rows, at(static_cast<size_t>(r), 0);
+  if (n == 0 || (!again && r > n)) return taeda::empty(Shape{0}, DType::Int64);
+  std::vector<int64_t> rows;
   rows.reserve(size_t(numbers_of_choices(n, r, again)));
+  std::vector<int64_t> at(static_cast<size_t>(r), 0);
   for (int64_t i = 0; i < r && !again; ++i) at[size_t(i)] = i;
   const auto most = [&](int64_t i) { return again ? n - 1 : n - r + i; };
-  for (bool more = n > 0 && (again || r <= n); more;) {
+  for (bool more = true; more;) {
     rows.insert(rows.end(), at.begin(), at.end());
     int64_t i = r - 1;
     while (i >= 0 && at[size_t(i)] == most(i)) --i;
