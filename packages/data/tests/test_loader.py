@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import pickle
 import sys
 import time
 import weakref
@@ -182,6 +183,22 @@ def test_errors_of_joining_name_the_samples():
 def test_wrong_options(error, options):
     with pytest.raises(error):
         data.DataLoader(Numbers(), **options)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_the_name_of_a_start_method_becomes_a_context(method):
+    loader = data.DataLoader(Numbers(4), num_workers=1, multiprocessing_context=method)
+    assert loader.multiprocessing_context.get_start_method() == method
+    again = pickle.loads(pickle.dumps(loader))
+    assert again.multiprocessing_context.get_start_method() == method and lists(again) == [[0], [1], [2], [3]]
+    loader.multiprocessing_context = None
+    assert loader.multiprocessing_context is None
+    with pytest.raises(
+        ValueError, match="multiprocessing_context option should specify a valid start method"
+    ):
+        loader.multiprocessing_context = "boat"
+    with pytest.raises(ValueError, match="multiprocessing_context needs num_workers > 0"):
+        data.DataLoader(Numbers(4)).multiprocessing_context = method
 
 
 def test_streams_have_their_own_order():

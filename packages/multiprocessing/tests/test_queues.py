@@ -1,6 +1,7 @@
 """The order of what goes through queues, how much they hold, and errors, whichever way a message takes."""
 
 import io
+import pickle
 import queue as standard
 import random
 import sys
@@ -182,3 +183,9 @@ def test_a_closed_queue_takes_nothing():
     channel.close()
     with pytest.raises(ValueError, match="closed"):
         channel.put(2)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_a_context_can_be_pickled(method):
+    context = mp.get_context(method)
+    assert pickle.loads(pickle.dumps(context)) is context

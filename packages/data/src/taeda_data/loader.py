@@ -36,6 +36,7 @@ from taeda_data.randomness import (
 from taeda_data.reading import Failed, Reader, once_begun
 from taeda_data.sampler import BatchSampler, NoIndices, RandomSampler, Sampler, SequentialSampler
 from taeda_data.workers import EPOCH, Plan
+from taeda_registry.slots import multiprocessing as parallel
 from taeda_registry.spans import waited_for
 
 T_co = TypeVar("T_co", covariant=True)
@@ -235,6 +236,18 @@ class DataLoader(Generic[T_co]):
         self._pass = _nothing
         self._dismiss()
 
+    @property
+    def multiprocessing_context(self) -> Any:
+        """How worker processes start, as a context also where its name was given; None for the usual way."""
+        return self.__multiprocessing_context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, context: Any) -> None:
+        _check_context(self.num_workers, context)
+        self.__multiprocessing_context = (
+            parallel.get_context(context) if isinstance(context, str) else context
+        )
+
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _FIXED and self.__initialized:
             raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
@@ -246,7 +259,6 @@ class DataLoader(Generic[T_co]):
             "_dataset_kind": self._dataset_kind,
             "_IterableDataset_len_called": None,
             "_iterator": None,
-            "_DataLoader__multiprocessing_context": self.multiprocessing_context,
         }
         return {**self.__dict__, **theirs}
 
@@ -516,14 +528,18 @@ def _check_workers(
         raise ValueError(
             f"DataLoader: argument 'worker_type' must be 'process' or 'thread', found {worker_type!r}"
         )
-    if num_workers == 0 and (prefetch_factor is not None or persistent_workers or context is not None):
-        raise ValueError(
-            "DataLoader: prefetch_factor, persistent_workers and multiprocessing_context need num_workers > 0, found 0"
-        )
+    if num_workers == 0 and (prefetch_factor is not None or persistent_workers):
+        raise ValueError("DataLoader: prefetch_factor and persistent_workers need num_workers > 0, found 0")
+    _check_context(num_workers, context)
     if prefetch_factor is not None and (not isinstance(prefetch_factor, int) or prefetch_factor < 1):
         raise ValueError(
             f"DataLoader: argument 'prefetch_factor' must be a positive int, found {prefetch_factor!r}"
         )
+
+
+def _check_context(num_workers: int, context: Any) -> None:
+    if num_workers == 0 and context is not None:
+        raise ValueError("DataLoader: multiprocessing_context needs num_workers > 0, found 0")
     if isinstance(context, str) and context not in multiprocessing.get_all_start_methods():
         raise ValueError(
             "DataLoader: multiprocessing_context option should specify a valid start method in "

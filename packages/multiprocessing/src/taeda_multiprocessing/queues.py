@@ -104,6 +104,9 @@ class JoinableQueue(Queue, multiprocessing.queues.JoinableQueue):  # type: ignor
 class _ForTensors:
     """Makes a context give these queues, and pools."""
 
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return get_context, (self.get_start_method(),)  # type: ignore[attr-defined]
+
     def Queue(self, maxsize: int = 0) -> Queue:
         """A queue for tensors."""
         return Queue(maxsize, ctx=self.get_context())  # type: ignore[attr-defined]
