@@ -156,6 +156,17 @@ def test_other_writers_find_the_function_that_makes_a_graph():
     assert kinds("taeda") == kinds("torch")
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.trace.* is deprecated:DeprecationWarning")
+@pytest.mark.parametrize("name", ["taeda", "torch"])
+def test_a_graph_leaves_the_network_as_it_was(name, tmp_path):
+    torch: Any = importlib.import_module(name)
+    network = torch.nn.Sequential(torch.nn.BatchNorm1d(3), torch.nn.Dropout(0.5))
+    with importlib.import_module(f"{name}.utils.tensorboard").SummaryWriter(tmp_path) as writer:
+        writer.add_graph(network, torch.ones(4, 3))
+    assert network.training and network[0].training
+    assert network[0].num_batches_tracked == 0 and network[0].running_mean.tolist() == [0, 0, 0]
+
+
 def test_a_graph_is_one_of_a_module(tmp_path):
     from taeda.utils.tensorboard import SummaryWriter
 

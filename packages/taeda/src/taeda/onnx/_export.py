@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from taeda._training_modes import in_mode
 from taeda.onnx import _state, _wire
 from taeda.onnx._graph import GraphWriter, Value
 from taeda.onnx._walk import Walk
@@ -113,20 +114,15 @@ class ONNXProgram:
 @contextlib.contextmanager
 def select_model_mode_for_export(model: Any, mode: Any) -> Iterator[None]:
     """A block in which a model is in evaluation, or in training, as an exporter wants it."""
-    modules = list(model.modules()) if isinstance(model, nn.Module) else []
-    before = [module.training for module in modules]
     wanted = {"EVAL": False, "TRAINING": True}.get(
         getattr(mode, "name", "EVAL" if mode is None else "PRESERVE")
     )
     _state.enter(1)
     try:
-        if modules and wanted is not None and model.training != wanted:
-            model.train(wanted)
-        yield
+        with in_mode(model, wanted) if isinstance(model, nn.Module) else contextlib.nullcontext():
+            yield
     finally:
         _state.enter(-1)
-        for module, training in zip(modules, before, strict=True):
-            module.training = training
 
 
 def _opset(version: int | None) -> int:

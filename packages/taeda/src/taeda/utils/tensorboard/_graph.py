@@ -16,6 +16,7 @@ from tensorboard.compat.proto.step_stats_pb2 import DeviceStepStats, StepStats
 from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
 from tensorboard.compat.proto.versions_pb2 import VersionDef
 
+from taeda._training_modes import in_mode
 from taeda.jit import _graphs
 from taeda.utils._pytree import tree_leaves
 from taeda_registry.slots import nn, tensor
@@ -54,7 +55,7 @@ def graph(
     """The graph of a call of a module, and an empty record of what it cost.
 
     Args:
-        model: The module, which is called once as it is.
+        model: The module, which is called once, in evaluation.
         args: A tensor, or a tuple of its arguments.
         verbose: Print the graph.
         use_strict_trace: Of no effect: containers of results are always followed.
@@ -77,7 +78,7 @@ def graph(
             ),
         ]
     try:
-        with tensor.no_grad():
+        with tensor.no_grad(), in_mode(model, False):
             traced, _result = _graphs.trace_graph(model, args, {})
     finally:
         for hook in hooks:
