@@ -260,8 +260,15 @@ def test_sequences_without_padding_have_memory_of_their_own():
 
 
 def test_packed_equals_each_sequence_alone(rng, to_tensor, close):
-    for make in (lambda: nn.LSTM(3, 4, 2, bidirectional=True), lambda: nn.GRU(3, 4, bidirectional=True)):
-        module = make().double()
+    both = {"bidirectional": True}
+    for module in (
+        nn.LSTM(3, 4, 2, **both),
+        nn.GRU(3, 4, **both),
+        nn.RNN(3, 4, 2, bias=False),
+        nn.LSTM(3, 4, 2, proj_size=2, **both),
+    ):
+        module.double()
+        module.flatten_parameters()
         parts = [to_tensor(rng.standard_normal((n, 3))) for n in (2, 5, 1)]
         packed, states = module(nn.utils.rnn.pack_sequence(parts, enforce_sorted=False))
         last = states[0] if isinstance(states, tuple) else states

@@ -61,7 +61,8 @@ def _step(kind: str, x: np.ndarray, state: list[np.ndarray], w: list[Any]) -> tu
     """The next state: (h, c) of an LSTM, (h,) of the others."""
     a, b = _linear(x, w[0], w[2]), _linear(state[0], w[1], w[3])
     if kind == "lstm":
-        return lstm_gates(a, b, state[1])[:2]
+        h, c = lstm_gates(a, b, state[1])[:2]
+        return (h if w[4] is None else h @ w[4].T), c
     if kind == "gru":
         return gru_gates(a, b, state[0])[:1]
     return (np.tanh(a + b) if kind == "rnn_tanh" else np.maximum(a + b, 0),)
@@ -69,7 +70,7 @@ def _step(kind: str, x: np.ndarray, state: list[np.ndarray], w: list[Any]) -> tu
 
 def _cell(kind: str) -> Callable[..., Any]:
     def call(x: np.ndarray, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
-        found = _step(kind, x, hx if kind == "lstm" else [hx], [w_ih, w_hh, b_ih, b_hh])
+        found = _step(kind, x, hx if kind == "lstm" else [hx], [w_ih, w_hh, b_ih, b_hh, None])
         return found if kind == "lstm" else found[0]
 
     return wide(call)
@@ -80,11 +81,15 @@ def _stacked(kind: str) -> Callable[..., Any]:
         x = x.swapaxes(0, 1) if batch_first else x
         starts = hx if kind == "lstm" else [hx]
         each, directions, last = 4 if has_biases else 2, 2 if bidirectional else 1, []
+        projected = kind == "lstm" and hx[0].shape[2] != hx[1].shape[2]
+        each += projected
         for layer in range(num_layers):
             outputs = []
             for direction in range(directions):
                 at = layer * directions + direction
-                weights = [*params[at * each : (at + 1) * each], None, None]
+                own = params[at * each : (at + 1) * each]
+                biases = own[2:4] if has_biases else (None, None)
+                weights = [*own[:2], *biases, own[-1] if projected else None]
                 state, steps = tuple(start[at] for start in starts), {}
                 for t in range(len(x))[:: -1 if direction else 1]:
                     state = _step(kind, x[t], state, weights)
@@ -101,6 +106,27 @@ def _stacked(kind: str) -> Callable[..., Any]:
         return tuple(a.astype(x.dtype) for a in wide(call)(x, *rest))
 
     return rounded
+
+
+def _packed(kind: str) -> Callable[..., Any]:
+    """Each sequence alone, as layers of one sequence."""
+    alone = _stacked(kind)
+
+    def call(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional) -> Any:
+        begins = np.concatenate([[0], np.cumsum(batch_sizes)[:-1]])
+        rest = params, has_biases, num_layers, dropout, train, bidirectional, False
+        output, last = None, []
+        for n in range(batch_sizes[0]):
+            rows = begins[: np.count_nonzero(batch_sizes > n)] + n
+            starts = [start[:, n : n + 1] for start in hx] if kind == "lstm" else hx[:, n : n + 1]
+            found, *states = alone(data[rows][:, None], starts, *rest)
+            if output is None:
+                output = np.zeros((len(data), found.shape[2]), found.dtype)
+            output[rows] = found[:, 0]
+            last.append(states)
+        return output, *(np.concatenate(parts, 1) for parts in zip(*last, strict=True))
+
+    return call
 
 
 def lstm_sequence(gates, h, c, w_hh, b_hh, reverse) -> tuple[np.ndarray, ...]:
@@ -142,30 +168,74 @@ def _cells(kind: str) -> Any:
     return samples
 
 
+def _params(
+    kind: str,
+    dtype: str,
+    rng: np.random.Generator,
+    sizes: tuple[int, int, int, int],
+    biases: bool,
+    projected: int = 0,
+) -> list[np.ndarray]:
+    """Parameters of so many layers and directions, of inputs and hidden features."""
+    layers, directions, inputs, hidden = sizes
+    params = []
+    for layer in range(layers):
+        n, out = _GATES[kind] * hidden, projected or hidden
+        width = out * directions if layer else inputs
+        for _ in range(directions):
+            shapes = [(n, width), (n, out), *([(n,), (n,)] if biases else [])]
+            params += _random(rng, dtype, *shapes, *([(projected, hidden)] if projected else []))
+    return params
+
+
 def _layers(kind: str) -> Any:
-    """(layers, bidirectional, biases, batch_first, dropout outside of training)."""
+    """(layers, bidirectional, biases, batch_first, dropout outside of training, projection of an LSTM)."""
 
     def samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
-        for layers, both, biases, batch_first, dropout in (
-            (1, False, True, False, 0.0),
-            (1, False, False, True, 0.0),
-            (1, True, True, True, 0.0),
-            (2, False, True, False, 0.5),
-            (2, True, False, False, 0.0),
+        for layers, both, biases, batch_first, dropout, projected in (
+            (1, False, True, False, 0.0, 0),
+            (1, False, False, True, 0.0, 0),
+            (1, True, True, True, 0.0, 0),
+            (2, False, True, False, 0.5, 0),
+            (2, True, False, False, 0.0, 0),
+            *([(2, True, True, False, 0.0, 1), (1, False, False, True, 0.0, 1)] if kind == "lstm" else []),
         ):
             steps, batch, inputs, hidden, directions = 3, 2, 2, 2, 2 if both else 1
-            params = []
-            for layer in range(layers):
-                width = hidden * directions if layer else inputs
-                n = _GATES[kind] * hidden
-                for _ in range(directions):
-                    params += _random(rng, dtype, (n, width), (n, hidden), *([(n,), (n,)] if biases else []))
-            state = (layers * directions, batch, hidden)
+            params = _params(kind, dtype, rng, (layers, directions, inputs, hidden), biases, projected)
+            count = layers * directions
             x, h, c = _random(
-                rng, dtype, (batch, steps, inputs) if batch_first else (steps, batch, inputs), state, state
+                rng,
+                dtype,
+                (batch, steps, inputs) if batch_first else (steps, batch, inputs),
+                (count, batch, projected or hidden),
+                (count, batch, hidden),
             )
             hx = [h, c] if kind == "lstm" else h
             yield Sample((x, hx, params, biases, layers, dropout, dropout == 0, both, batch_first))
+
+    return samples
+
+
+def _packed_layers(kind: str) -> Any:
+    """Sequences of one length, of several, of one step; (batch sizes, layers, bidirectional, biases, projection)."""
+
+    def samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+        for running, layers, both, biases, projected in (
+            ((2, 2), 1, False, True, 0),
+            ((3, 2, 1, 1), 2, True, True, 0),
+            ((3, 3, 1), 1, True, False, 0),
+            ((2,), 2, False, False, 0),
+            *([((3, 2, 1), 2, True, True, 1)] if kind == "lstm" else []),
+        ):
+            directions, inputs, hidden = 2 if both else 1, 2, 2
+            params = _params(kind, dtype, rng, (layers, directions, inputs, hidden), biases, projected)
+            state = (layers * directions, running[0])
+            x, h, c = _random(
+                rng, dtype, (sum(running), inputs), (*state, projected or hidden), (*state, hidden)
+            )
+            hx = [h, c] if kind == "lstm" else h
+            sizes = np.array(running, dtype=np.int64)
+            yield Sample((x, sizes, hx, params, biases, layers, 0.0, False, both))
 
     return samples
 
@@ -230,6 +300,23 @@ def _layer_errors(kind: str) -> tuple[ErrorSample, ...]:
     )
 
 
+def _packed_errors(kind: str) -> tuple[ErrorSample, ...]:
+    n, rest = _GATES[kind] * 2, (False, 1, 0.0, False, False)
+    state = [zeros(1, 2, 2)] * 2 if kind == "lstm" else zeros(1, 2, 2)
+    good = [zeros(n, 3), zeros(n, 2)]
+
+    def sizes(*running: int) -> np.ndarray:
+        return np.array(running, dtype=np.int64)
+
+    return _errors(
+        ((zeros(3, 3), sizes(1, 2), state, good, *rest), (kind, "batch_sizes", "2 at step 1")),
+        ((zeros(3, 3), sizes(2, 2), state, good, *rest), (kind, "batch_sizes", "4", "3 rows")),
+        ((zeros(3, 3), zeros(2), state, good, *rest), (kind, "batch_sizes", "int64")),
+        ((zeros(3, 1, 3), sizes(2, 1), state, good, *rest), (kind, "data", "(3, 1, 3)")),
+        ((zeros(3, 3), sizes(1, 1, 1), state, good, *rest), (kind, "hx", "(1, 2, 2)")),
+    )
+
+
 def _record(
     name: str,
     reference: Any,
@@ -259,8 +346,24 @@ def _cell_record(name: str) -> OpRecord:
     return _record(name, _cell(kind), _cells(kind), _cell_errors(kind), dtypes=_DTYPES[kind])
 
 
+def _both_forms(kind: str) -> Callable[..., Any]:
+    """Sequences of one length, and packed ones: then the second argument says how many are running at each step."""
+    padded, packed = _stacked(kind), _packed(kind)
+
+    def call(x: np.ndarray, second: Any, *rest: Any) -> Any:
+        is_packed = isinstance(second, np.ndarray) and second.ndim == 1
+        return (packed if is_packed else padded)(x, second, *rest)
+
+    return call
+
+
 def _layer_record(kind: str) -> OpRecord:
-    return _record(kind, _stacked(kind), _layers(kind), _layer_errors(kind), dtypes=_DTYPES[kind])
+    def samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+        yield from _layers(kind)(dtype, rng)
+        yield from _packed_layers(kind)(dtype, rng)
+
+    errors = _layer_errors(kind) + _packed_errors(kind)
+    return _record(kind, _both_forms(kind), samples, errors, dtypes=_DTYPES[kind])
 
 
 _GATE_ERRORS = {
