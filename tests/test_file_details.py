@@ -1,6 +1,8 @@
 """Details of files that programs written for PyTorch rely on."""
 
 import io
+import pickle
+import sys
 import zipfile
 
 import numpy as np
@@ -174,3 +176,31 @@ def test_a_folder_that_is_not_there(tmp_path):
             taeda.save({}, tmp_path / "missing" / "model.pt")
         with pytest.raises(kind, match="Parent directory"):
             taeda.jit.save(taeda.jit.script(nn.Linear(1, 1)), str(tmp_path / "missing" / "model.pt"))
+
+
+class Link:
+    """One of a chain of objects."""
+
+    def __init__(self, after):
+        self.after = after
+
+
+def test_chains_of_objects_are_saved_as_deep_as_the_library_s_own_pickler_goes():
+    limit, chain = sys.getrecursionlimit(), None
+    for _ in range(250):
+        chain = Link(chain)
+    pickle.dumps(chain, 2)
+    file = io.BytesIO()
+    taeda.save(chain, file)
+    file.seek(0)
+    found, length = taeda.load(file, weights_only=False), 0
+    while found is not None:
+        found, length = found.after, length + 1
+    assert length == 250 and sys.getrecursionlimit() == limit
+    for _ in range(20_000):
+        chain = Link(chain)
+    with pytest.raises(ValueError, match="nested too deeply"):
+        taeda.save(chain, io.BytesIO())
+    assert sys.getrecursionlimit() == limit
+    while chain is not None:  # one by one: freed as a whole they would be followed by recursion
+        chain = chain.after

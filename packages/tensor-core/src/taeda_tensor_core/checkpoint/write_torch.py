@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import pickle
 import struct
+import sys
 import zlib
 from collections import OrderedDict
 from importlib import import_module
@@ -226,6 +227,17 @@ Pickler.dispatch[type(pickle.dumps)] = Pickler.save_global
 Pickler.dispatch[type(lambda: None)] = Pickler.save_global
 
 
+#: Calls of the pickler written in Python for one of that written in C.
+_CALLS = 4
+
+
+def _dumped(obj: Any, protocol: int, kind: type[Pickler]) -> tuple[io.BytesIO, Pickler]:
+    file = io.BytesIO()
+    pickler = kind(file, protocol)
+    pickler.dump(obj)
+    return file, pickler
+
+
 def encode(obj: Any, protocol: int = 2, kind: type[Pickler] = Pickler) -> list[Any]:
     """The parts of the file, in their order.
 
@@ -233,12 +245,18 @@ def encode(obj: Any, protocol: int = 2, kind: type[Pickler] = Pickler) -> list[A
         TypeError, AttributeError, pickle.PicklingError: something in ``obj`` that cannot be pickled.
         ValueError: objects within objects beyond what can be followed.
     """
-    file = io.BytesIO()
-    pickler = kind(file, protocol)
     try:
-        pickler.dump(obj)
+        file, pickler = _dumped(obj, protocol, kind)
     except RecursionError:
-        raise ValueError("save: objects are nested too deeply") from None
+        # The library's own pickler follows objects in fewer calls for each: as deep as that one this one gets, too.
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(_CALLS * limit)
+        try:
+            file, pickler = _dumped(obj, protocol, kind)
+        except RecursionError:
+            raise ValueError("save: objects are nested too deeply") from None
+        finally:
+            sys.setrecursionlimit(limit)
     entries = {
         "data.pkl": file.getbuffer(),
         ".format_version": b"1",
