@@ -245,6 +245,9 @@ class Passes(TorchDispatchMode):
 class Answers(t.Tensor):
     pass
 
+with t.autocast("cpu"):  # what casts is loaded when it is first switched on
+    pass
+
 def child():
     t.nn.LazyLinear(2)(t.ones(1, 3))
     t.fx.symbolic_trace(t.nn.ReLU())

@@ -208,7 +208,6 @@ def test_operators_that_read_values_give_the_same_whichever_argument_is_wrapped(
     for call, *given in [
         (taeda.masked_scatter, x, even, -x),
         (lambda m: taeda.nonzero_static(m, size=4), even),
-        (lambda data, n: taeda.segment_reduce(data, "sum", lengths=n), x, lengths),
         (taeda.linalg.eigvals, square),
         (taeda.linalg.eig, square),
         (taeda.linalg.lu, square),

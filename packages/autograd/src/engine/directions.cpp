@@ -43,8 +43,12 @@ Ref<Node> shown_grad_fn(const Tensor& t) {
 }
 
 void begin_directions(const Tensor& dual) {
+  const Ref<Node> node = collect_edge(dual).node;
+  if (!node)
+    fail(ErrorKind::Runtime, "begin_directions: argument 'dual' is no result of a recorded call, found ",
+         describe(dual));
   duals_made.store(true, std::memory_order_relaxed);
-  collect_edge(dual).node->flags |= kOfDirections;
+  node->flags |= kOfDirections;
 }
 
 void ask_gradient(const Tensor& t) {

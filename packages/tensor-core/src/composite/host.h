@@ -11,8 +11,9 @@ namespace taeda {
 inline Tensor on_host(const Tensor& tensor) {
   check_has_memory(tensor, "to_device");
   const Tensor here = ops::contiguous(ops::to_device(tensor, Device{}));
-  check(here.device().backend == kCPU, ErrorKind::Runtime,
-        "to_device: the values of a tensor whose class answers for operators can't be read, found ", describe(tensor));
+  if (here.device().backend != kCPU)
+    fail(ErrorKind::Runtime,
+         "to_device: the values of a tensor whose class answers for operators can't be read, found ", describe(tensor));
   return here;
 }
 /// A tensor that has a shape alone. One that wraps others counts as such, but its class knows elements.

@@ -134,8 +134,8 @@ _MAKER_NAMES = (
 )
 _MAKERS = frozenset(_MAKER_NAMES.split())
 _WHOLE = _MAKERS | {
-    "allclose", "copy_", "count_nonzero", "equal", "histogramdd", "histogramdd.edges", "masked_scatter",
-    "nonzero_static", "one_hot", "repeat_interleave.counts", "segment_reduce", "to_device", "zero_",
+    "allclose", "copy_", "count_nonzero", "equal", "histogramdd", "histogramdd.edges",
+    "nonzero_static", "one_hot", "repeat_interleave.counts", "to_device", "zero_",
 }  # fmt: skip
 
 
