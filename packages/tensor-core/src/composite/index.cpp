@@ -115,8 +115,21 @@ std::pair<Tensor, Tensor> aligned(const char* op, const Tensor& self, const Tens
 }
 }  // namespace
 
+namespace {
+/// Whether all are readable numbers in [0, count).
+bool lie_within(const Tensor& places, int64_t count) {
+  if (places.dtype() != DType::Int64 || places.device().backend != kCPU || !readable(places) || !places.contiguous())
+    return false;
+  const std::span<const int64_t> all(places.data<int64_t>(), size_t(places.numel()));
+  return std::ranges::all_of(all, [=](int64_t place) { return place >= 0 && place < count; });
+}
+}  // namespace
+
 Tensor take(const Tensor& self, const Tensor& index) {
   infer::check_places("take", index);
+  // Few elements are found where they lie: a flat copy of the whole would take longer.
+  if (!self.contiguous() && index.numel() < self.numel() / 4 && lie_within(index, self.numel()))
+    return ops::index(self, ops::unravel_index(index, self.sizes()));
   const Tensor indices[] = {index.dtype() == DType::Int64 ? index : ops::to_dtype(index, DType::Int64)};
   return ops::index(ops::reshape(self, Shape{-1}), indices);
 }

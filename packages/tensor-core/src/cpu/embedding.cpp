@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "cpu/indexing.h"
 #include "cpu/loops/bags.h"
 #include "cpu/loops/total.h"
 #include "cpu/prepare.h"
@@ -32,15 +33,23 @@ Tensor checked_indices(const char* op, const Tensor& indices, int64_t rows) {
 }
 
 void embedding_kernel(const Tensor& out, const Tensor& weight, const Tensor& indices, int64_t, bool, bool) {
-  const Tensor table = row_major(weight), places = checked_indices("embedding", indices, weight.size(0));
+  const Tensor places = checked_indices("embedding", indices, weight.size(0));
   const cpu::Target target(out);
-  const size_t bytes = size_t(weight.size(1) * weight.item_bytes());
+  const bool whole_rows = weight.size(1) <= 1 || weight.stride(1) == 1;
+  if (!whole_rows && places.numel() < weight.size(0)) {
+    const Tensor rows = alias(target.tensor(), Shape{places.numel(), weight.size(1)}, Shape{weight.size(1), 1}, 0);
+    cpu::select_slices("embedding", rows, weight, 0, alias(places, Shape{places.numel()}, Shape{1}, 0));
+    return target.finish();
+  }
+  const Tensor table = whole_rows ? weight : row_major(weight);
+  const size_t bytes = size_t(weight.size(1) * weight.item_bytes()),
+               step = size_t(table.stride(0) * table.item_bytes());
   const Unlocked unlocked(out.numel() > 32768);
   parallel_for(places.numel(), std::max<int64_t>(1, 65536 / std::max<int64_t>(1, int64_t(bytes))),
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i)
                    std::memcpy(target.tensor().bytes() + size_t(i) * bytes,
-                               table.bytes() + size_t(places.data<int64_t>()[i]) * bytes, bytes);
+                               table.bytes() + size_t(places.data<int64_t>()[i]) * step, bytes);
                });
   target.finish();
 }

@@ -13,6 +13,7 @@
 #include "taeda/half.h"
 #include "taeda/ops/arith.h"
 #include "taeda/ops/cast.h"
+#include "taeda/ops/compare.h"
 #include "taeda/ops/shape.h"
 #include "taeda/parallel.h"
 
@@ -68,7 +69,42 @@ void put_sums(const Tensor& self, const IndexPlan& plan, Tensor values) {
   });
 }
 
+/// The mask, spread beside the dimensions of `self`, where it is all that the indices hold.
+Tensor lone_mask(const Tensor& self, TensorList indices) {
+  Tensor mask;
+  Shape sizes(size_t(self.dim()), 1), strides(size_t(self.dim()), 0);
+  int64_t dim = 0;
+  for (const Tensor& index : indices) {
+    if (!index.defined()) {
+      ++dim;
+      continue;
+    }
+    if (index.dtype() != DType::Bool || index.dim() == 0 || mask.defined() || dim + index.dim() > self.dim()) return {};
+    mask = index;
+    for (int64_t k = 0; k < index.dim(); ++k, ++dim) {
+      if (index.size(k) != self.size(dim)) return {};
+      sizes[size_t(dim)] = index.size(k);
+      strides[size_t(dim)] = index.stride(k);
+    }
+  }
+  return mask.defined() ? alias(mask, sizes, strides, 0) : mask;
+}
+/// What does not change when `self` is written to.
+Tensor apart_from(const Tensor& self, const Tensor& other) {
+  return other.impl()->storage.get() == self.impl()->storage.get() ? ops::clone(other) : other;
+}
+/// One value for all that a mask names takes one pass. False where the indices are something else.
+bool fill_masked(const Tensor& self, TensorList indices, const Tensor& values) {
+  if (values.numel() != 1) return false;
+  const Tensor mask = lone_mask(self, indices);
+  if (!mask.defined()) return false;
+  const Tensor value = apart_from(self, ops::to_dtype(values, self.dtype()));
+  ops::masked_fill_(self, apart_from(self, mask), alias(value, Shape{}, Shape{}, 0));
+  return true;
+}
+
 void index_put_kernel(const Tensor& self, TensorList indices, const Tensor& values, bool accumulate) {
+  if (!accumulate && fill_masked(self, indices, values)) return;
   const IndexPlan plan = cpu::plan_index("index_put_", self, indices);
   infer::index_values("index_put_", plan.result, values);
   Tensor wide = ops::expand(ops::to_dtype(values, self.dtype()), plan.result);
@@ -243,6 +279,8 @@ Tensor index_kernel(const Tensor& self, TensorList indices) {
       gather(out, self, blocks);
       return out;
     }
+  // What lies in no blocks does after a copy, which pays where more is picked than there is.
+  if (out.numel() >= self.numel() && !self.contiguous()) return index_kernel(ops::contiguous(self), indices);
   const ResultStrides strides(plan, out.strides());
   const int64_t item = self.item_bytes();
   for_each_picked(plan, strides, item, [&](size_t i, int64_t at) {
@@ -275,6 +313,38 @@ void select_from_rows(const Tensor& to, const Tensor& self, const cpu::Offsets& 
 
 }  // namespace
 
+namespace {
+
+/// Slices of so few elements that each is moved for a run of rows at once: the rows are `size` elements apart and lie
+/// side by side in the result.
+void select_from_narrow(const Tensor& to, const Tensor& self, const cpu::PickedBlocks& picked) {
+  const int64_t length = picked.length, rows = int64_t(picked.stacks.size()), size = self.numel() / rows,
+                count = int64_t(picked.offsets.size()) * length;
+  const Unlocked unlocked(to.numel() > 32768);
+  constexpr int64_t block = 1024;
+  cpu::visit_width(self.dtype(), [&]<class T>() {
+    parallel_for((rows + block - 1) / block, std::max<int64_t>(1, 32 / count), [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b) {
+        const int64_t first = b * block, n = std::min(block, rows - first);
+        for (int64_t k = 0; k < count; ++k) {
+          const T* const from = self.data<T>() + first * size + picked.offsets[size_t(k / length)] + k % length;
+          T* const place = to.data<T>() + first * count + k;
+#pragma GCC ivdep
+          for (int64_t i = 0; i < n; ++i) place[i * count] = from[i * size];
+        }
+      }
+    });
+  });
+}
+/// Where rows are worth more than the slices in each.
+bool is_narrow(const cpu::PickedBlocks& picked) {
+  constexpr int64_t narrow = 16, many = 16;
+  const int64_t count = picked.stack_length();
+  return count <= narrow && int64_t(picked.stacks.size()) >= many * count;
+}
+
+}  // namespace
+
 void cpu::select_slices(const char* op, const Tensor& out, const Tensor& self_, int64_t dim, const Tensor& index) {
   const Tensor self = cpu::at_least_1d(self_), to = cpu::at_least_1d(out);
   const int64_t d = infer::axis_of(dim, self.dim());
@@ -284,7 +354,8 @@ void cpu::select_slices(const char* op, const Tensor& out, const Tensor& self_, 
   const bool picks_many = to.contiguous() && to.numel() >= self.numel();
   if (to.contiguous() && (picks_many || self.contiguous())) {
     const Tensor plain = ops::contiguous(self);
-    return gather(to, plain, PickedBlocks::along(plain, d, std::move(places)));
+    const PickedBlocks picked = PickedBlocks::along(plain, d, std::move(places));
+    return is_narrow(picked) ? select_from_narrow(to, plain, picked) : gather(to, plain, picked);
   }
   if (d == self.dim() - 1) return select_from_rows(to, self, places);
   const int64_t item = self.item_bytes();

@@ -59,9 +59,13 @@ void add_offsets(std::vector<int64_t>& offsets, const char* op, const Tensor& in
 }  // namespace
 
 /// Four at a time, which become vector instructions on any processor.
-bool plain_indices(const int64_t* index, int64_t count, int64_t size) {
+bool plain_indices(const int64_t* index, int64_t count, int64_t size, int64_t step) {
   std::array<uint64_t, 4> signs{};
   const uint64_t last = uint64_t(size) - 1;
+  if (step != 1) {
+    for (int64_t i = 0; i < count; ++i) signs[0] |= uint64_t(index[i * step]) | (last - uint64_t(index[i * step]));
+    return !(signs[0] >> 63);
+  }
   int64_t i = 0;
   for (; i + 4 <= count; i += 4)
     for (size_t k = 0; k < 4; ++k)

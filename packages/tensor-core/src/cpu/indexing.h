@@ -10,8 +10,8 @@
 
 namespace taeda::cpu {
 
-/// Whether all of a dense run lie in [0, size).
-bool plain_indices(const int64_t* index, int64_t count, int64_t size);
+/// Whether all of a run, `step` elements apart, lie in [0, size).
+bool plain_indices(const int64_t* index, int64_t count, int64_t size, int64_t step = 1);
 
 /// Offsets in elements: a list of their own, or an index tensor whose numbers are offsets as they stand.
 class Offsets {

@@ -193,7 +193,8 @@ void extremum_kernel(const Tensor& out, const Tensor& self, Dims dim, bool) {
 template <Reduction Kind>
 void truth_kernel(const Tensor& out, const Tensor& self, Dims dim, bool) {
   const uint64_t reduced = infer::reduced_mask(self, dim);
-  if (out.dtype() == DType::Bool && copies_singles(out, self, reduced)) return;
+  if (const Tensor same = singles(out, self, reduced); same.defined())
+    return copy_elements(out, out.dtype() == DType::Bool ? same : ops::ne(same, Tensor(0)));
   // Accumulators are bytes holding 0 or 1: bool tensors in all but name.
   const Operand in(self, compute_dtype(self.dtype()));
   const Tensor acc = empty(out.sizes(), DType::UInt8);
@@ -202,6 +203,7 @@ void truth_kernel(const Tensor& out, const Tensor& self, Dims dim, bool) {
 }
 
 void arg_into(int which, const Tensor& index, const Tensor& self, int64_t dim) {
+  if (self.size(dim) == 1) return ops::fill_(index, Tensor(0));
   const ArgReducer& r = table().extremum[which][int(self.dtype())];
   check(r.rows != nullptr, ErrorKind::NotImplemented, "argmax: not implemented for dtype ", name(self.dtype()));
   if (index.contiguous()) return arg_reduce_into(r, self, dim, index.data<int64_t>());
@@ -267,6 +269,7 @@ void extremum_dim_kernel(const Tensor& values, const Tensor& indices, const Tens
     return;
   }
   const int64_t axis = infer::axis_of(dim, self.dim());
+  if (copies_singles(values, self, uint64_t(1) << axis)) return ops::fill_(indices, Tensor(0));
   arg_into(Which, indices, as_dtype(self, compute_dtype(self.dtype())), axis);
   if (values.dtype() == self.dtype()) return pick(values, indices, self, axis);
   const Tensor exact = empty(values.sizes(), self.dtype());
@@ -279,8 +282,12 @@ void vector_norm_kernel(const Tensor& out, const Tensor& self, const Scalar& ord
   const uint64_t reduced = infer::reduced_mask(self, dim);
   const DType wide = compute_dtype(dtype.value_or(self.dtype()));
   const DType real = real_of(wide);
-  const Tensor acc = empty(out.sizes(), real);
   const double p = ord.to_double();
+  if (const Tensor same = singles(out, self, reduced); same.defined()) {
+    const Tensor exact = as_dtype(same, wide);
+    return copy_elements(out, p == 0 ? ops::ne(exact, Tensor(0)) : ops::abs(exact));
+  }
+  const Tensor acc = empty(out.sizes(), real);
   if (p == 2 || p == 1) {
     reduce_into(reducer(p == 2 ? kReduceSquareSum : kReduceAbsSum, wide, "vector_norm"), {self, wide}, reduced, acc);
     if (p == 2) run_line(row(SharedLine::sqrt), "norm", real, acc, acc);

@@ -27,10 +27,6 @@ namespace {
 struct IndexRow {
   const int64_t* index;
   int64_t length, index_step, place, place_step, other, other_step;
-  IndexRow part(int64_t begin, int64_t end) const {
-    return {index + begin * index_step, end - begin, index_step, place + begin * place_step, place_step,
-            other + begin * other_step, other_step};
-  }
 };
 
 /// Calls `body(place, element of the other tensor)` along a row; `step` is the target's stride along the indexed
@@ -38,15 +34,16 @@ struct IndexRow {
 template <class Body>
 void visit_row(const char* op, const IndexRow& row, bool checked, int64_t dim, int64_t size, int64_t step,
                const Body& body) {
-  if (row.index_step == 1 && (checked || plain_indices(row.index, row.length, size))) {
+  if (checked || plain_indices(row.index, row.length, size, row.index_step)) {
     // Copies of the members stay in registers, whatever `body` writes to.
     const auto [index, length, index_step, place, place_step, other, other_step] = row;
-    if (step == 1 && place_step == 0 && other_step == 1) {
+    if (step == 1 && place_step == 0 && other_step == 1 && index_step == 1) {
 #pragma GCC unroll 8
       for (int64_t j = 0; j < length; ++j) body(place + index[j], other + j);
     } else {
 #pragma GCC unroll 4
-      for (int64_t j = 0; j < length; ++j) body(place + j * place_step + index[j] * step, other + j * other_step);
+      for (int64_t j = 0; j < length; ++j)
+        body(place + j * place_step + index[j * index_step] * step, other + j * other_step);
     }
     return;
   }
@@ -57,6 +54,63 @@ void visit_row(const char* op, const IndexRow& row, bool checked, int64_t dim, i
   }
 }
 
+/// The dimensions of an index as they are walked: steps in the index, in the target's slices and in the other tensor.
+struct Walk {
+  Shape sizes;
+  std::array<Shape, 3> steps;
+  size_t shared = 0;  // the dimension that threads share out: not the indexed one
+  bool shares = false;
+
+  Walk(const Tensor& target, int64_t dim, const Tensor& index, const Tensor& other) {
+    const auto steps_of = [&](int64_t d) {
+      return std::array<int64_t, 3>{index.stride(d), d == dim ? 0 : target.stride(d), other.stride(d)};
+    };
+    size_t indexed = size_t(index.dim());
+    for (int64_t d = 0; d < index.dim(); ++d) {
+      if (index.size(d) == 1) continue;
+      const std::array<int64_t, 3> step = steps_of(d);
+      if (d != dim && joins(step, index.size(d), indexed)) continue;
+      if (d == dim) indexed = sizes.size();
+      add(index.size(d), step);
+    }
+    if (sizes.empty()) add(1, steps_of(0));
+    lengthen_rows(indexed);
+    for (shared = 0; shared < sizes.size() && shared == indexed;) ++shared;
+    shares = shared < sizes.size();
+  }
+
+ private:
+  void add(int64_t size, const std::array<int64_t, 3>& step) {
+    sizes.push_back(size);
+    for (size_t k = 0; k < 3; ++k) steps[k].push_back(step[k]);
+  }
+  /// Whether a dimension goes on where the one before it, if that is not the indexed one, takes its steps.
+  bool joins(const std::array<int64_t, 3>& step, int64_t size, size_t indexed) {
+    if (sizes.empty() || sizes.size() - 1 == indexed) return false;
+    const size_t last = sizes.size() - 1;
+    for (size_t k = 0; k < 3; ++k)
+      if (steps[k][last] != step[k] * size) return false;
+    sizes[last] *= size;
+    for (size_t k = 0; k < 3; ++k) steps[k][last] = step[k];
+    return true;
+  }
+  /// Rows of few elements change places with the longest dimension. What meets in a place keeps its order: it differs
+  /// in the indexed dimension alone.
+  void lengthen_rows(size_t& indexed) {
+    constexpr int64_t few = 16;
+    const size_t last = sizes.size() - 1;
+    if (sizes[last] >= few) return;
+    size_t longest = last;
+    for (size_t d = 0; d < last; ++d)
+      if (sizes[d] > sizes[longest]) longest = d;
+    if (longest == last) return;
+    std::swap(sizes[longest], sizes[last]);
+    for (Shape& step : steps) std::swap(step[longest], step[last]);
+    if (indexed == last) indexed = longest;
+    else if (indexed == longest) indexed = last;
+  }
+};
+
 /// Visits index elements: `body(offset of the place in `target`, offset in `other`)`.
 /// `checked`: what check_all returned. `split`: in several threads, each with slices of its own along another
 /// dimension, so that places do not meet.
@@ -66,31 +120,33 @@ void along(const char* op, const Tensor& target, int64_t dim, const Tensor& inde
   const Tensor index = index_.dtype() == DType::Int64 ? index_ : ops::to_dtype(index_, DType::Int64);
   if (index.numel() == 0) return;
   const int64_t size = target.size(dim), step = target.stride(dim);
-  Shape outer(target.strides());
-  outer[dim] = 0;
-  const std::array<IntSpan, 3> strides{index.strides(), IntSpan(outer), other.strides()};
-  const size_t last = size_t(index.dim()) - 1;
-  const std::array<IntSpan, 3> rows{strides[0].first(last), strides[1].first(last), strides[2].first(last)};
+  const Walk walk(target, dim, index, other);
+  const size_t last = walk.sizes.size() - 1;
+  const auto& steps = walk.steps;
+  const std::array<IntSpan, 3> rows{IntSpan(steps[0]).first(last), IntSpan(steps[1]).first(last),
+                                    IntSpan(steps[2]).first(last)};
   const int64_t* const values = index.data<int64_t>();
   const auto visit = [&](IntSpan sizes, const std::array<int64_t, 3>& from) {
-    for_each_offset<3>(
-        sizes.first(last), rows,
-        [&](const auto& o, const auto&) {
-          const IndexRow row{values + o[0],    sizes[last], strides[0][last], o[1],
-                             strides[1][last], o[2],        strides[2][last]};
-          in_blocks(row.length, [&](int64_t begin, int64_t end) {
-            visit_row(op, row.part(begin, end), checked, dim, size, step, body);
-          });
-        },
-        from);
+    // Parts of long rows, so that what lies between their elements is still near when the next row takes it.
+    constexpr int64_t part = 4096;
+    for (int64_t begin = 0; begin < sizes[last]; begin += part) {
+      const int64_t length = std::min(part, sizes[last] - begin);
+      for_each_offset<3>(
+          sizes.first(last), rows,
+          [&](const auto& o, const auto&) {
+            const IndexRow row{values + o[0], length, steps[0][last], o[1], steps[1][last], o[2], steps[2][last]};
+            visit_row(op, row, checked, dim, size, step, body);
+          },
+          {from[0] + begin * steps[0][last], from[1] + begin * steps[1][last], from[2] + begin * steps[2][last]});
+    }
   };
-  const size_t cut = dim == 0 ? 1 : 0;  // the dimension that threads share out
-  if (!split || index.numel() <= kLoopGrain || index.dim() <= int64_t(cut)) return visit(index.sizes(), {});
-  const int64_t slices = index.size(int64_t(cut)), grain = std::max<int64_t>(1, kLoopGrain * slices / index.numel());
+  if (!split || index.numel() <= kLoopGrain || !walk.shares) return visit(walk.sizes, {});
+  const size_t cut = walk.shared;
+  const int64_t slices = walk.sizes[cut], grain = std::max<int64_t>(1, kLoopGrain * slices / index.numel());
   parallel_for(slices, grain, [&](int64_t begin, int64_t end) {
-    Shape sizes(index.sizes());
+    Shape sizes(walk.sizes);
     sizes[cut] = end - begin;
-    visit(sizes, {begin * strides[0][cut], begin * strides[1][cut], begin * strides[2][cut]});
+    visit(sizes, {begin * steps[0][cut], begin * steps[1][cut], begin * steps[2][cut]});
   });
 }
 

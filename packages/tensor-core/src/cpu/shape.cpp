@@ -62,20 +62,39 @@ void cat_kernel(const Tensor& out, TensorList tensors, int64_t dim) {
   }
 }
 
-/// The same where both are row-major: each row is copied once, up to where it is cleared.
+/// The same where both are row-major: each row is copied once, up to where it is cleared. Rows that stay or go as a
+/// whole are taken together: of a narrow matrix these are nearly all.
 template <class Keep>
 void triangle_of_rows(const Tensor& out, const Tensor& self, const Keep& keep) {
   const int64_t rows = out.size(-2), columns = out.size(-1), bytes = out.item_bytes(), width = columns * bytes;
   if (width == 0) return;
+  const auto kept = [&](int64_t row) {
+    const auto [begin, end] = keep(row);
+    const int64_t from = std::clamp<int64_t>(begin, 0, columns);
+    return std::pair(from * bytes, std::max(from, std::clamp<int64_t>(end, 0, columns)) * bytes);
+  };
   parallel_for(out.numel() / columns, std::max<int64_t>(1, (1 << 18) / width), [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) {
-      const auto [begin, end] = keep(i % rows);
-      const int64_t from = std::clamp<int64_t>(begin, 0, columns) * bytes;
-      const int64_t to = std::max(from, std::clamp<int64_t>(end, 0, columns) * bytes);
-      char* const row = out.bytes() + i * width;
-      std::memset(row, 0, size_t(from));
-      if (!out.same(self)) std::memcpy(row + from, self.bytes() + i * width + from, size_t(to - from));
-      std::memset(row + to, 0, size_t(width - to));
+    for (int64_t i = first, row = first % rows; i < last;) {
+      const auto [from, to] = kept(row);
+      char* const place = out.bytes() + i * width;
+      int64_t length = width;
+      const bool whole = from == 0 && to == width, none = from == to;
+      const auto step = [&] {
+        ++i;
+        if (++row == rows) row = 0;
+      };
+      for (step(); (whole || none) && i < last; length += width, step()) {
+        const auto [next_from, next_to] = kept(row);
+        if (whole ? next_from > 0 || next_to < width : next_from < next_to) break;
+      }
+      if (none) {
+        std::memset(place, 0, size_t(length));
+        continue;
+      }
+      const int64_t end = whole ? length : to;
+      std::memset(place, 0, size_t(from));
+      if (!out.same(self)) std::memcpy(place + from, self.bytes() + (place - out.bytes()) + from, size_t(end - from));
+      std::memset(place + end, 0, size_t(length - end));
     }
   });
 }

@@ -17,6 +17,8 @@
 #include "infer/sort.h"
 #include "taeda/checked.h"
 #include "taeda/interrupt.h"
+#include "taeda/ops/cast.h"
+#include "taeda/ops/creation.h"
 #include "taeda/parallel.h"
 
 namespace taeda {
@@ -218,9 +220,18 @@ void sort_long_rows(const Places& to, bool descending) {
   });
 }
 
+/// Rows of one element are in order. False where there are others.
+bool copies_singles(const Places& places) {
+  if (places.rows.length != 1 || places.value_rows.length != 1) return false;
+  ops::copy_(places.values, places.self);
+  ops::fill_(places.indices, Tensor(0));
+  return true;
+}
+
 void sort_kernel(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool descending, bool) {
   const int64_t d = infer::axis_of(dim, self.dim());
   const Places places(values, indices, self, d);
+  if (copies_singles(places)) return;
   visit_ordered(self.dtype(), "sort", [&]<class T>() {
     const Rows& rows = places.rows;
     if (rows.count >= kFewRows && rows.length <= Columns<T>::kMost)
@@ -331,6 +342,7 @@ void topk_kernel(const Tensor& values, const Tensor& indices, const Tensor& self
   if (self.dim() == 0) k = 1;  // a number has no size that could be 0
   if (k == 0) return;
   const Places to(values, indices, self, d);
+  if (copies_singles(to)) return;
   const Rows& rows = to.rows;
   const Unlocked unlocked(self.numel() > 8192);
   visit_ordered(self.dtype(), "topk", [&]<class T>() {
@@ -439,8 +451,12 @@ void rank_indices_kernel(const Tensor& out, const Tensor& self, const Tensor& ra
           ", expected 0 to ", rows.length - 1);
     return sought;
   };
+  int64_t* const found = out.data<int64_t>();
+  if (rows.length == 1 && rank.contiguous() && out.contiguous())
+    return in_blocks(rows.count, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) found[r] = rank.data<int64_t>()[r] ? sought_of(r) : 0;
+    });
   visit_ordered(self.dtype(), "rank_indices", [&]<class T>() {
-    int64_t* const found = out.data<int64_t>();
     if (rows.count >= kFewRows && rows.length <= kSortedForRank)
       return for_sorted_columns<T>(self, rows, false,
                                    [&](int64_t row, const T*, int64_t column, const Columns<T>& columns) {
