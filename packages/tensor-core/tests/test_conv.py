@@ -66,9 +66,11 @@ def reference_gradients(grad, x, weight, s, p, d, groups):
 
 
 def close(got, expected, dtype="float32"):
-    tolerance = (2e-5 if dtype == "float32" else 1e-11) * max(1.0, float(np.abs(expected).max()))
+    tolerance = {"float32": 2e-5, "bfloat16": 8e-3}.get(dtype, 1e-11) * max(
+        1.0, float(np.abs(expected).max(initial=0))
+    )
     assert tuple(got.shape) == expected.shape
-    np.testing.assert_allclose(got.numpy(), expected, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(got.double().numpy(), expected, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("channels_last", [False, True])
@@ -122,6 +124,41 @@ def test_images_of_no_rows_within_their_padding(groups):
     got = taeda.ops.conv2d_backward(taeda.ones_like(y), x, weight, [1], [2], [1], groups, 7)
     assert tuple(got[0].shape) == (2, 20, 0, 50)
     assert not got[1].any() and got[2].tolist() == [2 * 2 * 52.0] * 40
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize(
+    ("shape", "outputs", "stride", "padding"),
+    [
+        ((3, 24, 9, 11), 1, 1, 0),
+        ((2, 24, 8, 8), 24, 1, 0),
+        ((1, 70, 30, 50), 21, 1, 0),
+        ((2, 24, 20, 30), 7, 2, 0),
+        ((2, 24, 2, 40), 5, 2, 1),  # of the sizes of the images, but with other places
+        ((2, 3, 20, 30), 8, 1, 0),
+        ((0, 8, 10, 10), 4, 1, 0),
+    ],
+)
+def test_1x1_convolutions_of_planes(shape, outputs, stride, padding, dtype):
+    rng = np.random.default_rng(16)
+    print("seed 16")
+    x, weight = rng.integers(-4, 5, shape) / 4, rng.integers(-4, 5, (outputs, shape[1])) / 4
+    bias = rng.integers(-4, 5, outputs) / 4
+    padded = np.pad(x, [(0, 0), (0, 0), (padding, padding), (padding, padding)])[:, :, ::stride, ::stride]
+    tx, tw, tb = (taeda.from_numpy(a).to(getattr(taeda, dtype)) for a in (x, weight[:, :, None, None], bias))
+    expected = np.einsum("nchw,oc->nohw", padded, weight)
+    grad = rng.integers(-4, 5, expected.shape) / 4
+    for given in (tx, tx.contiguous(memory_format=taeda.channels_last)):
+        close(taeda.conv2d(given, tw, tb, stride, padding), expected + bias[:, None, None], dtype)
+        close(taeda.conv2d(given, tw, None, stride, padding), expected, dtype)
+        tg = taeda.from_numpy(grad).to(tx.dtype)
+        got = taeda.ops.conv2d_backward(tg, given, tw, [stride], [padding], [1], 1, 7)
+        back = np.zeros_like(np.pad(x, [(0, 0), (0, 0), (padding, padding), (padding, padding)]))
+        back[:, :, ::stride, ::stride] = np.einsum("nohw,oc->nchw", grad, weight)
+        rows, columns = (slice(padding, padding + n) for n in shape[2:])
+        close(got[0], back[:, :, rows, columns], dtype)
+        close(got[1], np.einsum("nohw,nchw->oc", grad, padded)[:, :, None, None], dtype)
+        close(got[2], grad.sum((0, 2, 3)), dtype)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

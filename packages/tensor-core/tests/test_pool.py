@@ -259,3 +259,29 @@ def test_maxima_of_rows_of_every_width(kernel, stride, padding, dilation, channe
             row = np.arange(expected.shape[2])[:, None] * stride + flat // kernel * dilation - padding
             column = np.arange(expected.shape[3]) * stride + flat % kernel * dilation - padding
             np.testing.assert_array_equal(places.numpy(), row * width + column)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize(
+    "kernel, stride, padding, dilation",
+    [(2, 2, 0, 1), (3, 2, 1, 1), (3, 1, 1, 1), (2, 3, 0, 2), (7, 1, 3, 1)],
+)
+def test_gradients_of_channels_side_by_side_are_those_of_planes(kernel, stride, padding, dilation, dtype):
+    """Of numbers of channels that fill registers and such that do not."""
+    rng = np.random.default_rng(29)
+    print("seed 29")
+    for channels in (*range(1, 10), 16, 17, 33, 64, 130):
+        a = rng.integers(0, 5, (2, channels, 9, 11)).astype(np.float32)
+        planes = taeda.from_numpy(a).to(getattr(taeda, dtype))
+        last = planes.contiguous(memory_format=taeda.channels_last)
+        results = []
+        for x in (planes, last):
+            values, offsets = taeda.ops.max_pool2d_with_offsets(x, kernel, stride, padding, dilation)
+            grad = taeda.arange(float(values.numel())).remainder(7).reshape(values.shape).to(x.dtype)
+            back = taeda.ops.max_pool2d_backward(
+                grad, x, [kernel], [stride], [padding], [dilation], False, offsets
+            )
+            results.append((values, offsets, back))
+        for one, other in zip(*results, strict=True):
+            assert taeda.equal(one, other)
+        assert float(results[0][2].double().sum()) == float(grad.double().sum())

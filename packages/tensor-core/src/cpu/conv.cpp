@@ -53,36 +53,63 @@ struct Group {
   }
 };
 
+/// Whether windows are single elements, each in its place: the channels of an image are the matrix of its patches.
+bool is_pointwise(const ConvPlan& s) {
+  return s.kernel() == 1 && (s.sd & s.sh & s.sw) == 1 && (s.pd | s.ph | s.pw) == 0;
+}
+/// The patches of images one after the other.
+template <class T>
+class Patches {
+ public:
+  Patches(const ConvPlan& s, const Group& g) : s_(s), room_(is_pointwise(s) ? nullptr : g.columns<T>()) {}
+  const T* of(const T* image) const {
+    if (!room_) return image;
+    unfold_patches(s_, image, room_.get());
+    return room_.get();
+  }
+  /// Where the gradient of the patches is to be made, and what brings it into that of the image.
+  T* place(T* image) const { return room_ ? room_.get() : image; }
+  void fold(T* image) const {
+    if (!room_) return;
+    std::fill_n(image, s_.in_group(s_.c) * s_.pixels(), T(0));
+    fold_patches(s_, room_.get(), image);
+  }
+
+ private:
+  const ConvPlan& s_;
+  const std::unique_ptr<T[]> room_;
+};
+
 template <class T>
 void plain_forward(const ConvPlan& s, const T* x, const T* weight, const T* bias, T* y) {
   const Group g(s);
   parallel_for(s.n, 1, [&](int64_t begin, int64_t end) {
-    const auto columns = g.columns<T>();
+    const Patches<T> patches(s, g);
     for (int64_t n = begin; n < end; ++n)
       for (int64_t group = 0; group < s.groups; ++group) {
         if (n > begin || group > 0) poll_signals();
         T* const to = y + (n * s.o + group * g.outputs) * g.pixels;
         for (int64_t o = 0; bias && o < g.outputs; ++o)
           std::fill_n(to + o * g.pixels, g.pixels, bias[group * g.outputs + o]);
-        unfold_patches(s, x + (n * s.c + group * g.channels) * s.pixels(), columns.get());
+        const T* const columns = patches.of(x + (n * s.c + group * g.channels) * s.pixels());
         blas::gemm<T>(g.outputs, g.pixels, g.patch, T(1), {weight + group * g.outputs * g.patch, g.patch},
-                      {columns.get(), g.pixels}, bias ? T(1) : T(0), to, g.pixels);
+                      {columns, g.pixels}, bias ? T(1) : T(0), to, g.pixels);
       }
   });
 }
 template <class T>
 void plain_backward_data(const ConvPlan& s, const T* grad, const T* weight, T* grad_x) {
   const Group g(s);
-  std::fill_n(grad_x, s.n * s.c * s.pixels(), T(0));
   parallel_for(s.n, 1, [&](int64_t begin, int64_t end) {
-    const auto columns = g.columns<T>();
+    const Patches<T> patches(s, g);
     for (int64_t n = begin; n < end; ++n)
       for (int64_t group = 0; group < s.groups; ++group) {
         if (n > begin || group > 0) poll_signals();
         const T* const from = grad + (n * s.o + group * g.outputs) * g.pixels;
+        T* const image = grad_x + (n * s.c + group * g.channels) * s.pixels();
         blas::gemm<T>(g.patch, g.pixels, g.outputs, T(1), {weight + group * g.outputs * g.patch, g.patch, true},
-                      {from, g.pixels}, T(0), columns.get(), g.pixels);
-        fold_patches(s, columns.get(), grad_x + (n * s.c + group * g.channels) * s.pixels());
+                      {from, g.pixels}, T(0), patches.place(image), g.pixels);
+        patches.fold(image);
       }
   });
 }
@@ -90,13 +117,13 @@ template <class T>
 void plain_backward_weights(const ConvPlan& s, const T* x, const T* grad, T* grad_weight) {
   const Group g(s);
   std::fill_n(grad_weight, s.o * g.patch, T(0));
-  const auto columns = g.columns<T>();
+  const Patches<T> patches(s, g);
   for (int64_t n = 0; n < s.n; ++n)
     for (int64_t group = 0; group < s.groups; ++group) {
       if (n > 0 || group > 0) poll_signals();
       const T* const from = grad + (n * s.o + group * g.outputs) * g.pixels;
-      unfold_patches(s, x + (n * s.c + group * g.channels) * s.pixels(), columns.get());
-      blas::gemm<T>(g.outputs, g.patch, g.pixels, T(1), {from, g.pixels}, {columns.get(), g.pixels, true}, T(1),
+      const T* const columns = patches.of(x + (n * s.c + group * g.channels) * s.pixels());
+      blas::gemm<T>(g.outputs, g.patch, g.pixels, T(1), {from, g.pixels}, {columns, g.pixels, true}, T(1),
                     grad_weight + group * g.outputs * g.patch, g.patch);
     }
 }
@@ -133,6 +160,16 @@ bool is_tiny(double patches, int64_t outputs, int64_t groups) {
   return patches <= 4096 && patches / double(groups) * double(outputs) <= 128 * 1024;
 }
 bool is_tiny(const ConvPlan& s) { return is_tiny(double(s.n * s.out_pixels() * s.kernel() * s.c), s.o, s.groups); }
+/// Products of row-major images by a weight of single elements, which are quicker than oneDNN after the images were
+/// turned, unless the results are so many that the next layer would have to turn more, or the images very small.
+bool by_products(DType dtype, int64_t channels, int64_t outputs, int64_t pixels) {
+  constexpr int64_t small = 64;
+  return dtype == DType::Float32 && outputs <= channels && pixels >= small;
+}
+/// Whether row-major tensors of all kinds take the plain path.
+bool is_plain(const ConvPlan& s, DType dtype) {
+  return is_tiny(s) || (is_pointwise(s) && s.groups == 1 && by_products(dtype, s.c, s.o, s.pixels()));
+}
 
 /// Small enough for a plain path to be quicker than giving up the host lock.
 bool large(const ConvPlan& s) { return s.work() > blas::kUnlockFlops; }
@@ -255,7 +292,7 @@ Tensor sum_of_repeated(const Tensor& grad, int64_t times) {
 void conv_kernel(const Tensor& out, const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride,
                  IntSpan padding, IntSpan dilation, int64_t groups) {
   const ConvPlan s = infer::conv_plan(input, weight, stride, padding, dilation, groups);
-  const bool plain = is_tiny(s) && out.contiguous() && input.contiguous();
+  const bool plain = is_plain(s, out.dtype()) && out.contiguous() && input.contiguous();
   const DType dtype = compute_dtype(out.dtype());
   if (!plain && of_repeated_channels(s, dtype))
     return conv_kernel(out, with_repeated_channels(batched(input, weight.dim() - 2), s.o / s.c), weight, bias, stride,
@@ -381,7 +418,7 @@ std::tuple<Tensor, Tensor, Tensor> conv_backward_kernel(const Tensor& grad, cons
   const ConvPlan s = infer::conv_plan(input, weight, stride, padding, dilation, groups);
   Gradients out;
   const DType dtype = compute_dtype(grad.dtype());
-  const bool plain = is_tiny(s) && grad.contiguous() && input.contiguous();
+  const bool plain = is_plain(s, grad.dtype()) && grad.contiguous() && input.contiguous();
   if (s.n > 0 && !plain && of_repeated_channels(s, dtype)) {
     const int64_t rank = weight.dim() - 2, times = s.o / s.c;
     const Tensor repeated = with_repeated_channels(batched(input, rank), times, output_mask & 2);
@@ -423,7 +460,10 @@ bool detail::cpu_wants_channels_last(const ImageResult& r) {
   if (!onednn::available() || compute_dtype(r.dtype) != DType::Float32) return false;
   const double patches =
       double(r.sizes[0]) * double(r.sizes[2] * r.sizes[3]) * double(r.kernel[0] * r.kernel[1]) * double(r.input[1]);
-  return !(is_tiny(patches, r.sizes[1], r.groups) && r.input_layout == ImageLayout::RowMajor);
+  const bool pointwise = r.kernel[0] * r.kernel[1] == 1 && r.groups == 1 &&
+                         std::ranges::equal(r.sizes.subspan(2), r.input.subspan(2)) &&
+                         by_products(r.dtype, r.input[1], r.sizes[1], r.sizes[2] * r.sizes[3]);
+  return !((pointwise || is_tiny(patches, r.sizes[1], r.groups)) && r.input_layout == ImageLayout::RowMajor);
 }
 
 namespace {

@@ -203,15 +203,21 @@ void through_channels_last(const Tensor& grad_x, DType dtype, const Run& run) {
   ops::copy_(out, temporary);
 }
 
+/// What Windows::apart holds; `elements` is set.
+std::array<int64_t, 256> places_apart(Windows& w, const Pair& kernel) {
+  std::array<int64_t, 256> apart;
+  apart.fill(-(int64_t(1) << 40));
+  w.elements = std::min<int64_t>(kernel[0] * kernel[1], int64_t(apart.size()));
+  for (int64_t number = 0; number < w.elements; ++number)
+    apart[size_t(number)] = number / w.kernel_w * w.row_step * w.w + number % w.kernel_w * w.column_step;
+  return apart;
+}
 /// Row-major planes: each gradient goes to the one place that its window's number names.
 void max_pool_backward_planes(const Windows& w, const Tensor& grad_x, const Tensor& grad, const Tensor& offsets) {
   const DType dtype = compute_dtype(grad.dtype());
   const cpu::Target target(grad_x, dtype);
   const Tensor from = cpu::row_major(grad, dtype), codes = cpu::row_major(offsets, DType::UInt8);
   const int64_t pixels = w.h * w.w, outputs = w.oh * w.ow;
-  std::array<int64_t, 256> apart;  // of a number's element from its window's first one
-  for (int64_t number = 0; number < int64_t(apart.size()); ++number)
-    apart[size_t(number)] = number / w.kernel_w * w.row_step * w.w + number % w.kernel_w * w.column_step;
   const Unlocked unlocked(grad_x.numel() > 32768);
   visit_float(dtype, [&]<class T>() {
     parallel_for(w.n * w.c, std::max<int64_t>(1, 16384 / pixels), [&](int64_t begin, int64_t end) {
@@ -222,7 +228,7 @@ void max_pool_backward_planes(const Windows& w, const Tensor& grad_x, const Tens
         const uint8_t* number = codes.data<uint8_t>() + plane * outputs;
         for (int64_t y = 0; y < w.oh; ++y)
           for (int64_t xo = 0; xo < w.ow; ++xo, ++gradient, ++number) {
-            const int64_t place = w.row_first[y] * w.w + w.column_first[xo] + apart[*number];
+            const int64_t place = w.row_first[y] * w.w + w.column_first[xo] + w.apart[*number];
             if (uint64_t(place) < uint64_t(pixels)) [[likely]]  // whoever calls may have made numbers of his own
               to[place] += *gradient;
           }
@@ -234,7 +240,9 @@ void max_pool_backward_planes(const Windows& w, const Tensor& grad_x, const Tens
 void max_pool2d_backward_kernel(const Tensor& grad_x, const Tensor& grad, const Tensor& input, IntSpan kernel_size,
                                 IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode,
                                 const Tensor& offsets) {
-  const Geometry g = window_geometry(input, kernel_size, stride, padding, dilation, ceil_mode);
+  Geometry g = window_geometry(input, kernel_size, stride, padding, dilation, ceil_mode);
+  const auto apart = places_apart(g.windows, infer::both(kernel_size));
+  g.windows.apart = apart.data();
   if (grad_x.contiguous()) return max_pool_backward_planes(g.windows, grad_x, grad, offsets);
   const DType dtype = compute_dtype(grad.dtype());
   const Tensor from = cpu::channels_last(infer::batched(grad), dtype),

@@ -14,6 +14,10 @@ struct Windows {
   int64_t kernel_w = 0;  // for window numbers
   const int32_t *row_begin = nullptr, *row_end = nullptr, *column_begin = nullptr, *column_end = nullptr;
   const int32_t *row_first = nullptr, *column_first = nullptr;  // begin before clipping, for window numbers
+  // For gradients by numbers: elements of a window, and how many pixels each of the 256 numbers lies from the first one
+  // (those that are none lie outside of any image).
+  int64_t elements = 0;
+  const int64_t* apart = nullptr;
 };
 
 /// Element-wise losses of an input and a target.

@@ -81,42 +81,70 @@ inline void take_larger(const T* x, int64_t stride, int32_t number, int64_t n, T
     numbers[j] = taken ? number : numbers[j];
   }
 }
-/// Maximum over one window for up to kChannels channels; NaN wins, the first of equals stays.
-template <class T>
-inline void max_window(const Windows& s, const T* x, int64_t y, int64_t xo, int64_t width, bool positions,
-                       T* __restrict best, int32_t* __restrict code) {
-  bool start = true;
-  for (int64_t row = s.row_begin[y]; row < s.row_end[y]; row += s.row_step)
-    for (int64_t column = s.column_begin[xo]; column < s.column_end[xo]; column += s.column_step) {
-      const int32_t number = positions ? int32_t(row * s.w + column) : window_number(s, y, xo, row, column);
-      const T* const from = x + (row * s.w + column) * s.c;
+/// Calls `body(pixel, number)` for the elements of a window that lie within the image, in order; the numbers are those
+/// within the window, where windows have such.
+template <class Body>
+inline void for_window(const Windows& s, int64_t y, int64_t xo, const Body& body) {
+  const int64_t top = s.row_begin[y], left = s.column_begin[xo];
+  const bool clipped = s.row_first && (top != s.row_first[y] || left != s.column_first[xo]);
+  int32_t first = clipped ? window_number(s, y, xo, top, left) : 0;
+  for (int64_t row = top; row < s.row_end[y]; row += s.row_step, first += int32_t(s.kernel_w)) {
+    int32_t number = first;
+    for (int64_t column = left; column < s.column_end[xo]; column += s.column_step) body(row * s.w + column, number++);
+  }
+}
+
+/// The maxima of `c` channels over one window, and their numbers or their pixels; NaN wins, the first of equals stays.
+template <bool Pixels, class T, class Code>
+inline void max_window(const Windows& s, const T* x, int64_t y, int64_t xo, T* __restrict out, Code* __restrict codes) {
+  const auto chunk = [&]<size_t... J>(int64_t first, std::index_sequence<J...>) {
+    constexpr int width = int(sizeof...(J));
+    using Numbers = typename Register<int32_t, width* int(sizeof(int32_t))>::type;
+    using Codes = typename Register<Code, width* int(sizeof(Code))>::type;
+    typename Register<T, width* int(sizeof(T))>::type best{}, value;
+    Numbers numbers{};
+    bool start = true;
+    for_window(s, y, xo, [&](int64_t pixel, int32_t number) {
+      __builtin_memcpy(&value, x + pixel * s.c + first, sizeof value);
+      const auto taken = (value > best) | (value != value);
+      const int32_t code = Pixels ? int32_t(pixel) : number;
       if (start) {
-        std::copy_n(from, width, best);
-        std::fill_n(code, width, number);
+        best = value;
+        numbers += code;
         start = false;
-        continue;
+      } else {
+        best = taken ? value : best;
+        numbers = __builtin_convertvector(taken, Numbers) ? Numbers{} + code : numbers;
       }
-      take_larger<1>(from, 1, number, width, best, code);
-    }
+    });
+    const Codes narrow = __builtin_convertvector(numbers, Codes);
+    __builtin_memcpy(out + first, &best, sizeof best);
+    __builtin_memcpy(codes + first, &narrow, sizeof narrow);
+  };
+  if (in_registers<T>(s.c, chunk)) return;
+  for (int64_t c = 0; c < s.c; ++c) {
+    bool start = true;
+    for_window(s, y, xo, [&](int64_t pixel, int32_t number) {
+      const T value = x[pixel * s.c + c];
+      if (!start && !takes(value, out[c])) return;
+      out[c] = value;
+      codes[c] = Code(Pixels ? int32_t(pixel) : number);
+      start = false;
+    });
+  }
 }
 
 template <class T>
 void max_pool(const Windows& s, const void* x, void* out, uint8_t* offsets, int64_t* positions, int64_t row_begin,
               int64_t row_end) {
-  alignas(64) T best[kChannels];
-  alignas(64) int32_t code[kChannels];
   for (int64_t r = row_begin; r < row_end; ++r) {
     const T* const image = static_cast<const T*>(x) + r / s.oh * s.h * s.w * s.c;
-    for (int64_t xo = 0; xo < s.ow; ++xo)
-      for (int64_t c0 = 0; c0 < s.c; c0 += kChannels) {
-        const int64_t width = std::min(kChannels, s.c - c0), at = (r * s.ow + xo) * s.c + c0;
-        max_window(s, image + c0, r % s.oh, xo, width, positions != nullptr, best, code);
-        std::copy_n(best, width, static_cast<T*>(out) + at);
-        if (offsets)
-          for (int64_t c = 0; c < width; ++c) offsets[at + c] = uint8_t(code[c]);
-        else
-          for (int64_t c = 0; c < width; ++c) positions[at + c] = code[c];
-      }
+    for (int64_t xo = 0; xo < s.ow; ++xo) {
+      const int64_t at = (r * s.ow + xo) * s.c;
+      T* const to = static_cast<T*>(out) + at;
+      if (offsets) max_window<false>(s, image, r % s.oh, xo, to, offsets + at);
+      else max_window<true>(s, image, r % s.oh, xo, to, positions + at);
+    }
   }
 }
 
@@ -297,18 +325,29 @@ void max_pool_backward(const Windows& s, const void* grad_, const uint8_t* offse
                        int64_t c0, int64_t c1) {
   T* const to = static_cast<T*>(grad_x) + image * s.h * s.w * s.c;
   clear_channels(s, to, c0, c1);
+  // One channel after the other adds once, all at once in every element of a window.
+  const int64_t vectors = (c1 - c0) * int64_t(sizeof(T)) / kRegister + 1;
+  const bool one_by_one = s.elements * (2 + vectors) > c1 - c0;
   for (int64_t y = 0; y < s.oh; ++y)
     for (int64_t xo = 0; xo < s.ow; ++xo) {
       const int64_t at = ((image * s.oh + y) * s.ow + xo) * s.c;
       const T* const grad = static_cast<const T*>(grad_) + at;
       const uint8_t* const codes = offsets + at;
-      for (int64_t row = s.row_begin[y]; row < s.row_end[y]; row += s.row_step)
-        for (int64_t column = s.column_begin[xo]; column < s.column_end[xo]; column += s.column_step) {
-          const uint8_t number = uint8_t(window_number(s, y, xo, row, column));
-          T* const place = to + (row * s.w + column) * s.c;
-#pragma GCC ivdep
-          for (int64_t c = c0; c < c1; ++c) place[c] += codes[c] == number ? grad[c] : T(0);
+      if (one_by_one) {
+        const int64_t first = s.row_first[y] * s.w + s.column_first[xo];
+        for (int64_t c = c0; c < c1; ++c) {
+          const int64_t pixel = first + s.apart[codes[c]];
+          if (uint64_t(pixel) < uint64_t(s.h * s.w)) [[likely]]
+            to[pixel * s.c + c] += grad[c];
         }
+        continue;
+      }
+      for_window(s, y, xo, [&](int64_t pixel, int32_t number_) {
+        const uint8_t number = uint8_t(number_);
+        T* const place = to + pixel * s.c;
+#pragma GCC ivdep
+        for (int64_t c = c0; c < c1; ++c) place[c] += codes[c] == number ? grad[c] : T(0);
+      });
     }
 }
 template <class T>
