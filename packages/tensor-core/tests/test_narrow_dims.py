@@ -225,3 +225,28 @@ def test_triangles_of_narrow_matrices(shape, diagonal):
         t = tc.from_numpy(values.copy())
         np.testing.assert_array_equal(getattr(t, name)(diagonal).numpy(), expected)
         np.testing.assert_array_equal(getattr(t, name + "_")(diagonal).numpy(), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bfloat16"])
+@pytest.mark.parametrize(
+    ("shape", "dims"),
+    [((40, 70, 4, 4), 2), ((300, 3, 8, 2), (1, 2)), ((90, 2, 2), 1), ((5, 90, 3, 5), (0, 2))],
+)
+def test_few_elements_of_short_runs_are_reduced(shape, dims, dtype):
+    values = drawn(shape)
+    t = tc.from_numpy(values).to(getattr(tc, dtype))
+    for name in ("sum", "amax", "amin"):
+        found = getattr(t, name)(dims)
+        exact = tc.from_numpy(getattr(values.astype("float64"), name[-3:])(dims))
+        assert tc.equal(found, exact.to(found.dtype)), name
+    if dtype != "int64":
+        np.testing.assert_allclose(
+            t.var(dims).double().numpy(),
+            values.astype("float64").var(dims, ddof=1),
+            rtol=1e-6 if "b" not in dtype else 1e-2,
+        )
+        t[3, 1] = np.nan
+        holes = values.astype("float64")
+        holes[3, 1] = np.nan
+        np.testing.assert_array_equal(t.amax(dims).double().numpy(), holes.max(dims))
+        np.testing.assert_array_equal(t.amin(dims).double().numpy(), holes.min(dims))

@@ -366,6 +366,19 @@ void run_split(Job& job, int64_t items, int64_t elements, int64_t results) {
   else job.finish->call(job.finish->body, partial.bytes(), results, 0, 1);
 }
 
+/// Few elements for each of many results, which lie in short runs: results far apart are handled together instead of
+/// one after the other. Whether the kept axes are in that order now.
+bool turn_to_columns(Job& job) {
+  constexpr int64_t many = 64, few = 32;
+  Axes& kept = job.kept;
+  if (kept.count < 2 || !job.reduced.count || job.dense_rows() || job.reduced.total() > few) return false;
+  Axis* const longest = std::max_element(kept.items, kept.items + kept.count,
+                                         [](const Axis& a, const Axis& b) { return a.size < b.size; });
+  if (longest->size < many || longest->in <= 0) return false;
+  std::swap(kept.items[0], *longest);
+  return true;
+}
+
 /// Into `acc`, which is ready, or through `finish`.
 void run(const loops::Reducer& reducer, const Operand& operand, uint64_t reduced, char* acc, const Finish* finish,
          int64_t acc_size, int64_t results) {
@@ -392,6 +405,7 @@ void run(const loops::Reducer& reducer, const Operand& operand, uint64_t reduced
   job.columns = job.kept.count && job.kept.items[0].in >= item && job.kept.items[0].size >= 8 && job.reduced.count &&
                 (std::abs(job.reduced.items[0].in) > job.kept.items[0].in ||
                  (job.reduced.items[0].in == 0 && job.kept.items[0].in == item));
+  if (!job.columns) job.columns = turn_to_columns(job);
   const int64_t items = item_count(job);
   const Unlocked unlocked(elements > 32768);
   if (items < 16 && elements >= 4 * kPiece && job.reduced.count) run_split(job, items, elements, results);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 namespace taeda::loops::TAEDA_ISA {
 
@@ -18,6 +19,23 @@ template <class T, int Bytes = kRegister>
 struct Register {
   typedef T type __attribute__((vector_size(Bytes)));
 };
+
+/// Calls `body(first, indices)` for as many of n elements as a register has, or a part of one, from each on, for the
+/// last ones again: one after the other they would take branches that follow the data. False where there are too few,
+/// or no vectors of T.
+template <class T, int Bytes = kRegister, class Body>
+inline bool in_registers(int64_t n, const Body& body) {
+  constexpr int64_t width = Bytes / sizeof(T);
+  if (n < width) {
+    if constexpr (Bytes > 16) return in_registers<T, Bytes / 2>(n, body);
+    else return false;
+  }
+  constexpr auto indices = std::make_index_sequence<size_t(width)>();
+  int64_t first = 0;
+  for (; first + width <= n; first += width) body(first, indices);
+  if (first < n) body(n - width, indices);
+  return true;
+}
 
 /// 64 bytes of T in as many registers as that takes.
 template <class T>

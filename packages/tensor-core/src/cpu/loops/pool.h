@@ -37,22 +37,6 @@ inline auto spaced(const T* x, int64_t stride, std::index_sequence<J...>) {
   }
   return low;
 }
-/// Calls `body(first, indices)` for as many of n elements as a register has, or a part of one, from each on, for the
-/// last ones again: one after the other they would take branches that follow the data. False where there are too few,
-/// or no vectors of T.
-template <class T, int Bytes = kRegister, class Body>
-inline bool in_registers(int64_t n, const Body& body) {
-  constexpr int64_t width = Bytes / sizeof(T);
-  if (n < width) {
-    if constexpr (Bytes > 16) return in_registers<T, Bytes / 2>(n, body);
-    else return false;
-  }
-  constexpr auto indices = std::make_index_sequence<size_t(width)>();
-  int64_t first = 0;
-  for (; first + width <= n; first += width) body(first, indices);
-  if (first < n) body(n - width, indices);
-  return true;
-}
 /// One column of n windows: where it is larger than the best, or no number, it and its number take its place.
 template <int Stride, class T>
 inline void take_larger(const T* x, int64_t stride, int32_t number, int64_t n, T* __restrict best,

@@ -1,6 +1,7 @@
 // Inner loops of reductions: rows, columns and partial results.
 #include <limits>
 
+#include "cpu/loops/lanes.h"
 #include "cpu/loops/types.h"
 #include "scalar/math.h"
 #include "cpu/loops/reduce.h"
@@ -253,6 +254,22 @@ inline void join_rows(typename F::Acc* acc, const char* in, int64_t row_stride, 
     for (int64_t j = 0; j < count; ++j) acc[j] = F::join(acc[j], F::map(a[j]));
   }
 }
+/// Extremes of few columns, which stay in registers for all rows. False where there are no vectors of T.
+template <class F, class T>
+bool narrow_extremes(T* acc, const char* in, int64_t row_stride, int64_t rows, int64_t count) {
+  const auto chunk = [=]<size_t... J>(int64_t first, std::index_sequence<J...>) {
+    typename Register<T, int(sizeof...(J) * sizeof(T))>::type best, value;
+    std::memcpy(&best, acc + first, sizeof best);
+    for (int64_t r = 0; r < rows; ++r) {
+      std::memcpy(&value, in + r * row_stride + first * int64_t(sizeof(T)), sizeof value);
+      best = F::join(best, value);
+    }
+    std::memcpy(acc + first, &best, sizeof best);
+  };
+  if (in_registers<T>(count, chunk)) return true;
+  if constexpr (sizeof(T) == 4) return in_registers<T, 8>(count, chunk);
+  else return false;
+}
 template <class F, class T>
 void columns(void* acc_, const char* in, int64_t row_stride, int64_t rows, int64_t count) {
   using Acc = typename F::Acc;
@@ -262,6 +279,9 @@ void columns(void* acc_, const char* in, int64_t row_stride, int64_t rows, int64
   // Nested choices between extremes would not vectorise.
   constexpr bool chooses = std::is_same_v<F, Max<T>> || std::is_same_v<F, Min<T>>;
   constexpr int together = std::is_floating_point_v<T> && !chooses ? 4 : 1;
+  constexpr int64_t narrow = 64;
+  if constexpr (chooses && std::is_floating_point_v<T>)
+    if (count <= narrow && narrow_extremes<F>(acc, in, row_stride, rows, count)) return;
   alignas(64) char room[levels * tile * sizeof(Acc)];
   Acc* const parts = reinterpret_cast<Acc*>(room);
   for (int64_t c = 0; c < count; c += tile) {
