@@ -123,30 +123,44 @@ struct Attention {
       multiply(out, count * keys, scale);
     } else {
       T* const scaled = out + count * keys;
+      // Small products by a transposed operand are quicker if the other one is transposed, too.
+      constexpr int64_t small = 160'000;
+      const bool turned = count * keys * features <= small;
       for (int64_t i = 0; i < count; ++i) {
         const T* const row = at(query, b, h, begin + i);
+        if (turned)
+          for (int64_t j = 0; j < features; ++j) scaled[j * count + i] = row[j] * scale;
+        else
 #pragma GCC ivdep
-        for (int64_t j = 0; j < features; ++j) scaled[i * features + j] = row[j] * scale;
+          for (int64_t j = 0; j < features; ++j) scaled[i * features + j] = row[j] * scale;
       }
-      product(count, keys, features, {scaled, std::max<int64_t>(features, 1)}, right, false, out, keys);
+      product(count, keys, features, {scaled, std::max<int64_t>(turned ? count : features, 1), turned}, right, false,
+              out, keys);
     }
     if (mask.defined())
       mask.dtype() == DType::Bool ? forbid(b, h, begin, end, keys, out) : add(b, h, begin, end, keys, out);
     if (causal)
-      for (int64_t i = begin; i < end; ++i)
-        for (int64_t j = i + 1; j < keys; ++j) out[(i - begin) * keys + j] = kNever;
+      for (int64_t i = begin; i + 1 < std::min(end, keys); ++i)
+        std::fill(out + (i - begin) * keys + i + 1, out + (i - begin + 1) * keys, kNever);
   }
   void forbid(int64_t b, int64_t h, int64_t begin, int64_t end, int64_t keys, T* out) const {
-    for (int64_t i = begin; i < end; ++i, out += keys) {
-      const bool* const allowed = mask.data<bool>() + b * mask.stride(0) + h * mask.stride(1) + i * mask.stride(2);
-      for (int64_t j = 0; j < keys; ++j) out[j] = allowed[j * mask.stride(3)] ? out[j] : kNever;
-    }
+    const loops::ForbidFn loop = loops::softmax_table().forbid[sizeof(T) == 8];
+    const auto allowed = [&](int64_t i) { return reinterpret_cast<const uint8_t*>(at<bool>(mask, b, h, i)); };
+    const int64_t step = mask.stride(3);
+    if (step == 1 && mask.stride(2) == keys) return loop(out, (end - begin) * keys, allowed(begin), 1);
+    for (int64_t i = begin; i < end; ++i, out += keys) loop(out, keys, allowed(i), step);
   }
   void add(int64_t b, int64_t h, int64_t begin, int64_t end, int64_t keys, T* out) const {
-    for (int64_t i = begin; i < end; ++i, out += keys) {
-      const T* const more = at<T>(mask, b, h, i);
-      for (int64_t j = 0; j < keys; ++j) out[j] += more[j * mask.stride(3)];
-    }
+    const Loop loop = cpu::row(cpu::SharedLine::add).fn[int(dtype_of<T>)];
+    constexpr int64_t item = sizeof(T);
+    const auto sum = [&](T* to, int64_t i, int64_t count) {
+      char *const place = reinterpret_cast<char*>(to), *const more = reinterpret_cast<char*>(at<T>(mask, b, h, i));
+      char* const places[] = {place, place, more};
+      const int64_t steps[] = {item, item, mask.stride(3) * item};
+      loop(places, steps, count, nullptr);
+    };
+    if (mask.stride(3) == 1 && mask.stride(2) == keys) return sum(out, begin, (end - begin) * keys);
+    for (int64_t i = begin; i < end; ++i, out += keys) sum(out, i, keys);
   }
   /// Scores of a row as weights; 0 where nothing may be attended to.
   static void weigh(T* row, int64_t keys, double lse) {
@@ -184,21 +198,13 @@ void forward(const Attention<T, S>& s, const Tensor& result, const Tensor& logsu
     const auto factors = std::make_unique_for_overwrite<T[]>(size_t(rows));
     const auto weights = std::make_unique_for_overwrite<S[]>(s.halves ? size_t(rows * s.places) : 0);
     const auto sums = std::make_unique_for_overwrite<T[]>(s.halves ? size_t(rows * s.outputs) : 0);
-    const auto exponentials = loops::softmax_table().exponentials[sizeof(T) == 8];
+    const loops::WeighFn weigh = loops::softmax_table().weigh[sizeof(T) == 8];
     for (int64_t task = first; task < last; ++task) {
       const int64_t b = task / blocks / s.heads, h = task / blocks % s.heads, begin = task % blocks * rows,
                     end = std::min(s.length, begin + rows), keys = s.seen(end);
       s.scores(b, h, begin, end, keys, scratch.get());
-      T* const lse = logsumexp.data<T>() + (b * s.heads + h) * s.length;
-      for (int64_t i = begin; i < end; ++i) {
-        T* const row = scratch.get() + (i - begin) * keys;
-        double sum = 1;
-        const double top = keys ? exponentials(row, keys, &sum) : double(s.kNever);
-        const bool nothing = top == double(s.kNever);  // may be attended to
-        if (nothing) std::fill_n(row, keys, T(0));
-        lse[i] = nothing ? s.kNever : T(top + std::log(sum));
-        factors[size_t(i - begin)] = T(nothing ? 1 : 1 / sum);
-      }
+      weigh(scratch.get(), end - begin, keys, logsumexp.data<T>() + (b * s.heads + h) * s.length + begin,
+            factors.get());
       const Operand<S> values = s.matrix(s.value, b, h / s.group, 0);
       if constexpr (s.halves) {
         narrow(scratch.get(), (end - begin) * keys, weights.get());
@@ -211,7 +217,12 @@ void forward(const Attention<T, S>& s, const Tensor& result, const Tensor& logsu
       } else {
         s.product(end - begin, s.outputs, keys, {scratch.get(), keys}, values, false, s.at(result, b, h, begin),
                   result.stride(2));
-        for (int64_t i = begin; i < end; ++i) multiply(s.at(result, b, h, i), s.outputs, factors[size_t(i - begin)]);
+        for (int64_t i = begin; i < end; ++i) {
+          T* const row = s.at(result, b, h, i);
+          const T factor = factors[size_t(i - begin)];
+#pragma GCC ivdep
+          for (int64_t j = 0; j < s.outputs; ++j) row[j] *= factor;
+        }
       }
     }
   });

@@ -43,11 +43,35 @@ template <class T>
   return top;
 }
 template <class T>
-double exponentials(void* x, int64_t n, double* sum) {
-  T total;
-  const T top = exponentials_of(static_cast<T*>(x), static_cast<const T*>(x), n, total);
-  *sum = double(total);
-  return double(top);
+void weigh(void* x, int64_t rows, int64_t n, void* lse_, void* factors_) {
+  constexpr T never = -std::numeric_limits<T>::infinity();
+  T *const lse = static_cast<T*>(lse_), *const factors = static_cast<T*>(factors_);
+  T* row = static_cast<T*>(x);
+  for (int64_t r = 0; r < rows; ++r, row += n) {
+    T sum(1);
+    const T top = n ? exponentials_of(row, row, n, sum) : never;
+    const bool nothing = top == never;
+    if (nothing) std::fill_n(row, n, T(0));
+    lse[r] = top;
+    factors[r] = nothing ? T(1) : sum;
+  }
+  // Logarithms of all sums at once: one by one they take as long as a row of exponentials.
+  for (int64_t r = 0; r < rows; ++r) {
+    lse[r] += vlog(factors[r]);
+    factors[r] = T(1) / factors[r];
+  }
+}
+template <class T>
+void forbid(void* x_, int64_t n, const uint8_t* allowed, int64_t step) {
+  constexpr T never = -std::numeric_limits<T>::infinity();
+  T* const x = static_cast<T*>(x_);
+  if (step == 1) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) x[i] = allowed[i] ? x[i] : never;
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i)
+    if (!allowed[i * step]) x[i] = never;
 }
 template <class T>
 void softmax_rows(void* out_, const void* in_, const void*, int64_t rows, int64_t n) {
@@ -298,7 +322,8 @@ constexpr void set(SoftmaxTable& t) {
   t.column_fns[kLogSoftmax][which] = softmax_columns<T, true>;
   t.column_fns[kSoftmaxBackward][which] = softmax_backward_columns<T, false>;
   t.column_fns[kLogSoftmaxBackward][which] = softmax_backward_columns<T, true>;
-  t.exponentials[which] = exponentials<T>;
+  t.weigh[which] = weigh<T>;
+  t.forbid[which] = forbid<T>;
 }
 constexpr SoftmaxTable make() {
   SoftmaxTable t{};

@@ -13,13 +13,17 @@ enum RowCode { kSoftmax, kLogSoftmax, kSoftmaxBackward, kLogSoftmaxBackward, kRo
 using ColumnFn = void (*)(void* out, const void* in, const void* output, int64_t n, int64_t stride, int64_t columns,
                           void* scratch);
 inline constexpr int64_t kColumns = 64;
-/// x = exp(x - greatest) of one row that is not empty, and their sum; the greatest of the row.
-using ExponentialsFn = double (*)(void* x, int64_t n, double* sum);
+/// Rows of n scores: x = exp(x - greatest), whose sum is 1 / factor and the exponential of lse. Of a row of -infinity,
+/// or of none at all, the exponentials are 0, the factor 1 and lse -infinity.
+using WeighFn = void (*)(void* x, int64_t rows, int64_t n, void* lse, void* factors);
+/// x = -infinity where the byte is 0; bytes lie `step` apart.
+using ForbidFn = void (*)(void* x, int64_t n, const uint8_t* allowed, int64_t step);
 
 struct SoftmaxTable {
   ColumnFn column_fns[kRowCount][2];
   RowFn row_fns[kRowCount][2];  // float32, float64
-  ExponentialsFn exponentials[2];
+  WeighFn weigh[2];
+  ForbidFn forbid[2];
 };
 
 /// Declares the copy of one instruction set.
