@@ -181,6 +181,22 @@ def test_einsum(equation, shapes):
     close(taeda.einsum(equation, [tensor(a) for a in arrays]), expected, "float64")
 
 
+@pytest.mark.parametrize("operands", [3, 4, 5, 6])
+def test_einsum_of_several_operands_in_any_order(operands):
+    """Random terms over letters of very different sizes, so that orders of contraction differ in what they cost."""
+    rng = np.random.default_rng(41 + operands)
+    print("seed", 41 + operands)
+    sizes = dict(zip("abcdef", [1, 2, 3, 5, 7, 11], strict=True))
+    for _ in range(40):
+        terms = ["".join(rng.choice(list(sizes), rng.integers(1, 4), replace=False)) for _ in range(operands)]
+        known = sorted(set("".join(terms)))
+        output = "".join(rng.choice(known, rng.integers(0, min(4, len(known) + 1)), replace=False))
+        equation = f"{','.join(terms)}->{output}"
+        arrays = [rng.integers(-3, 4, [sizes[label] for label in term]).astype(float) for term in terms]
+        found = taeda.einsum(equation, *map(tensor, arrays))
+        np.testing.assert_array_equal(found.numpy(), np.einsum(equation, *arrays), err_msg=equation)
+
+
 def test_einsum_takes_numbers_of_dimensions_from_anything_that_can_be_run_through():
     x, y = np.arange(24.0).reshape(2, 3, 4), np.arange(12.0).reshape(4, 3)
     expected = np.einsum("abc,cb->ab", x, y)

@@ -170,6 +170,103 @@ Term contract(const Term& a, const Term& b, const std::vector<char>& needed, con
   return out;
 }
 
+// Note [Order of contractions]
+// A contraction costs as many multiplications as the sizes of all its labels multiply to. Of few operands all orders
+// are tried; of many the cheapest pair is taken each time. Left to right it is unless another order costs less by far,
+// so that results of most programs do not change by a rounding.
+
+__extension__ using LabelSet = unsigned __int128;
+static_assert(kLabels <= 128);
+struct Pair {
+  size_t first, second;  // the result stands in place of the first
+};
+class Planner {
+ public:
+  Planner(const std::vector<Term>& terms, const std::vector<int>& output, const int64_t* sizes)
+      : output_(set_of(output)), sizes_(sizes) {
+    for (const Term& term : terms) terms_.push_back(set_of(term.labels));
+  }
+  std::vector<Pair> pairs() const {
+    constexpr size_t few = 4;
+    constexpr double by_far = 2;
+    std::vector<Pair> in_turn(terms_.size() - 1, Pair{0, 1}), best;
+    if (terms_.size() <= 2) return in_turn;
+    double cost = 0;
+    std::vector<LabelSet> left = terms_;
+    for (const Pair pair : in_turn) cost += join(left, pair);
+    double least = cost / by_far;
+    if (terms_.size() <= few) {
+      std::vector<Pair> so_far;
+      search(terms_, 0, so_far, least, best);
+    } else {
+      const double sum = cheapest_first(best);
+      if (sum >= least) best.clear();
+    }
+    return best.empty() ? in_turn : best;
+  }
+
+ private:
+  static LabelSet set_of(const std::vector<int>& labels) {
+    LabelSet set = 0;
+    for (const int label : labels) set |= LabelSet(1) << label;
+    return set;
+  }
+  double product(LabelSet set) const {
+    double cost = 1;
+    for (int label = 0; set; ++label, set >>= 1)
+      if (set & 1) cost *= double(sizes_[label]);
+    return cost;
+  }
+  double cost(const std::vector<LabelSet>& terms, Pair pair) const {
+    return product(terms[pair.first] | terms[pair.second]);
+  }
+  /// What the contraction costs; its result is in the place of both then.
+  double join(std::vector<LabelSet>& terms, Pair pair) const {
+    const double sum = cost(terms, pair);
+    LabelSet needed = output_;
+    for (size_t i = 0; i < terms.size(); ++i)
+      if (i != pair.first && i != pair.second) needed |= terms[i];
+    terms[pair.first] = (terms[pair.first] | terms[pair.second]) & needed;
+    terms.erase(terms.begin() + int64_t(pair.second));
+    return sum;
+  }
+  /// `best` and what it costs, `least`, where there is something cheaper.
+  void search(const std::vector<LabelSet>& terms, double spent, std::vector<Pair>& so_far, double& least,
+              std::vector<Pair>& best) const {
+    if (spent >= least) return;
+    if (terms.size() == 1) {
+      least = spent;
+      best = so_far;
+      return;
+    }
+    for (size_t i = 0; i < terms.size(); ++i)
+      for (size_t j = i + 1; j < terms.size(); ++j) {
+        std::vector<LabelSet> left = terms;
+        so_far.push_back({i, j});
+        const double cost = join(left, {i, j});
+        search(left, spent + cost, so_far, least, best);
+        so_far.pop_back();
+      }
+  }
+  double cheapest_first(std::vector<Pair>& found) const {
+    std::vector<LabelSet> left = terms_;
+    double sum = 0;
+    while (left.size() > 1) {
+      Pair best{0, 1};
+      for (size_t i = 0; i < left.size(); ++i)
+        for (size_t j = i + 1; j < left.size(); ++j)
+          if (cost(left, {i, j}) < cost(left, best)) best = {i, j};
+      sum += join(left, best);
+      found.push_back(best);
+    }
+    return sum;
+  }
+
+  std::vector<LabelSet> terms_;
+  LabelSet output_;
+  const int64_t* sizes_;
+};
+
 /// Whether there is one sum or one product: others have steps, whose results halves would round each by itself.
 bool rounds_once(const std::vector<std::vector<int>>& terms, const std::vector<int>& output) {
   if (terms.size() != 2) return terms.size() < 2;
@@ -261,25 +358,24 @@ Tensor einsum(std::string_view equation, TensorList tensors) {
   for (int label = 0; label < kLabels; ++label) ranks[label] = kLabels + label;
   for (size_t i = 0; i < output.size(); ++i) ranks[output[i]] = int(i);
 
-  // Left to right; a label is needed while the output or a later operand has it.
-  Term result = std::move(terms[0]);
-  for (size_t i = 0; i < terms.size(); ++i) {
+  // A label is needed while the output or another operand has it.
+  const auto needed_beside = [&](size_t first, size_t second) {
     std::vector<char> needed(kLabels, 0);
     for (int label : output) needed[size_t(label)] = 1;
-    for (size_t j = i + 1; j < terms.size(); ++j)
-      for (int label : terms[j].labels) needed[size_t(label)] = 1;
-    if (i == 0) {
-      reduce(result, needed);
-      continue;
-    }
-    std::vector<char> with_result = needed;
-    for (int label : result.labels) with_result[size_t(label)] = 1;
-    reduce(terms[i], with_result);
-    std::vector<char> with_term = needed;
-    for (int label : terms[i].labels) with_term[size_t(label)] = 1;
-    reduce(result, with_term);
-    result = contract(result, terms[i], needed, ranks, sizes, dtype);
+    for (size_t k = 0; k < terms.size(); ++k)
+      if (k != first && k != second)
+        for (int label : terms[k].labels) needed[size_t(label)] = 1;
+    return needed;
+  };
+  if (terms.size() == 1) reduce(terms[0], needed_beside(0, 0));
+  for (const auto [first, second] : Planner(terms, output, sizes).pairs()) {
+    Term &a = terms[first], &b = terms[second];
+    reduce(a, needed_beside(first, first));
+    reduce(b, needed_beside(second, second));
+    a = contract(a, b, needed_beside(first, second), ranks, sizes, dtype);
+    terms.erase(terms.begin() + int64_t(second));
   }
+  const Term& result = terms[0];
 
   Shape order, shape;
   for (int label : output) {

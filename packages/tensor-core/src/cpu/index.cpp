@@ -315,6 +315,14 @@ void select_from_rows(const Tensor& to, const Tensor& self, const cpu::Offsets& 
 
 namespace {
 
+/// `Count` elements of each of n rows, which lie `size` apart, side by side.
+template <int Count, class T>
+void gather_few(const T* from, int64_t size, int64_t n, const int64_t* places, T* to) {
+  std::array<int64_t, Count> at;
+  std::copy_n(places, Count, at.begin());
+  for (int64_t i = 0; i < n; ++i, from += size, to += Count)
+    for (size_t k = 0; k < Count; ++k) to[k] = from[at[k]];
+}
 /// Slices of so few elements that each is moved for a run of rows at once: the rows are `size` elements apart and lie
 /// side by side in the result.
 void select_from_narrow(const Tensor& to, const Tensor& self, const cpu::PickedBlocks& picked) {
@@ -322,15 +330,22 @@ void select_from_narrow(const Tensor& to, const Tensor& self, const cpu::PickedB
                 count = int64_t(picked.offsets.size()) * length;
   const Unlocked unlocked(to.numel() > 32768);
   constexpr int64_t block = 1024;
+  std::vector<int64_t> places(static_cast<size_t>(count));
+  for (int64_t k = 0; k < count; ++k) places[size_t(k)] = picked.offsets[size_t(k / length)] + k % length;
   cpu::visit_width(self.dtype(), [&]<class T>() {
     parallel_for((rows + block - 1) / block, std::max<int64_t>(1, 32 / count), [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
         const int64_t first = b * block, n = std::min(block, rows - first);
-        for (int64_t k = 0; k < count; ++k) {
-          const T* const from = self.data<T>() + first * size + picked.offsets[size_t(k / length)] + k % length;
-          T* const place = to.data<T>() + first * count + k;
-#pragma GCC ivdep
-          for (int64_t i = 0; i < n; ++i) place[i * count] = from[i * size];
+        const T* const from = self.data<T>() + first * size;
+        T* const place = to.data<T>() + first * count;
+        switch (count) {
+          case 1: gather_few<1>(from, size, n, places.data(), place); break;
+          case 2: gather_few<2>(from, size, n, places.data(), place); break;
+          case 3: gather_few<3>(from, size, n, places.data(), place); break;
+          case 4: gather_few<4>(from, size, n, places.data(), place); break;
+          default:
+            for (int64_t k = 0; k < count; ++k)
+              for (int64_t i = 0; i < n; ++i) place[i * count + k] = from[i * size + places[size_t(k)]];
         }
       }
     });

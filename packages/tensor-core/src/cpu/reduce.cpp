@@ -284,8 +284,10 @@ void vector_norm_kernel(const Tensor& out, const Tensor& self, const Scalar& ord
   const DType real = real_of(wide);
   const double p = ord.to_double();
   if (const Tensor same = singles(out, self, reduced); same.defined()) {
-    const Tensor exact = as_dtype(same, wide);
-    return copy_elements(out, p == 0 ? ops::ne(exact, Tensor(0)) : ops::abs(exact));
+    if (is_complex(wide) || p == 0)
+      return copy_elements(out, p == 0 ? ops::ne(as_dtype(same, wide), Tensor(0)) : ops::abs(as_dtype(same, wide)));
+    copy_elements(out, same);
+    return ops::abs_(out);
   }
   const Tensor acc = empty(out.sizes(), real);
   if (p == 2 || p == 1) {
