@@ -146,11 +146,12 @@ void sample(const Sampling& s, const T* x, const T* grid, T* out) {
   });
 }
 
-/// Channels from which on they are sampled together, as rows of an image in channels-last order.
-constexpr int64_t kManyChannels = 8;
-/// Whether that order is there, or worth its making.
+/// Whether channels are sampled together, as rows of an image in channels-last order: that is there, or worth making.
 bool by_rows(const Sampling& s, const Tensor& input) {
-  return input.dim() == 4 && s.c >= kManyChannels && (input.channels_last() || 2 * s.points >= s.elements);
+  constexpr int64_t several = 8;
+  if (input.dim() != 4 || s.c < several) return false;
+  return input.channels_last() ? !input.contiguous()
+                               : s.c >= loops::spatial_table().many_channels && 2 * s.points >= s.elements;
 }
 
 /// `x` is in channels-last order.

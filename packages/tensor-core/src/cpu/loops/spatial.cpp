@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
 #include <type_traits>
 
 #include "cpu/loops/points.h"
@@ -200,9 +203,53 @@ void blend_bytes(const uint8_t* const* rows, const int32_t* weights, int64_t cou
   blend_rows<uint8_t, Byte>(rows, weights, count, n, shift, out);
 }
 
+#ifdef __AVX512F__
+/// As many points at once as a register has, by gathers; returns where they end.
+template <int kTaps>
+inline int64_t sample_gathered(const float* x, const PointTaps<float>& t, float* out) {
+  int64_t p = 0;
+  for (; p + 16 <= t.points; p += 16) {
+    __m512 sum = _mm512_setzero_ps();
+#pragma GCC unroll 16
+    for (int k = 0; k < kTaps; ++k) {
+      const __m512i at = _mm512_loadu_si512(t.offsets + k * t.points + p);
+      const __mmask16 inside = _mm512_cmpge_epi32_mask(at, _mm512_setzero_si512());
+      const __m512 value = _mm512_mask_i32gather_ps(_mm512_setzero_ps(), inside, at, x, 4);
+      sum = _mm512_add_ps(sum, _mm512_mul_ps(_mm512_loadu_ps(t.weights + k * t.points + p), value));
+    }
+    _mm512_storeu_ps(out + p, sum);
+  }
+  return p;
+}
+template <int kTaps>
+inline int64_t sample_gathered(const double* x, const PointTaps<double>& t, double* out) {
+  int64_t p = 0;
+  for (; p + 8 <= t.points; p += 8) {
+    __m512d sum = _mm512_setzero_pd();
+#pragma GCC unroll 16
+    for (int k = 0; k < kTaps; ++k) {
+      const __m256i at = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(t.offsets + k * t.points + p));
+      const __mmask8 inside = _mm512_cmpge_epi64_mask(_mm512_cvtepi32_epi64(at), _mm512_setzero_si512());
+      const __m512d value = _mm512_mask_i32gather_pd(_mm512_setzero_pd(), inside, at, x, 8);
+      sum = _mm512_add_pd(sum, _mm512_mul_pd(_mm512_loadu_pd(t.weights + k * t.points + p), value));
+    }
+    _mm512_storeu_pd(out + p, sum);
+  }
+  return p;
+}
+constexpr int64_t kGathered = 32;
+#else
+/// Gathers of other instruction sets take longer than the loads do.
+template <int kTaps, class T>
+inline int64_t sample_gathered(const T*, const PointTaps<T>&, T*) {
+  return 0;
+}
+constexpr int64_t kGathered = 8;
+#endif
+
 template <class T, int kTaps>
 inline void sample_fixed(const T* x, const PointTaps<T>& t, T* out) {
-  for (int64_t p = 0; p < t.points; ++p) {
+  for (int64_t p = sample_gathered<kTaps>(x, t, out); p < t.points; ++p) {
     T sum(0);
     for (int k = 0; k < kTaps; ++k) {
       const int32_t at = t.offsets[k * t.points + p];
@@ -281,6 +328,6 @@ constexpr SpatialLoops<T> loops_of() {
 
 }  // namespace
 
-constinit const SpatialTable spatial = {loops_of<float>(), loops_of<double>(), {line_bytes, blend_bytes}};
+constinit const SpatialTable spatial = {loops_of<float>(), loops_of<double>(), {line_bytes, blend_bytes}, kGathered};
 
 }  // namespace taeda::loops::TAEDA_ISA

@@ -77,6 +77,8 @@ struct SpatialTable {
   SpatialLoops<float> of_float;
   SpatialLoops<double> of_double;
   ByteLoops of_byte;
+  /// Channels from which on sample_rows() of a copy in channels-last order is quicker than sample() of each.
+  int64_t many_channels;
 };
 
 /// Declares the copy of one instruction set.
