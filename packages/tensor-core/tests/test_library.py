@@ -59,7 +59,7 @@ def test_composite_operator_is_called_by_position_and_name(lib):
         "testpkg::affine(Tensor self, Tensor? shift=None, *, float k=2.0, int[] dims=[0, 1]) -> Tensor"
     )
     def affine(self, shift, k, dims):
-        assert dims == (0, 1)
+        assert dims == [0, 1]
         return self * k if shift is None else self * k + shift
 
     x = tc.tensor([1.0, 2.0])

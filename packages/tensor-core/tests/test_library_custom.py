@@ -842,3 +842,51 @@ def test_results_that_may_be_none(name):
         shape, places = getattr(ops, short)(x.to("meta"))
         assert shape.shape == (2,) and places is None
         assert getattr(ops, f"{short}_none")(x) is None
+
+
+@pytest.mark.parametrize(
+    "declared, given, expected",
+    [
+        ("float", taeda.tensor([2.5]), 2.5),
+        ("float", taeda.tensor(3), 3.0),
+        ("float?", taeda.tensor(2.5, dtype=taeda.bfloat16), 2.5),
+        ("float[]", [taeda.tensor(1.5), np.float32(2)], [1.5, 2.0]),
+        ("int", taeda.tensor(2.75), 2),
+        ("int", True, 1),
+        ("int?", np.bool_(True), 1),
+        ("int[]", (1, taeda.tensor(2), True), [1, 2, 1]),
+        ("int[]", np.array([3, 4]), [3, 4]),
+        ("bool", taeda.tensor([0.0]), False),
+        ("bool", 2, True),
+        ("bool?", np.bool_(False), False),
+        ("bool[]", [True, 0, taeda.tensor(2)], [1, 0, 1]),
+    ],
+)
+def test_tensors_of_one_element_and_truths_stand_for_numbers(name, declared, given, expected):
+    space, short = name.split("::")
+    got = []
+    with library.Library(space, "FRAGMENT") as lib:
+        lib.define(f"{short}(Tensor x, {declared} k) -> Tensor")
+        lib.impl(short, lambda x, k: got.append(k) or x.clone(), "CompositeExplicitAutograd")
+        getattr(getattr(taeda.ops, space), short)(taeda.ones(1), given)
+    assert got == [expected] and type(got[0]) is type(expected)
+
+
+@pytest.mark.parametrize(
+    "declared, given",
+    [
+        ("float", taeda.ones(2)),
+        ("float", taeda.tensor(1j)),
+        ("int", taeda.ones(0)),
+        ("int", 2.5),
+        ("bool", "yes"),
+        ("bool[]", taeda.tensor(True)),
+    ],
+)
+def test_what_is_no_number_is_refused(name, declared, given):
+    space, short = name.split("::")
+    with library.Library(space, "FRAGMENT") as lib:
+        lib.define(f"{short}(Tensor x, {declared} k) -> Tensor")
+        lib.impl(short, lambda x, k: x.clone(), "CompositeExplicitAutograd")
+        with pytest.raises(RuntimeError, match=f"{short}: argument 'k' must be a"):
+            getattr(getattr(taeda.ops, space), short)(taeda.ones(1), given)

@@ -1,4 +1,7 @@
 // Conversions between boxed values and Python objects.
+#include <string_view>
+
+#include "python/args.h"
 #include "python/library.h"
 
 namespace taeda::py {
@@ -23,7 +26,9 @@ struct ToPython {
   }
   PyObject* operator()(DType v) const { return wrap(v); }
   PyObject* operator()(Device v) const { return wrap(v); }
-  PyObject* operator()(const Shape& v) const { return wrap_tuple(v); }
+  PyObject* operator()(const Shape& v) const {
+    return to_list(v, [](int64_t i) { return PyLong_FromLongLong(i); });
+  }
   PyObject* operator()(const std::vector<Tensor>& v) const {
     return to_list(v, [](const Tensor& t) { return wrap(t); });
   }
@@ -46,7 +51,7 @@ const char* expected(const SchemaArgument& argument) {
     case ArgumentType::Scalar: return "a number";
     case ArgumentType::Int: return argument.list ? "a sequence of ints" : "an int";
     case ArgumentType::Float: return argument.list ? "a sequence of floats" : "a float";
-    case ArgumentType::Bool: return "a bool";
+    case ArgumentType::Bool: return argument.list ? "a sequence of bools" : "a bool";
     case ArgumentType::Str: return "a str";
     case ArgumentType::DType: return "a dtype";
     case ArgumentType::Device: return "a device or its name";
@@ -74,23 +79,46 @@ std::vector<Object> items_of(PyObject* o, const SchemaArgument& argument, const 
   return out;
 }
 
+/// Operators of libraries have one form each, so no other form is hidden by what else may stand for a number: a tensor
+/// of one element, and whatever is true or false.
+bool of_library(const char* op) { return std::string_view(op).find("::") != std::string_view::npos; }
+Scalar element_of(PyObject* o, const SchemaArgument& argument, const char* op) {
+  if (!of_library(op) || tensor_of(o).numel() != 1 || is_complex(tensor_of(o).dtype())) wrong(o, argument, op);
+  return scalar_of(tensor_of(o), op);
+}
+
 int64_t whole(PyObject* o, const SchemaArgument& argument, const char* op) {
+  if (is_tensor(o) && !is_integer(o)) return element_of(o, argument, op).to<int64_t>();
+  if (is_bool(o) && of_library(op)) return is_true(o);
   if (!PyIndex_Check(o) || PyBool_Check(o)) wrong(o, argument, op);
   const Py_ssize_t v = PyNumber_AsSsize_t(o, PyExc_OverflowError);
   ensure(v != -1 || !PyErr_Occurred());
   return v;
 }
 double real(PyObject* o, const SchemaArgument& argument, const char* op) {
-  const std::optional<Scalar> number = is_tensor(o) ? std::nullopt : as_number(o);
+  const std::optional<Scalar> number = is_tensor(o) ? element_of(o, argument, op) : as_number(o);
   if (!number || number->is_complex()) wrong(o, argument, op);
   return number->to_double();
+}
+bool truth(PyObject* o, const SchemaArgument& argument, const char* op) {
+  if (PyBool_Check(o)) return o == Py_True;
+  const PyNumberMethods* numeric = Py_TYPE(o)->tp_as_number;
+  if (!of_library(op) || !numeric || !numeric->nb_bool) wrong(o, argument, op);
+  const int found = PyObject_IsTrue(o);
+  ensure(found >= 0);
+  return found;
 }
 
 Value list_from(PyObject* o, const SchemaArgument& argument, const char* op) {
   if (argument.type == ArgumentType::Int) {
-    if (PyIndex_Check(o) && !PyBool_Check(o)) return Shape{whole(o, argument, op)};
+    if (is_integer(o)) return Shape{whole(o, argument, op)};
     Shape out;
     for (const Object& item : items_of(o, argument, op)) out.push_back(whole(item.get(), argument, op));
+    return out;
+  }
+  if (argument.type == ArgumentType::Bool) {  // kept as ints, which are as true and as false
+    Shape out;
+    for (const Object& item : items_of(o, argument, op)) out.push_back(truth(item.get(), argument, op));
     return out;
   }
   if (argument.type == ArgumentType::Float) {
@@ -150,9 +178,7 @@ Value from_python(PyObject* o, const SchemaArgument& argument, const char* op) {
     }
     case ArgumentType::Int: return whole(o, argument, op);
     case ArgumentType::Float: return real(o, argument, op);
-    case ArgumentType::Bool:
-      if (!PyBool_Check(o)) wrong(o, argument, op);
-      return o == Py_True;
+    case ArgumentType::Bool: return truth(o, argument, op);
     case ArgumentType::Str:
       if (!PyUnicode_Check(o)) wrong(o, argument, op);
       return std::string(text_of(o, argument.name.c_str()));
