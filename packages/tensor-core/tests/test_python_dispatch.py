@@ -36,6 +36,42 @@ def test_mode_sees_operators_and_parts_of_composites():
     assert len(mode.seen) == count
 
 
+@pytest.mark.parametrize(
+    "key, device, seen",
+    [
+        ("CompositeImplicitAutograd", None, ["aten::view", "aten::mul.Tensor"]),
+        ("", None, ["aten::view", "aten::mul.Tensor"]),
+        ("CompositeExplicitAutograd", None, ["parted::twice"]),
+        ("CompositeImplicitAutograd", "CPU", ["parted::twice"]),
+    ],
+)
+def test_modes_and_classes_meet_the_parts_of_an_operator_that_consists_of_others(key, device, seen):
+    def twice(x, *, k=2):
+        return x.view(-1) * k
+
+    class Seen(Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            by_class.append(func.name())
+            return func(*(a.inner if isinstance(a, Seen) else a for a in args), **(kwargs or {}))
+
+    by_class = []
+    with library.Library("parted", "DEF") as lib:
+        lib.define("twice(Tensor x, *, int k=2) -> Tensor")
+        for each in (key, device):
+            if each is not None:
+                lib.impl("twice", twice, each)
+        with Names() as mode:
+            x = taeda.ones(2, 2)
+            del mode.seen[:]
+            assert taeda.ops.parted.twice(x, k=3).tolist() == [3.0] * 4
+        assert mode.seen == seen
+        wrapped = make_wrapper_subclass(Seen, (2, 2))
+        wrapped.inner = x
+        assert taeda.ops.parted.twice(wrapped).tolist() == [2.0] * 4
+    assert by_class[0] == seen[0]
+
+
 def test_arguments_come_without_defaults():
     seen = []
 

@@ -41,6 +41,7 @@ from taeda_tensor_core.library._aten_calls import convolution
 from taeda_tensor_core.library._aten_forms import as_aten, renamed
 from taeda_tensor_core.library._aten_names import define
 from taeda_tensor_core.library._class_forms import as_theirs, linear, taken_apart
+from taeda_tensor_core.library._operators import defined
 from taeda_tensor_core.library._table import overload
 
 __all__ = [
@@ -148,6 +149,9 @@ class _Dispatch(Layer):
 
     def __call__(self, op: Operator, args: tuple, kwargs: dict[str, Any]) -> Any:
         below = self.asks_at == _BELOW
+        if (made := defined(op.name)) is not None and made.parts is not None:
+            with _Again(self.asks_at):
+                return made.parts(*args, **kwargs)
         if below and op.name == "linear":
             with _Again(_BELOW):
                 return linear(*args)

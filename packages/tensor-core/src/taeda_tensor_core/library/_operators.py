@@ -52,6 +52,7 @@ class NewOperator(Registration):
         }
         self._kernels: list[Kernel] = []
         self._recorded = False  # the composite form is for calls that are recorded
+        self._parts: Callable | None = None
         try:
             super().__init__(f"operator {self.name}", self._remove)
             read_anew(self.name)
@@ -105,6 +106,15 @@ class NewOperator(Registration):
             self.kernel("cpu")(for_all)
         if recorded or not self._recorded:
             self._set("composite", lambda *arguments: kernel((), arguments))
+
+    @property
+    def parts(self) -> Callable | None:
+        """The function whose calls are met in the operator's place, unless a device has a kernel of its own."""
+        return None if self._parts is None or set(self.op.kernels()) - {"meta"} else self._parts
+
+    def consists_of(self, function: Callable) -> None:
+        """Say that modes and classes which answer for operators meet those that `function(*arguments)` calls."""
+        self._parts = function
 
     def derivative(self, function: Callable) -> Callable:
         """`function(grads, arguments, results)` gives a tuple with one gradient, or None, for each argument.
@@ -386,6 +396,8 @@ class Library:
                 f"Library.impl: {name} is built in; name the device of the kernel that takes its place"
             )
         made.compose(function, recorded)
+        if key in ("", "CompositeImplicitAutograd"):
+            made.consists_of(fn)
         return None
 
     def kernel(
