@@ -50,6 +50,22 @@ def test_uniform_numbers_take_one_word_or_two(twister, count):
     assert (taeda.rand(count, dtype=taeda.float64).numpy() == words.units(count)).all()
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("low, high", [(0.0, 1.0), (-0.3, 0.3), (100.0, 101.0)])
+def test_uniform_numbers_rounded_up_to_the_end_are_the_lower_one(twister, dtype, low, high):
+    dtype, count = getattr(taeda, dtype), 100_000
+    found = taeda.empty(count, dtype=dtype).uniform_(low, high).to(taeda.float64).numpy()
+    units = (Words().take(count) % np.uint64(2**24)).astype(np.float64) * 2.0**-24
+    first, last = np.float32(low), np.float32(high)
+    numbers = (units * (last - first) + first).astype(np.float32)
+    rounded = taeda.from_numpy(numbers).to(dtype).to(taeda.float64).numpy()
+    end, start = (float(taeda.tensor(v, dtype=dtype)) for v in (high, low))
+    expected = np.where(rounded >= end, start, rounded)
+    assert found.max() < end and ((rounded >= end).any() or dtype == taeda.float32)
+    assert (found != expected).mean() < 1e-3  # sums rounded once or twice
+    assert ((found == start) == (expected == start)).mean() > 0.9999
+
+
 def test_integers_are_remainders(twister):
     words = Words()
     assert (

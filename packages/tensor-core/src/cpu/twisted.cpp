@@ -68,6 +68,19 @@ void draw_units(T* out, int64_t count, const Generator& generator) {
   else draw_each<double, 2>(out, count, generator, unit);
 }
 
+/// Numbers of [low, high): what `Stored` rounds up to the upper end is the lower one, as in PyTorch.
+template <class T, class Stored>
+void uniform_as(const Tensor& self, double low, double high, const Generator& generator) {
+  const T first = T(low), width = T(high) - first, end = T(Stored(T(high)));
+  through<T>(self, [&](T* out, int64_t count) {
+    draw_units(out, count, generator);
+    for (int64_t i = 0; i < count; ++i) {
+      const T number = std::fma(out[i], width, first);
+      out[i] = T(Stored(number)) >= end ? first : number;
+    }
+  });
+}
+
 template <class T>
 void normal_by_sixteens(T* out, int64_t count, double mean, double std, bool half, const Generator& generator) {
   draw_units(out, half ? count / 16 * 16 : count, generator);
@@ -138,13 +151,10 @@ double Stream::next() {
 }
 
 void uniform(const Tensor& self, double low, double high, const Generator& generator) {
-  const auto fill = [&]<class T>(T* out, int64_t count) {
-    draw_units(out, count, generator);
-    const T first = T(low), width = T(high) - first;
-    for (int64_t i = 0; i < count; ++i) out[i] = std::fma(out[i], width, first);
-  };
-  if (self.dtype() == DType::Float64) through<double>(self, fill);
-  else through<float>(self, fill);
+  if (self.dtype() == DType::Float64) uniform_as<double, double>(self, low, high, generator);
+  else if (self.dtype() == DType::Float16) uniform_as<float, Half>(self, low, high, generator);
+  else if (self.dtype() == DType::BFloat16) uniform_as<float, BFloat16>(self, low, high, generator);
+  else uniform_as<float, float>(self, low, high, generator);
 }
 void normal(const Tensor& self, double mean, double std, const Generator& generator) {
   const bool by_sixteens = self.numel() >= 16 && self.contiguous();
