@@ -169,6 +169,9 @@ def test_epochs_longer_than_memory():
     ("error", "build"),
     [
         (ValueError, lambda: data.RandomSampler(range(3), num_samples=0)),
+        (ValueError, lambda: data.RandomSampler([])),
+        (ValueError, lambda: data.DataLoader([], shuffle=True)),
+        (ValueError, lambda: data.WeightedRandomSampler([1.0], 1, replacement=1)),
         (TypeError, lambda: data.RandomSampler(range(3), replacement=1)),
         (ValueError, lambda: data.BatchSampler(range(3), 0, False)),
         (ValueError, lambda: data.BatchSampler(range(3), 2, None)),
@@ -177,6 +180,8 @@ def test_epochs_longer_than_memory():
     ],
 )
 def test_sampler_errors(error, build):
+    with pytest.raises(TypeError, match="no len"):
+        data.RandomSampler(iter([1]))
     with pytest.raises(error, match="Sampler: argument"):
         build()
 

@@ -288,6 +288,82 @@ def test_operators_with_arrays():
     assert np.asarray(t, dtype=np.float64).dtype == np.float64 and np.sin(t).dtype is taeda.float32
 
 
+class Kept(taeda.Tensor):
+    """Results keep their class."""
+
+
+class Refusing(taeda.Tensor):
+    """Answers for functions itself, and computes with tensors alone."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func is not taeda.Tensor.__array_wrap__ and not all(isinstance(a, taeda.Tensor) for a in args[:2]):
+            raise TypeError("tensors only")
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+class Ufuncs(Kept):
+    """Leaves arrays to NumPy."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        return getattr(ufunc, method)(*(np.asarray(i) for i in inputs), **kwargs)
+
+
+BINARY = [
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "matmul",
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+]
+
+
+@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("made", [taeda.Tensor, Kept, Refusing, Ufuncs])
+def test_operators_of_classes_with_arrays(made, dtype, name):
+    function = getattr(python_operator, name)
+    ours, array = np.array([3.0, 5.0], np.float32), np.array([1.5, 5.0], dtype)
+    result, expected = function(taeda.tensor(ours).as_subclass(made), array), function(ours, array)
+    assert type(result) is (made if made is not Ufuncs else type(expected))
+    np.testing.assert_allclose(np.asarray(result), expected)
+    assert np.asarray(result).dtype == expected.dtype
+    if made is Ufuncs or name != "matmul":
+        swapped = function(array, taeda.tensor(ours).as_subclass(made))
+        np.testing.assert_allclose(np.asarray(swapped), function(array, ours), rtol=1e-6)
+    with pytest.raises(TypeError):
+        python_operator.add(taeda.ones(2).as_subclass(made), object())
+
+
+@pytest.mark.parametrize("made", [taeda.Tensor, Kept, Refusing])
+@pytest.mark.parametrize("name", ["iadd", "isub", "imul", "itruediv", "ipow"])
+def test_operators_of_classes_that_write_take_arrays(made, name):
+    x = taeda.tensor([3.0, 5.0]).as_subclass(made)
+    result = getattr(python_operator, name)(x, np.array([2.0, 4.0]))
+    assert result is x and type(x) is made
+    expected = getattr(python_operator, name[1:])(np.array([3.0, 5.0]), np.array([2.0, 4.0]))
+    np.testing.assert_allclose(np.asarray(x), expected)
+    whole = taeda.tensor([3, 5]).as_subclass(made)
+    widened = getattr(python_operator, name)(whole, np.array([0.5, 1.5]))
+    assert widened is not whole and whole.tolist() == [3, 5]
+
+
+@pytest.mark.parametrize("left", [np.float64(2), np.int64(2), 2, 2.0, 10**400])
+def test_numbers_have_no_matrix_product(left):
+    for operands in ((left, taeda.ones(2)), (taeda.ones(2), left)):
+        with pytest.raises(TypeError, match="@"):
+            python_operator.matmul(*operands)
+
+
 def test_frombuffer():
     raw = bytearray(b"\x01\x02\x03\x04\x05\x06\x07\x08")
     t = taeda.frombuffer(raw, dtype=taeda.uint8)

@@ -111,7 +111,7 @@ class RandomSampler(_Seeded):
         generator: source of randomness; None draws one seed an epoch from the default generator.
 
     Raises:
-        ValueError: num_samples that is no positive int.
+        ValueError: num_samples that is no positive int, or a data source without items. TypeError: one without length.
 
     Example:
         >>> sorted(RandomSampler("abc"))
@@ -127,12 +127,13 @@ class RandomSampler(_Seeded):
     ) -> None:
         if not isinstance(replacement, bool):
             raise TypeError(f"RandomSampler: argument 'replacement' must be a bool, found {replacement!r}")
-        if num_samples is not None and (not isinstance(num_samples, int) or num_samples <= 0):
-            raise ValueError(
-                f"RandomSampler: argument 'num_samples' must be a positive int, found {num_samples!r}"
-            )
         self.data_source, self.replacement = data_source, replacement
         self._num_samples, self.generator = num_samples, generator
+        if not isinstance(self.num_samples, int) or self.num_samples <= 0:
+            what = "'data_source' has no items: num_samples" if num_samples is None else "'num_samples'"
+            raise ValueError(
+                f"RandomSampler: argument {what} must be a positive int, found {self.num_samples!r}"
+            )
 
     @property
     def num_samples(self) -> int:
@@ -190,6 +191,10 @@ class WeightedRandomSampler(_Seeded):
         if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
             raise ValueError(
                 f"WeightedRandomSampler: argument 'num_samples' must be a positive int, found {num_samples!r}"
+            )
+        if not isinstance(replacement, bool):
+            raise ValueError(
+                f"WeightedRandomSampler: argument 'replacement' must be a bool, found {replacement!r}"
             )
         self.weights = tensor.as_tensor(weights, dtype=tensor.float64)
         if self.weights.dim() != 1:

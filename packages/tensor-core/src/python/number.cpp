@@ -48,32 +48,50 @@ bool widens(const Tensor& target, const Tensor& array, std::string_view name) {
 
 bool either_overrides(PyObject* a, PyObject* b) { return may_override(a) || may_override(b); }
 
-/// Whether an operand is nothing that tensors compute with.
-bool is_foreign(PyObject* o) {
-  return !is_tensor(o) && !may_override(o) && !operand_number(o) && !optional_attribute(o, "__array_interface__");
+/// What an operand is to an operator whose tensor answers for itself.
+enum class Partner { Known, Array, Foreign };
+Partner partner_of(PyObject* o) {
+  if (is_tensor(o) || may_override(o) || operand_number(o)) return Partner::Known;
+  return optional_attribute(o, "__array_interface__") ? Partner::Array : Partner::Foreign;
 }
 
-/// What a class answered to an operator. A TypeError about an operand that is no partner of tensors leaves the operator
-/// to Python, so that `x == None` is False: classes that change nothing need not look for such operands.
-PyObject* or_left_to_python(PyObject* answer, PyObject* a, PyObject* b) noexcept {
+/// What to do about a TypeError of a class: nullptr to keep it, NotImplemented, or the tensor to ask again with.
+/// Python goes on with what is no partner of tensors, so that `x == None` is False, and NumPy with arrays where the
+/// class tells it how; classes that change nothing need not look for either.
+PyObject* instead_of(std::string_view name, PyObject* self, PyObject* other) {
+  const Partner partner = partner_of(other);
+  if (partner == Partner::Known) return nullptr;
+  if (partner == Partner::Foreign || optional_attribute(self, "__array_ufunc__")) Py_RETURN_NOTIMPLEMENTED;
+  std::optional<Tensor> array = from_array_interface(in_own_order(other).get(), "operator");
+  if (!array) return nullptr;
+  const bool by_numpy = name == "matmul"      ? array->dtype() != tensor_of(self).dtype()
+                        : name.ends_with("_") ? !name.starts_with("_") && widens(tensor_of(self), *array, name)
+                                              : false;
+  if (by_numpy) Py_RETURN_NOTIMPLEMENTED;
+  return wrap(std::move(*array));
+}
+
+/// What the class of a tensor, or a mode, answers to an operator.
+PyObject* asked(const char* name, PyObject* self, PyObject* other) noexcept {
+  PyObject* answer = override_operator(name, {self, other});
   if (answer || !PyErr_ExceptionMatches(PyExc_TypeError)) return answer;
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
-  PyObject* left = guarded([&]() -> PyObject* { return PyBool_FromLong(is_foreign(a) || is_foreign(b)); });
-  const bool leave = left == Py_True;
-  Py_XDECREF(left);
-  PyErr_Clear();
-  PyErr_Restore(type, value, trace);
-  if (!leave) return nullptr;
-  PyErr_Clear();
-  Py_RETURN_NOTIMPLEMENTED;
+  const Object instead(guarded([&] { return instead_of(name, self, other); }));
+  if (!instead) {
+    PyErr_Clear();
+    PyErr_Restore(type, value, trace);
+    return nullptr;
+  }
+  for (PyObject* o : {type, value, trace}) Py_XDECREF(o);
+  return instead.get() == Py_NotImplemented ? Py_NewRef(Py_NotImplemented)
+                                            : override_operator(name, {self, instead.get()});
 }
 
 /// An operator whose operand answers for itself: the method of the tensor, which is the right operand where the left is
 /// none.
 PyObject* override_binary(const char* name, const char* reflected, PyObject* a, PyObject* b) {
-  if (is_tensor(a) || !is_tensor(b)) return or_left_to_python(override_operator(name, {a, b}), a, b);
-  return or_left_to_python(override_operator(reflected, {b, a}), a, b);
+  return is_tensor(a) || !is_tensor(b) ? asked(name, a, b) : asked(reflected, b, a);
 }
 
 template <auto Op, auto Name>
@@ -98,7 +116,7 @@ PyObject* binary(PyObject* a, PyObject* b) noexcept {
 template <auto Op, auto Name>
 PyObject* inplace(PyObject* a, PyObject* b) noexcept {
   if (!is_plain(a) || !is_plain(b)) [[unlikely]]
-    if (either_overrides(a, b)) return or_left_to_python(override_operator(Name(), {a, b}), a, b);
+    if (either_overrides(a, b)) return asked(Name(), a, b);
   return guarded([&]() -> PyObject* {
     const Side right(b);
     if (!right || (right.is_array() && widens(tensor_of(a), *right, Name()))) Py_RETURN_NOTIMPLEMENTED;
@@ -127,7 +145,15 @@ struct BinaryName {
 PyObject* matrix_product(PyObject* a, PyObject* b) noexcept {
   for (PyObject* o : {a, b})
     if (PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o)) Py_RETURN_NOTIMPLEMENTED;
-  return TAEDA_OPERATOR(matmul, __rmatmul__)(a, b);
+  if (is_tensor(a) == is_tensor(b) || either_overrides(a, b)) return TAEDA_OPERATOR(matmul, __rmatmul__)(a, b);
+  return guarded([&]() -> PyObject* {
+    if (operand_number(is_tensor(a) ? b : a)) Py_RETURN_NOTIMPLEMENTED;  // one of NumPy's
+    const Side left(a), right(b);  // of which one is an array: NumPy's dtype is found as for other operators
+    if (!left || !right) Py_RETURN_NOTIMPLEMENTED;
+    const Tensor both[] = {*left, *right};
+    const DType dtype = result_type(both);
+    return wrap(ops::matmul(ops::cast(*left, dtype), ops::cast(*right, dtype)));
+  });
 }
 
 PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) noexcept {
@@ -185,7 +211,7 @@ PyObject* compared(PyObject* a, PyObject* b, int op) {
 PyObject* compare(PyObject* a, PyObject* b, int op) noexcept {
   if (!is_plain(a) || !is_plain(b)) [[unlikely]] {
     static constexpr const char* kNames[] = {"lt", "le", "eq", "ne", "gt", "ge"};
-    if (either_overrides(a, b)) return or_left_to_python(override_operator(kNames[op], {a, b}), a, b);
+    if (either_overrides(a, b)) return asked(kNames[op], a, b);
   }
   return guarded([&]() -> PyObject* {
     try {
