@@ -357,6 +357,28 @@ def test_operators_of_classes_that_write_take_arrays(made, name):
     assert widened is not whole and whole.tolist() == [3, 5]
 
 
+@pytest.mark.parametrize("made", [taeda.Tensor, Kept, Refusing])
+@pytest.mark.parametrize("other", [object(), [1.0, 2.0], "a", None, np.datetime64("2020-01-01")])
+def test_operands_that_are_no_numbers(made, other):
+    """Refused whatever the class, also where a class has a second place for the operator."""
+    x = taeda.tensor([3.0, 5.0]).as_subclass(made)
+    for name in ("add", "iadd", "imul", "isub", "iand", "itruediv", "ipow", "lt"):
+        with pytest.raises(TypeError):
+            getattr(python_operator, name)(x, other)
+    assert not x == other and x != other and x.tolist() == [3, 5]
+
+
+@pytest.mark.parametrize("made", [taeda.Tensor, Kept])
+def test_adding_in_place_what_adds_by_itself(made):
+    class Adds:
+        def __radd__(self, left):
+            return "added"
+
+    x = taeda.ones(2).as_subclass(made)
+    x += Adds()
+    assert x == "added"
+
+
 @pytest.mark.parametrize("left", [np.float64(2), np.int64(2), 2, 2.0, 10**400])
 def test_numbers_have_no_matrix_product(left):
     for operands in ((left, taeda.ones(2)), (taeda.ones(2), left)):

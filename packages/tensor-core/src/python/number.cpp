@@ -48,11 +48,22 @@ bool widens(const Tensor& target, const Tensor& array, std::string_view name) {
 
 bool either_overrides(PyObject* a, PyObject* b) { return may_override(a) || may_override(b); }
 
+/// Whether an operand is an array of what is no number (text, objects, times): no tensor is equal to it.
+bool is_array_of_others(PyObject* o) {
+  if (is_tensor(o) || !optional_attribute(o, "__array_interface__")) return false;
+  try {
+    from_array_interface(in_own_order(o).get(), "operator");
+  } catch (const Error& error) {
+    return error.kind() == ErrorKind::Type;
+  }
+  return false;
+}
+
 /// What an operand is to an operator whose tensor answers for itself.
 enum class Partner { Known, Array, Foreign };
 Partner partner_of(PyObject* o) {
   if (is_tensor(o) || may_override(o) || operand_number(o)) return Partner::Known;
-  return optional_attribute(o, "__array_interface__") ? Partner::Array : Partner::Foreign;
+  return optional_attribute(o, "__array_interface__") && !is_array_of_others(o) ? Partner::Array : Partner::Foreign;
 }
 
 /// What to do about a TypeError of a class: nullptr to keep it, NotImplemented, or the tensor to ask again with.
@@ -163,6 +174,15 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) noexcept {
   }
   return TAEDA_OPERATOR(pow, __rpow__)(a, b);
 }
+/// `+=`, which in classes derived in Python stands where sequences are joined in place, too. There Python takes what it
+/// returns for the result, NotImplemented as well: the plain operator says what becomes of such operands.
+PyObject* inplace_add(PyObject* a, PyObject* b) noexcept {
+  PyObject* result = TAEDA_INPLACE_OPERATOR(add_)(a, b);
+  if (result != Py_NotImplemented || Py_TYPE(a) == TensorType) [[likely]]
+    return result;
+  Py_DECREF(result);
+  return PyNumber_Add(a, b);
+}
 PyObject* inplace_power(PyObject* a, PyObject* b, PyObject*) noexcept { return TAEDA_INPLACE_OPERATOR(pow_)(a, b); }
 
 /// `~`, whose operand Python calls of a wrong type where it has no bits; the function of the operator's name says that
@@ -182,17 +202,6 @@ PyObject* divmod(PyObject* a, PyObject* b) noexcept {
                  rest = own(wrap(ops::remainder(*left, *right)));
     return PyTuple_Pack(2, quotient.get(), rest.get());
   });
-}
-
-/// Whether an operand is an array of what is no number (text, objects, times): no tensor is equal to it.
-bool is_array_of_others(PyObject* o) {
-  if (is_tensor(o) || !optional_attribute(o, "__array_interface__")) return false;
-  try {
-    from_array_interface(in_own_order(o).get(), "operator");
-  } catch (const Error& error) {
-    return error.kind() == ErrorKind::Type;
-  }
-  return false;
 }
 
 PyObject* compared(PyObject* a, PyObject* b, int op) {
@@ -363,7 +372,7 @@ std::vector<PyType_Slot> number_slots() {
   slot(Py_nb_rshift, &TAEDA_OPERATOR(bitwise_right_shift, __rrshift__));
   slot(Py_nb_power, &power);
   slot(Py_nb_divmod, &divmod);
-  slot(Py_nb_inplace_add, &TAEDA_INPLACE_OPERATOR(add_));
+  slot(Py_nb_inplace_add, &inplace_add);
   slot(Py_nb_inplace_subtract, &TAEDA_INPLACE_OPERATOR(sub_));
   slot(Py_nb_inplace_multiply, &TAEDA_INPLACE_OPERATOR(mul_));
   slot(Py_nb_inplace_true_divide, &TAEDA_INPLACE_OPERATOR(div_));
