@@ -1,13 +1,14 @@
 """`__torch_dispatch__`: modes and wrapping classes below the public functions."""
 
 import gc
+import sys
 import threading
 
 import numpy as np
 import pytest
 
 import taeda_tensor_core as taeda
-from taeda_tensor_core import Tensor, library
+from taeda_tensor_core import Tensor, library, python_dispatch
 from taeda_tensor_core.python_dispatch import TorchDispatchMode, make_wrapper_subclass
 
 
@@ -160,6 +161,41 @@ def test_operators_defined_later_are_seen():
         with Names() as mode:
             later(taeda.ones(1))
         assert "dispatch_tests::later" in mode.seen
+
+
+def test_an_interrupt_while_the_layer_is_put_in_place_is_made_good():
+    """Ctrl-C at each line in turn: afterwards operators work, and modes see them."""
+    code = python_dispatch.start.__code__
+
+    def interrupted(line):
+        def trace(frame, event, _):
+            if event == "line" and frame.f_lineno == line:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+            return trace if frame.f_code is code else None
+
+        sys.settrace(trace)
+        try:
+            python_dispatch.start("below_autograd")
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(None)
+        return False
+
+    lines = sorted({line for *_, line in code.co_lines() if line} - {code.co_firstlineno})
+    stopped = 0
+    with library.Library("dispatch_interrupts") as lib:
+        for line in lines:
+            name = f"dispatch_interrupts::count{line}"
+            made = lib.define(f"{name}(Tensor x) -> Tensor")
+            made.composite(None)
+            made.kernel("cpu")(lambda outputs, inputs: inputs[0] + 1)
+            stopped += interrupted(line)
+            with Names() as mode:
+                made(taeda.ones(2))
+            assert name in mode.seen
+    assert stopped > 5
 
 
 def test_all_decline():

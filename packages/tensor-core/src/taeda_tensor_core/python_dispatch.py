@@ -143,9 +143,16 @@ _WHOLE = _MAKERS | {
 class _Dispatch(Layer):
     """The layer that asks, at one of the two positions."""
 
+    asks_at: str | None = None
+    _numbers: list[int] = []
+
     def __init__(self, position: str, fresh: list[Operator]) -> None:
         self.asks_at = position
         super().__init__("__torch_dispatch__", position, fresh)
+
+    def covers(self) -> list[str]:
+        """The operators before which it stands: none where its making was interrupted."""
+        return [operator.name for operator in self._operators] if self._numbers else []
 
     def __call__(self, op: Operator, args: tuple, kwargs: dict[str, Any]) -> Any:
         below = self.asks_at == _BELOW
@@ -274,7 +281,6 @@ class _Call:
 
 
 _layers: list[_Dispatch] = []
-_seen: dict[str, set[str]] = {_ABOVE: set(), _BELOW: set()}
 #: How many operators had been in the core's table when a position's layer was put before them.
 _covered = {_ABOVE: 0, _BELOW: 0}
 _lock = held_at_fork(threading.Lock())
@@ -291,11 +297,12 @@ def start(position: str) -> None:
     if count == _covered[position]:
         return
     with _lock:
-        seen = _seen[position]
+        seen = {name for layer in _layers if layer.asks_at == position for name in layer.covers()}
         fresh = [o for o in operators() if o.name not in seen and (o.kind != "composite" or o.name in _WHOLE)]
         if fresh:
-            _layers.append(_Dispatch(position, fresh))
-            seen.update(o.name for o in fresh)
+            layer = _Dispatch.__new__(_Dispatch)
+            _layers.append(layer)  # before it is in the table, so that whatever Ctrl-C leaves there is known
+            layer.__init__(position, fresh)
         _covered[position] = count
 
 
