@@ -135,6 +135,18 @@ def test_values_for_parameters_without_memory_are_warned_of():
     assert module.bias.tolist() == [0, 0]
 
 
+def test_values_without_memory_are_refused_before_anything_is_copied():
+    module = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+    state = {key: tt.full(tuple(value.shape), 4.0) for key, value in module.state_dict().items()}
+    state["1.weight"] = tt.empty(1, 2, device="meta")
+    before = values(module)
+    with pytest.raises(RuntimeError, match="Cannot copy out of meta tensor; no data!"):
+        module.load_state_dict(state)
+    assert same(values(module), before)
+    module.load_state_dict(state, assign=True)
+    assert module[1].weight.is_meta and module[0].bias.tolist() == [4, 4]
+
+
 def test_modules_may_take_part_in_loading():
     class Renamed(nn.Linear):
         def _load_from_state_dict(self, state_dict, prefix, *rest):

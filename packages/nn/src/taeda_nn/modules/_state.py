@@ -382,6 +382,11 @@ def _mismatch(key: str, target: Tensor, source: Any, assign: bool) -> str | None
         )
     if not stands_in and source.is_complex() and not target.is_complex():
         return f"{_while_copying(key)}, found dtype {source.dtype}, expected {target.dtype}"
+    if not assign and getattr(source, "is_meta", False) and not getattr(target, "is_meta", True):
+        return (
+            f"{_while_copying(key)}, the checkpoint's tensor is on meta: Cannot copy out of meta tensor; no data! "
+            "With assign=True load_state_dict takes it itself"
+        )
     return None
 
 
