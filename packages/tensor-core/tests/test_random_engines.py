@@ -295,3 +295,48 @@ def test_sequences_with_channels_innermost_come_out_row_by_row(twister):
     random.set_engine("philox")
     for result, other in zip(drawn, results(), strict=True):
         assert taeda.allclose(result, other, rtol=1e-5, atol=1e-6)
+
+
+LARGE = 3 * 65536 + 5  # drawn piece by piece into contiguous tensors whose dtype is not that of the numbers
+DRAWS = {
+    "random": lambda x, g: x.random_(0, 100, generator=g),
+    "bernoulli": lambda x, g: x.bernoulli_(0.3, generator=g),
+    "geometric": lambda x, g: x.geometric_(0.3, generator=g),
+    "cauchy": lambda x, g: x.cauchy_(generator=g),
+    "exponential": lambda x, g: x.exponential_(generator=g),
+    "uniform": lambda x, g: x.uniform_(-1, 3, generator=g),
+    "normal": lambda x, g: x.normal_(generator=g),
+}
+
+
+# A twister draws normal numbers of contiguous tensors alone by sixteens.
+@pytest.mark.parametrize("engine, name", [*((e, n) for e in ("philox", "mt19937") for n in DRAWS)][:-1])
+def test_large_tensors_get_the_numbers_that_other_layouts_get(engine, name):
+    whole = ["uint8"] if name in ("random", "bernoulli", "geometric") else []
+    for dtype in [getattr(taeda, each) for each in ("float16", "float32", *whole)]:
+        x, y = taeda.zeros(LARGE, dtype=dtype), taeda.zeros(LARGE, 2, dtype=dtype)[:, 0]
+        for target in (x, y):
+            DRAWS[name](target, taeda.Generator(engine=engine).manual_seed(SEED))
+        assert taeda.equal(x, y), dtype
+
+
+def test_large_normal_numbers_of_low_precision_are_those_of_float32_rounded():
+    x, y = taeda.empty(LARGE // 16 * 16, dtype=taeda.float16), taeda.empty(LARGE // 16 * 16)
+    for target in (x, y):
+        target.normal_(generator=taeda.Generator(engine="mt19937").manual_seed(SEED))
+    assert taeda.equal(x, y.half())
+
+
+def test_drawing_into_narrow_dtypes_needs_little_memory():
+    program = """
+import resource, taeda_tensor_core as taeda
+x = taeda.zeros(1 << 26, dtype=taeda.uint8)
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 27),) * 2)
+x.random_(0, 7), x.geometric_(0.5), x.random_()
+taeda.random.set_engine("mt19937")
+x.random_(0, 7)
+print(x.max().item(), x[-1000:].max().item())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["6", "6"], done.stderr

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "cpu/by_way_of.h"
 #include "cpu/kernel.h"
 #include "cpu/loops/random.h"
 #include "cpu/twisted.h"
@@ -53,9 +54,9 @@ void fill(Distribution kind, DType made, const Tensor& self, const LoopParams& p
   if (self.numel() == 0) return;
   if (self.contiguous() && self.dtype() == made)
     return fill_run(kind, self.bytes(), self.numel(), self.item_bytes(), p, generator);
-  const Tensor plain = empty(self.sizes(), made);
-  fill_run(kind, plain.bytes(), plain.numel(), plain.item_bytes(), p, generator);
-  copy_elements(self, plain);
+  by_way_of(made, self, [&](const Tensor& plain) {
+    fill_run(kind, plain.bytes(), plain.numel(), plain.item_bytes(), p, generator);
+  });
 }
 /// The neighbour of a finite number on the way to minus infinity.
 template <class T>
@@ -126,14 +127,14 @@ void bernoulli(const Tensor& self, double p, const Generator& generator) {
 template <class F>
 void transformed(const Tensor& self, const Generator& generator, const F& f) {
   if (self.numel() == 0) return;
-  const Tensor plain = empty(self.sizes(), DType::Float64);
-  fill_run(kUniformDouble, plain.bytes(), plain.numel(), 8, {Scalar(0.0), Scalar(1.0)}, generator);
-  double* x = plain.data<double>();
-  const Unlocked unlocked(plain.numel() > 32768);
-  parallel_for(plain.numel(), 32768, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) x[i] = f(x[i]);
+  by_way_of(DType::Float64, self, [&](const Tensor& plain) {
+    fill_run(kUniformDouble, plain.bytes(), plain.numel(), 8, {Scalar(0.0), Scalar(1.0)}, generator);
+    double* x = plain.data<double>();
+    const Unlocked unlocked(plain.numel() > 32768);
+    parallel_for(plain.numel(), 32768, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) x[i] = f(x[i]);
+    });
   });
-  copy_elements(self, plain);
 }
 void geometric(const Tensor& self, double p, const Generator& generator) {
   if (is_twister(generator)) return twisted::geometric(self, p, generator);

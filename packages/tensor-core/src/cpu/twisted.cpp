@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "cpu/by_way_of.h"
 #include "cpu/kernel.h"
 #include "cpu/loops/random.h"
 #include "taeda/elementwise.h"
@@ -42,13 +43,12 @@ template <class T, class F>
 void through(const Tensor& self, const F& fill) {
   if (self.numel() == 0) return;
   const Tensor place = in_order_of_memory(self);
-  const bool direct = place.contiguous() && place.dtype() == dtype_of<T>;
-  const Tensor plain = direct ? place : empty(place.sizes(), dtype_of<T>);
-  {
+  const auto fill_plain = [&](const Tensor& plain) {
     const Unlocked unlocked(plain.numel() > 32768);
     fill(plain.data<T>(), plain.numel());
-  }
-  if (!direct) copy_elements(place, plain);
+  };
+  if (place.contiguous() && place.dtype() == dtype_of<T>) fill_plain(place);
+  else by_way_of(dtype_of<T>, place, fill_plain);
 }
 /// Each number from `Words` words of the stream.
 template <class T, int Words, class F>
