@@ -185,3 +185,17 @@ def test_parts_that_do_not_go_together():
     assert not turned.is_contiguous() and turned.contiguous().is_contiguous()
     with pytest.raises(ValueError, match="Input masks must match"):
         x + tc.masked.masked_tensor(data, ~mask)
+
+
+@pytest.mark.parametrize(
+    "data, text",
+    [
+        ([True, False, False], "[True,       --, False]"),
+        ([1, 2, 3], "[1,       --, 3]"),
+        ([1.5, 2.0, 1e10], "[  1.5000,               --, 10000000000.0000]"),
+    ],
+)
+def test_text_is_as_wide_as_the_widest_element(data, text):
+    x, mask = tc.tensor(data), tc.tensor([True, False, True])
+    assert repr(tc.masked.MaskedTensor(x, mask)) == f"MaskedTensor(\n  {text}\n)"
+    assert repr(tc.masked.MaskedTensor(x[0], mask[1])) == "MaskedTensor(--, False)"

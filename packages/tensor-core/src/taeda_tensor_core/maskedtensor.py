@@ -196,17 +196,25 @@ def is_masked_tensor(obj: Any, /) -> bool:
     return issubclass(type(obj), MaskedTensor)
 
 
+_HIDDEN = "--"
+
+
 def _text(x: MaskedTensor) -> str:
     def shown(data: Any, mask: Any) -> Any:
-        if not isinstance(data, list):
-            return ("--" if not mask else f"{data:.4f}" if isinstance(data, float) else str(data)).rjust(8)
-        return [shown(d, m) for d, m in zip(data, mask, strict=True)]
+        if isinstance(data, list):
+            return [shown(d, m) for d, m in zip(data, mask, strict=True)]
+        if not mask:
+            return _HIDDEN
+        return f"{data:8.4f}" if isinstance(data, float) else str(data)
+
+    def longest(rows: Any) -> int:
+        return len(rows) if isinstance(rows, str) else max(map(longest, rows), default=0)
 
     def text(rows: Any, indent: int) -> str:
         if isinstance(rows, str):
             return rows
         if not rows or isinstance(rows[0], str):
-            return "[" + ", ".join(rows) + "]"
+            return "[" + ", ".join(row.rjust(width) if row is _HIDDEN else row for row in rows) + "]"
         pad = "\n" + " " * (indent + 2)
         return "[" + ",".join(pad + text(row, indent + 2) for row in rows) + "\n" + " " * indent + "]"
 
@@ -214,6 +222,7 @@ def _text(x: MaskedTensor) -> str:
     rows = shown(_plain(x._data.detach()).tolist(), mask.tolist())
     if isinstance(rows, str):
         return f"MaskedTensor({rows}, {bool(mask)})"
+    width = max(8, longest(rows))
     return f"MaskedTensor(\n  {text(rows, 2)}\n)"
 
 
