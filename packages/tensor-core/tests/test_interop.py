@@ -613,3 +613,60 @@ def test_arrays_that_widen_the_target_make_a_new_tensor(name, array):
     np.testing.assert_allclose(whole.numpy(), getattr(python_operator, name[1:])(np.array([3, 4]), 2))
     with pytest.raises(RuntimeError, match="cannot be stored"):
         function(x, 2.5) if name == "itruediv" else function(x, taeda.tensor([2.5]))
+
+
+def off_by_one_byte(dtype):
+    values = np.arange(6).astype(dtype)
+    return np.frombuffer(b"." + values.tobytes(), dtype=dtype, offset=1), values
+
+
+def between_elements(dtype):
+    table = np.zeros(6, dtype=[("flag", "u1"), ("value", dtype)])
+    table["value"] = np.arange(6)
+    return table["value"], np.arange(6).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["int16", "float32", "float64", "complex64"])
+@pytest.mark.parametrize("make", [off_by_one_byte, between_elements])
+def test_arrays_whose_elements_lie_as_no_tensors_may_are_copied_where_nothing_is_to_be_shared(make, dtype):
+    array, values = make(dtype)
+    for read in (
+        taeda.tensor,
+        taeda.as_tensor,
+        taeda.asarray,
+        lambda x: taeda.zeros(6, dtype=taeda.int16) + x,
+    ):
+        assert read(array).tolist() == values.tolist()
+    with pytest.raises(ValueError, match="copy it first"):
+        taeda.from_numpy(array)
+
+
+def test_misaligned_maps_of_files_are_copied(tmp_path):
+    (tmp_path / "numbers").write_bytes(b"head!" + np.arange(4, dtype=np.float32).tobytes())
+    numbers = np.memmap(tmp_path / "numbers", np.float32, "r", offset=5)
+    assert taeda.tensor(numbers).tolist() == taeda.as_tensor(numbers).tolist() == [0, 1, 2, 3]
+
+
+def test_masked_arrays_are_no_operands():
+    array = np.ma.masked_array([1.0, 2.0], mask=[True, False])
+    for call in (python_operator.add, python_operator.mul, python_operator.eq, python_operator.lt):
+        with pytest.raises(TypeError, match="whose mask would be lost"):
+            call(taeda.ones(2), array)
+    assert taeda.tensor(array).tolist() == [1, 2]
+
+
+def test_complex_and_short_names_of_dtypes():
+    assert taeda.float32.to_complex() == taeda.complex64 and taeda.float64.to_complex() == taeda.complex128
+    for dtype in (taeda.bool, taeda.int64, taeda.uint8):
+        with pytest.raises(RuntimeError, match="no complex dtype"):
+            dtype.to_complex()
+    names = {
+        "bool": "b8",
+        "uint16": "u16",
+        "int8": "i8",
+        "bfloat16": "bf16",
+        "float64": "f64",
+        "complex64": "c64",
+    }
+    names |= {"float8_e4m3fn": "f8e4m3fn", "complex32": "c32", "bits8": "b8x1", "uint4": "uint4"}
+    assert {name: getattr(taeda, name).abbr for name in names} == names

@@ -75,10 +75,22 @@ Tensor over_memory(Keeper keeper, char* first, IntSpan sizes, IntSpan byte_steps
   return from_storage(std::move(storage), sizes, strides, -low, dtype);
 }
 
+/// Whether elements lie where a tensor's may: aligned, and whole elements apart.
+bool lies_well(const char* first, IntSpan sizes, IntSpan byte_steps, DType dtype) {
+  const int64_t item = item_size(dtype);
+  bool well = reinterpret_cast<uintptr_t>(first) % uintptr_t(std::min<int64_t>(item, 8)) == 0;
+  for (size_t d = 0; d < sizes.size(); ++d) well &= sizes[d] <= 1 || byte_steps[d] % item == 0;
+  return well;
+}
+/// A copy of an array whose elements do not lie well, which has the common layout.
+Object copy_of(PyObject* o) { return own(PyObject_CallMethod(o, "copy", nullptr)); }
+
 /// The quick way for NumPy's own arrays of native byte order; nothing when the long way must find out what is wrong.
-std::optional<Tensor> from_ndarray(PyObject* o, const char* op) {
+std::optional<Tensor> from_ndarray(PyObject* o, const char* op, bool shared) {
   const std::optional<ArrayView> view = view_of(o);
   if (!view) return std::nullopt;
+  if (!shared && !lies_well(view->first, view->sizes, view->byte_steps, view->dtype)) [[unlikely]]
+    return from_ndarray(copy_of(o).get(), op, true);
   return over_memory(keep(o), view->first, view->sizes, view->byte_steps, view->dtype, view->readonly, op);
 }
 
@@ -104,7 +116,7 @@ PyObject* py_from_numpy(PyObject*, PyObject* array) {
     if (!plain && !(optional_attribute(array, "__array_interface__") && PyObject_HasAttrString(array, "flags") &&
                     PySequence_Check(array)))
       fail(ErrorKind::Type, "from_numpy: argument 'ndarray' must be a NumPy array, found ", type_name(array));
-    return wrap(std::move(*from_array_interface(array, "from_numpy")));
+    return wrap(std::move(*from_array_interface(array, "from_numpy", true)));
   });
 }
 
@@ -178,9 +190,9 @@ Object in_own_order(PyObject* o) {
   return own(PyObject_CallMethod(o, "astype", "O", turned.get()));
 }
 
-std::optional<Tensor> from_array_interface(PyObject* o, const char* op) {
+std::optional<Tensor> from_array_interface(PyObject* o, const char* op, bool shared) {
   if (is_ndarray(o))
-    if (std::optional<Tensor> quick = from_ndarray(o, op)) return quick;
+    if (std::optional<Tensor> quick = from_ndarray(o, op, shared)) return quick;
   const Object interface = optional_attribute(o, "__array_interface__");
   if (!interface || !PyDict_Check(interface.get())) return std::nullopt;
   // Held: the items' __index__ may empty the dict.
@@ -212,6 +224,8 @@ std::optional<Tensor> from_array_interface(PyObject* o, const char* op) {
   ensure(first || !PyErr_Occurred());
   check(first || count_of(sizes, op) == 0, ErrorKind::Value, op, ": the array of shape ", shape_text(sizes),
         " has no address");
+  if (!shared && !lies_well(first, sizes, byte_steps, *dtype) && PyObject_HasAttrString(o, "copy"))
+    return from_array_interface(copy_of(o).get(), op, true);
   return over_memory(keep(o), first, sizes, byte_steps, *dtype, is_true(PyTuple_GET_ITEM(data, 1)), op);
 }
 

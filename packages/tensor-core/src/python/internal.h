@@ -105,8 +105,9 @@ PyObject* to_nested_list(const Tensor& tensor);
 Tensor converted(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device);
 
 // --- buffer.cpp: arrays of others ---
-/// A tensor over the memory of an object with __array_interface__ (NumPy arrays); nothing when it has none.
-std::optional<Tensor> from_array_interface(PyObject* o, const char* op);
+/// A tensor over the memory of an object with __array_interface__ (NumPy arrays); nothing when it has none. Elements
+/// that lie as no tensor's may, misaligned or between, are copied, or refused where memory is to be `shared`.
+std::optional<Tensor> from_array_interface(PyObject* o, const char* op, bool shared = false);
 /// An array of NumPy's whose bytes are in foreign order, copied into that of this machine; anything else itself.
 Object in_own_order(PyObject* o);
 /// A tensor over the bytes of an object with the buffer protocol; `count` < 0: all that follow `offset`.

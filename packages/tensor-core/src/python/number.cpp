@@ -1,6 +1,7 @@
 // Operators of the Tensor type: arithmetic, comparison, truth, conversion to Python numbers.
 #include "python/errors.h"
 #include "python/internal.h"
+#include "python/numpy_bridge.h"
 #include "taeda/ops.h"
 
 namespace taeda::py {
@@ -24,6 +25,9 @@ class Side {
       made_ = Tensor(*number);
       tensor_ = &made_;
     } else if (std::optional<Tensor> array = from_array_interface(in_own_order(o).get(), "operator")) {
+      if (!is_ndarray(o) && optional_attribute(o, "mask") && optional_attribute(o, "filled")) [[unlikely]]
+        fail(ErrorKind::Type,
+             "operator: an operand is a masked array, whose mask would be lost; use array.filled(value)");
       made_ = std::move(*array);
       tensor_ = &made_;
       is_array_ = true;
