@@ -29,24 +29,42 @@ PyObject* itemsize(PyObject* self, void*) { return PyLong_FromLong(long(item_siz
 PyObject* to_real(PyObject* self, PyObject*) { return wrap(real_of(value_of(self))); }
 PyObject* to_complex(PyObject* self, PyObject*) {
   return guarded([&] {
-    check(!is_float8(value_of(self)), ErrorKind::Runtime, "to_complex: there is no complex dtype for ",
-          name(value_of(self)));
-    return wrap(complex_of(value_of(self)));
+    const DType dtype = value_of(self);
+    check((is_floating(dtype) && !is_float8(dtype)) || is_complex(dtype), ErrorKind::Runtime,
+          "to_complex: there is no complex dtype for ", name(dtype));
+    return wrap(complex_of(dtype));
   });
 }
 PyObject* get_name(PyObject* self, void*) { return PyUnicode_FromString(name(value_of(self)).data()); }
 
-PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr},
-                         {"__copy__", same, METH_NOARGS, nullptr},
-                         {"__deepcopy__", same, METH_O, nullptr},
-                         {"to_real", to_real, METH_NOARGS, "The real dtype of the same precision."},
-                         {"to_complex", to_complex, METH_NOARGS, "The complex dtype of the same precision."},
-                         {nullptr, nullptr, 0, nullptr}};
+PyObject* abbreviation(PyObject* self, void*) {
+  static constexpr std::pair<std::string_view, const char*> kKinds[] = {
+      {"bool", "b8"}, {"bfloat", "bf"}, {"float", "f"}, {"complex", "c"}, {"uint", "u"}, {"int", "i"}};
+  return guarded([&] {
+    std::string text(name(value_of(self)));
+    for (const auto& [whole, part] : kKinds) {
+      if (!text.starts_with(whole)) continue;
+      text.replace(0, whole.size(), part);
+      std::erase(text, '_');
+      break;
+    }
+    return PyUnicode_FromString(text.c_str());
+  });
+}
+
+PyMethodDef methods[] = {
+    {"__reduce__", reduce, METH_NOARGS, nullptr},
+    {"__copy__", same, METH_NOARGS, nullptr},
+    {"__deepcopy__", same, METH_O, nullptr},
+    {"to_real", to_real, METH_NOARGS, "The real dtype of the same precision."},
+    {"to_complex", to_complex, METH_NOARGS, "The complex dtype of the same precision. RuntimeError: there is none."},
+    {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef attributes[] = {
     {"is_floating_point", is_floating_point, nullptr, "Whether elements are real floating-point numbers.", nullptr},
     {"is_complex", is_complex_dtype, nullptr, "Whether elements are complex numbers.", nullptr},
     {"is_signed", is_signed_dtype, nullptr, "Whether elements can be negative.", nullptr},
     {"itemsize", itemsize, nullptr, "Bytes per element.", nullptr},
+    {"abbr", abbreviation, nullptr, "Short name, such as 'f32'.", nullptr},
     {"name", get_name, nullptr, "Name without the package, such as 'float32'.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot slots[] = {{Py_tp_repr, reinterpret_cast<void*>(repr)},

@@ -25,12 +25,19 @@ _FACTS: dict[str, tuple[int, str]] = {
 }
 
 
+_SHORT = {
+    "complex32": "c32", "float4_e2m1fn_x2": "f4e2m1fnx2", "bits8": "b8x1", "bits16": "b16x1",
+    "bits1x8": "b1x8", "bits2x4": "b2x4", "bits4x2": "b4x2",
+}  # fmt: skip
+
+
 class NamedDtype:
     """A dtype without tensors.
 
     Attributes:
         name: Without the package, such as 'complex32'.
         itemsize: Bytes of an element.
+        abbr: Short name, such as 'c32'.
     """
 
     def __init__(self, name: str) -> None:
@@ -38,6 +45,7 @@ class NamedDtype:
         self.itemsize, kind = _FACTS[name]
         self.is_complex, self.is_floating_point = "complex" in kind, "float" in kind
         self.is_signed = "signed" in kind
+        self.abbr = _SHORT.get(name, name)
 
     # Programs ask whether a thing is a dtype.
     __class__ = property(lambda self: _C.dtype)  # type: ignore[assignment]

@@ -18,10 +18,6 @@ __all__ = ["DebugMode", "get_active_debug_mode"]
 
 _HOOKS: dict[str, list[Callable[..., Any]]] = {"record": [], "log": [], "pre_log": []}
 _active: list[DebugMode] = []
-_SHORT = {
-    "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "complex64": "c64", "complex128": "c128",
-    "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "uint8": "u8", "bool": "b8",
-}  # fmt: skip
 
 
 def norm_hash_fn(t: Any, use_scalar: bool = False) -> Any:
@@ -48,12 +44,9 @@ def _text(value: Any, attributes: list[str], numbers: _Numbers | None) -> str:
     def shown(item: Any) -> Any:
         if not isinstance(item, tensor.Tensor):
             return item
-        kind = str(item.dtype).rpartition(".")[2]
         told = ", ".join(f"{name}={getattr(item, name)}" for name in attributes if hasattr(item, name))
         number = "" if numbers is None else f"${numbers.of(item)}"
-        return _Bare(
-            f"t{number}: {_SHORT.get(kind, kind)}{list(item.shape)}" + (f"{{{told}}}" if told else "")
-        )
+        return _Bare(f"t{number}: {item.dtype.abbr}{list(item.shape)}" + (f"{{{told}}}" if told else ""))
 
     return str(_pytree.tree_map(shown, value))
 
