@@ -48,6 +48,14 @@ static_assert(taeda::cuda::kAttributeSharedPerBlock == CU_DEVICE_ATTRIBUTE_MAX_S
 static_assert(taeda::cuda::kAttributeWarpSize == CU_DEVICE_ATTRIBUTE_WARP_SIZE);
 static_assert(taeda::cuda::kAttributeL2Cache == CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
 static_assert(taeda::cuda::kAttributeThreadsPerProcessor == CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+static_assert(taeda::cuda::kAttributeIntegrated == CU_DEVICE_ATTRIBUTE_INTEGRATED);
+static_assert(taeda::cuda::kAttributePciBus == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID);
+static_assert(taeda::cuda::kAttributePciDevice == CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID);
+static_assert(taeda::cuda::kAttributePciDomain == CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID);
+static_assert(taeda::cuda::kAttributeSharedPerProcessor == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
+static_assert(taeda::cuda::kAttributeRegistersPerProcessor == CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR);
+static_assert(taeda::cuda::kAttributeBoardOfSeveral == CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD);
+static_assert(taeda::cuda::kAttributeSharedMost == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
 static_assert(taeda::cuda::kAttributeProcessors == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 static_assert(taeda::cuda::kAttributeMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 static_assert(taeda::cuda::kAttributeMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);

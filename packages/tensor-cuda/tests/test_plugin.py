@@ -125,6 +125,42 @@ def test_streams_events_and_pinned_memory() -> None:
     assert shown == ["True False", "True True True", "1 True"]
 
 
+def test_memory_is_pinned_for_the_accelerator_where_none_is_named() -> None:
+    run(
+        """
+        x = tc.arange(4.0)
+        made = [x.pin_memory(), tc.empty(4, pin_memory=True), tc.full((2,), 1.0, pin_memory=True),
+                tc.tensor([1.0], pin_memory=True), x.new_empty(3, pin_memory=True),
+                x.new_tensor([2.0], pin_memory=True),
+                tc.zeros_like(x, pin_memory=True), tc.randperm(4, pin_memory=True),
+                x.new_empty_strided((2,), (1,), pin_memory=True),
+                tc.empty(2, 3, 4, 5, pin_memory=True, memory_format=tc.channels_last)]
+        assert all(t.is_pinned() and t.device.type == "cpu" for t in made)
+        assert made[0].tolist() == [0.0, 1.0, 2.0, 3.0] and made[3].tolist() == [1.0]
+        assert made[-1].is_contiguous(memory_format=tc.channels_last)
+        assert not tc.empty(4, pin_memory=False).is_pinned()
+        assert x.pin_memory().to("cuda", non_blocking=True).tolist() == x.tolist()
+        try:
+            tc.empty(4, pin_memory=True, device="cuda")
+        except RuntimeError as error:
+            assert "expected a tensor on cpu" in str(error)
+        else:
+            assert False
+        """
+    )
+    shown = run(
+        """
+        for work in (lambda: tc.ones(2).pin_memory(), lambda: tc.ones(2, pin_memory=True)):
+            try:
+                work()
+            except RuntimeError as error:
+                print(error)
+        """,
+        driver="toaster",
+    )
+    assert shown.count("there is no accelerator here") == 2
+
+
 def test_out_of_memory_is_an_error_that_programs_can_catch() -> None:
     shown = run(
         """
@@ -271,6 +307,26 @@ def test_the_lines_that_hold_memory_are_named() -> None:
 def test_a_machine_that_makes_no_sense_is_refused(driver: str) -> None:
     assert run("print(cuda.unavailable_reason())", driver).startswith(
         "plug-in 'cuda': TAEDA_CUDA_DRIVER must be 'simulated'"
+    )
+
+
+def test_properties_and_counts_that_programs_read() -> None:
+    run(
+        """
+        kind = tc.get_device_module("cuda")
+        facts = kind.get_device_properties(0)
+        assert facts.regs_per_multiprocessor == 65536 and facts.warp_size == 32 and facts.is_integrated == 0
+        assert facts.shared_memory_per_block <= facts.shared_memory_per_block_optin
+        assert facts.shared_memory_per_block_optin <= facts.shared_memory_per_multiprocessor
+        x = [tc.ones(1 << 12, device="cuda") for _ in range(3)]
+        del x[1]
+        counts = kind.memory_stats()
+        free = counts["reserved_bytes.all.current"] - counts["active_bytes.all.current"]
+        assert counts["inactive_split_bytes.all.current"] == free == (2 << 20) - 2 * (4 << 12), counts
+        assert counts["inactive_split.small_pool.current"] == 2 and counts["inactive_split.large_pool.current"] == 0
+        assert kind.memory_stats_as_nested_dict()["inactive_split"]["all"]["current"] == 2
+        assert counts["max_split_size"] == -1 and counts["oversize_allocations.peak"] == 0
+        """
     )
 
 

@@ -50,7 +50,7 @@ _CHILDREN = {
     "ao.quantization": "fuser_method_mappings quant_type utils",
     "autograd": "profiler_legacy profiler_util",
     "backends": "python_native",
-    "cuda": "gds green_contexts sparse",
+    "cuda": "comm gds green_contexts sparse",
     "cuda.amp": "common",
     "distributed": "config logging_handlers",
     "export": "_tree_utils custom_ops decomp_utils dynamic_shapes exported_program",

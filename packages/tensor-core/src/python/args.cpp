@@ -250,6 +250,11 @@ bool picks_library(const Signature& sig, PyObject* value) {
   return PyBool_Check(value) && std::ranges::find(kTold, sig.name) != std::end(kTold);
 }
 
+bool makes_tensors(const Signature& sig) {
+  return std::any_of(sig.specs, sig.specs + sig.count,
+                     [](const ArgSpec& spec) { return spec.kind == ArgKind::OptDevice; });
+}
+
 /// Keywords that ask for what is so in any case: of a function which makes tensors dense memory that is not pinned,
 /// laid out like that of the argument.
 bool asks_nothing(const Signature& sig, PyObject* name, PyObject* value) {
@@ -257,8 +262,7 @@ bool asks_nothing(const Signature& sig, PyObject* name, PyObject* value) {
     return PyUnicode_Check(o) && PyUnicode_CompareWithASCIIString(o, text) == 0;
   };
   if (is(name, "cudnn_enabled") || is(name, "cudnn_enable")) return picks_library(sig, value);
-  const auto of_device = [](const ArgSpec& spec) { return spec.kind == ArgKind::OptDevice; };
-  if (std::none_of(sig.specs, sig.specs + sig.count, of_device)) return false;
+  if (!makes_tensors(sig)) return false;
   if (is(name, "pin_memory")) return value == Py_False || value == Py_None;
   if (is(name, "layout")) return value == Py_None || is(value, "strided");
   return is(name, "memory_format") && (value == Py_None || is(value, "preserve_format"));
@@ -269,6 +273,12 @@ bool asks_format(const Signature& sig, PyObject* name) {
   const std::string_view function = sig.name;
   return (function == "empty" || function.ends_with("_like")) && PyUnicode_Check(name) &&
          PyUnicode_CompareWithASCIIString(name, "memory_format") == 0;
+}
+
+/// Whether a function that makes tensors is asked for memory from which devices copy without blocking.
+bool asks_pinned(const Signature& sig, PyObject* name, PyObject* value) {
+  return value == Py_True && makes_tensors(sig) && PyUnicode_Check(name) &&
+         PyUnicode_CompareWithASCIIString(name, "pin_memory") == 0;
 }
 
 /// Whether a function whose results may be without elements is asked for them in a sparse layout.
@@ -304,21 +314,25 @@ bool left_out(const ArgSpec& spec, PyObject* value) {
                              device.get(), like);
 }
 
-/// A fresh tensor in the order that was asked for; takes `made`, and nullptr stays nullptr.
-[[gnu::cold, gnu::noinline]] PyObject* in_format(PyObject* made, PyObject* format) {
+/// The same elements in another order, or in row-major one.
+PyObject* in_order(PyObject* plain, PyObject* format) {
+  const bool in_rows = PyUnicode_Check(format) && PyUnicode_CompareWithASCIIString(format, "contiguous_format") == 0;
+  // Where both orders fit the shape, the steps of the one that was asked for are wanted.
+  const Object method(PyObject_GetAttrString(plain, in_rows ? "contiguous" : "clone")), nothing(PyTuple_New(0)),
+      named(Py_BuildValue("{s:O}", "memory_format", format));
+  return method && nothing && named ? PyObject_Call(method.get(), nothing.get(), named.get()) : nullptr;
+}
+/// A fresh tensor in the order and the memory that were asked for; takes `made`, and nullptr stays nullptr.
+[[gnu::cold, gnu::noinline]] PyObject* as_asked(PyObject* made, const Slots& slots) {
   if (!made) return made;
   const Object owner(made);
   const bool recorded = is_tensor(made) && tensor_of(made).requires_grad();
   const Object plain(recorded ? PyObject_CallMethod(made, "detach", nullptr) : Py_NewRef(made));
-  if (!plain.get()) return nullptr;
-  const bool in_rows = PyUnicode_Check(format) && PyUnicode_CompareWithASCIIString(format, "contiguous_format") == 0;
-  // Where both orders fit the shape, the steps of the one that was asked for are wanted.
-  const Object method(PyObject_GetAttrString(plain.get(), in_rows ? "contiguous" : "clone")), nothing(PyTuple_New(0)),
-      named(Py_BuildValue("{s:O}", "memory_format", format));
-  if (!method.get() || !nothing.get() || !named.get()) return nullptr;
-  PyObject* ordered = PyObject_Call(method.get(), nothing.get(), named.get());
-  if (ordered && recorded) set_requires_grad(tensor_of(ordered), true);
-  return ordered;
+  if (!plain) return nullptr;
+  Object result(slots.format == Py_None ? Py_NewRef(plain.get()) : in_order(plain.get(), slots.format));
+  if (result && slots.pinned) result = Object(PyObject_CallMethod(result.get(), "pin_memory", nullptr));
+  if (result && recorded) set_requires_grad(tensor_of(result.get()), true);
+  return result.release();
 }
 
 inline PyObject* called(const Signature& sig, Slots& slots) {
@@ -326,7 +340,7 @@ inline PyObject* called(const Signature& sig, Slots& slots) {
     return in_layout(sig, slots);
   PyObject* made = sig.call(sig, slots);
   if (slots.format) [[unlikely]]
-    return in_format(made, slots.format);
+    return as_asked(made, slots);
   return made;
 }
 
@@ -406,6 +420,7 @@ bool bind(Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t narg
   slots.tail = nullptr;
   slots.tail_count = 0;
   slots.format = slots.layout = nullptr;
+  slots.pinned = false;
   int at = 0;
   if (self) slots.values[at++] = self;
   Py_ssize_t taken = 0;
@@ -433,6 +448,11 @@ bool bind(Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t narg
     PyObject* name = PyTuple_GET_ITEM(kwnames, k);
     const int i = find_keyword(sig, name);
     if (i < 0 && asks_nothing(sig, name, args[nargs + k])) continue;
+    if (i < 0 && asks_pinned(sig, name, args[nargs + k])) {
+      slots.pinned = true;
+      if (!slots.format) slots.format = Py_None;
+      continue;
+    }
     if (i < 0 && asks_format(sig, name)) {
       slots.format = args[nargs + k];
       continue;

@@ -51,6 +51,7 @@ struct Slots {
   Py_ssize_t tail_count = 0;
   PyObject* format = nullptr;  // the order of elements that a function which makes tensors is asked for besides
   PyObject* layout = nullptr;  // a way in which such a function is to keep no elements, for it makes zeros
+  bool pinned = false;  // whether such a function is to take pinned memory; then there is a `format`, if only None
   bool present(int i) const { return values[i] != nullptr; }
   /// Neither left out nor None.
   bool given(int i) const { return values[i] != nullptr && values[i] != Py_None; }

@@ -375,6 +375,11 @@ PyObject* py_tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject
           "To copy construct from a tensor, use sourceTensor.detach().clone(), with .requires_grad_(True) where "
           "gradients are wanted, rather than taeda.tensor(sourceTensor)");
     Tensor made = tensor_from_data(given.need(0), given.dtype(1), given.device(2));
+    if (given.truth(4, false)) {
+      const Object plain(wrap(std::move(made))), pinned(PyObject_CallMethod(plain.get(), "pin_memory", nullptr));
+      if (!pinned) throw PythonError();
+      made = tensor_of(pinned.get());
+    }
     if (given.truth(3, false)) set_requires_grad(made, true);
     return wrap(std::move(made));
   });

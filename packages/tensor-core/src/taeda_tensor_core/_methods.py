@@ -111,11 +111,15 @@ def new_tensor(
 ) -> Tensor:
     """New tensor from `data` with this tensor's dtype and device unless given."""
     made = _C.tensor(
-        data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad
+        data,
+        dtype=dtype or self.dtype,
+        device=device or self.device,
+        requires_grad=requires_grad,
+        pin_memory=pin_memory,
     )
     if layout is not None and str(layout).rpartition(".")[2] != "strided":
         raise RuntimeError(f"new_tensor: argument 'layout' is {layout}, expected strided")
-    return made.pin_memory() if pin_memory else made
+    return made
 
 
 def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
@@ -442,7 +446,9 @@ def new_empty_strided(
     pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """A tensor of unspecified elements with a shape and strides, of this one's dtype and device unless given."""
-    made = _C.empty_strided(size, stride, dtype=dtype or self.dtype, device=device or self.device)
+    made = _C.empty_strided(
+        size, stride, dtype=dtype or self.dtype, device=device or self.device, pin_memory=pin_memory
+    )
     return made.requires_grad_() if requires_grad else made
 
 
@@ -513,15 +519,22 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     """A copy in host memory from which `device` copies without blocking.
 
     Args:
-        device: Device type that pins the memory; None gives the tensor itself, as there is no one accelerator.
+        device: Device type that pins the memory; None is the accelerator of this machine.
 
     Raises:
         NotImplementedError: The device has no pinned memory.
+        RuntimeError: The tensor is not on the cpu, or there is no accelerator.
 
     Example:
-        >>> batch.pin_memory("mydev").to("mydev", non_blocking=True)
+        >>> batch.pin_memory().to(taeda.accelerator.current_accelerator(), non_blocking=True)
     """
-    return self if device is None else _C._pinned_copy(self, device)
+    if device is None:
+        from taeda_tensor_core.accelerator import current_accelerator
+
+        device = current_accelerator()
+    if device is None:
+        raise RuntimeError("pin_memory: there is no accelerator here that could copy from pinned memory")
+    return _C._pinned_copy(self, device)
 
 
 def record_stream(self: Tensor, stream: Any) -> None:

@@ -353,12 +353,16 @@ int32_t describe_devices() {
     if (const Status status = machine->driver().facts(i, facts); status != Status::Ok)
       return failed("properties", status);
     const auto text = [](int value) { return std::to_string(value); };
-    more_facts->push_back("{\"capability\": [" + text(facts.major) + ", " + text(facts.minor) +
-                          "], \"warp_size\": " + text(facts.warp_size) +
-                          ", \"max_threads_per_multi_processor\": " + text(facts.threads_per_processor) +
-                          ", \"shared_memory_per_block\": " + text(facts.shared_per_block) +
-                          ", \"L2_cache_size\": " + text(facts.l2_cache) + ", \"driver\": \"" +
-                          (machine->simulation() ? "simulated" : "cuda") + "\"}");
+    more_facts->push_back(
+        "{\"capability\": [" + text(facts.major) + ", " + text(facts.minor) + "], \"warp_size\": " +
+        text(facts.warp_size) + ", \"max_threads_per_multi_processor\": " + text(facts.threads_per_processor) +
+        ", \"regs_per_multiprocessor\": " + text(facts.registers_per_processor) + ", \"shared_memory_per_block\": " +
+        text(facts.shared_per_block) + ", \"shared_memory_per_block_optin\": " + text(facts.shared_most) +
+        ", \"shared_memory_per_multiprocessor\": " + text(facts.shared_per_processor) +
+        ", \"is_integrated\": " + text(facts.integrated) + ", \"is_multi_gpu_board\": " + text(facts.board_of_several) +
+        ", \"pci_domain_id\": " + text(facts.pci_domain) + ", \"pci_bus_id\": " + text(facts.pci_bus) +
+        ", \"pci_device_id\": " + text(facts.pci_device) + ", \"L2_cache_size\": " + text(facts.l2_cache) +
+        ", \"driver\": \"" + (machine->simulation() ? "simulated" : "cuda") + "\"}");
   }
   return TAEDA_OK;
 }

@@ -60,7 +60,9 @@ struct DeviceFacts {
   uint64_t total_memory = 0;
   int major = 0, minor = 0;  // compute capability
   int processors = 0;
-  int warp_size = 0, threads_per_processor = 0, shared_per_block = 0, l2_cache = 0;
+  int warp_size = 0, threads_per_processor = 0, registers_per_processor = 0, l2_cache = 0;
+  int shared_per_block = 0, shared_most = 0, shared_per_processor = 0;  // most: of a block that asks for it
+  int integrated = 0, board_of_several = 0, pci_domain = 0, pci_bus = 0, pci_device = 0;
 };
 struct Room {
   uint64_t free = 0, total = 0;

@@ -108,7 +108,9 @@ inline constexpr int kCaptureNone = 0;
 inline constexpr unsigned kGraphVerbose = 1;
 inline constexpr int kNoImage = 200;  // CUDA_ERROR_INVALID_IMAGE
 inline constexpr int kAttributeSharedPerBlock = 8, kAttributeWarpSize = 10, kAttributeL2Cache = 38,
-                     kAttributeThreadsPerProcessor = 39;
+                     kAttributeThreadsPerProcessor = 39, kAttributeIntegrated = 18, kAttributePciBus = 33,
+                     kAttributePciDevice = 34, kAttributePciDomain = 50, kAttributeSharedPerProcessor = 81,
+                     kAttributeRegistersPerProcessor = 82, kAttributeBoardOfSeveral = 84, kAttributeSharedMost = 97;
 inline constexpr int kSharedOfFunction = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 inline constexpr int kAttributeProcessors = 16, kAttributeMajor = 75, kAttributeMinor = 76;
 

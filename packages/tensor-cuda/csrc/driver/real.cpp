@@ -34,6 +34,25 @@ std::atomic<bool> forked = false;  // since the driver was started
 thread_local int current_device = -1;
 /// Blocks of a launch: enough for every processor to have work left when some are done.
 constexpr int64_t kBlocksPerProcessor = 32;
+/// What the driver tells of a device by number.
+constexpr struct {
+  int number;
+  int DeviceFacts::* fact;
+} kFacts[] = {{kAttributeMajor, &DeviceFacts::major},
+              {kAttributeMinor, &DeviceFacts::minor},
+              {kAttributeProcessors, &DeviceFacts::processors},
+              {kAttributeWarpSize, &DeviceFacts::warp_size},
+              {kAttributeThreadsPerProcessor, &DeviceFacts::threads_per_processor},
+              {kAttributeRegistersPerProcessor, &DeviceFacts::registers_per_processor},
+              {kAttributeL2Cache, &DeviceFacts::l2_cache},
+              {kAttributeSharedPerBlock, &DeviceFacts::shared_per_block},
+              {kAttributeSharedMost, &DeviceFacts::shared_most},
+              {kAttributeSharedPerProcessor, &DeviceFacts::shared_per_processor},
+              {kAttributeIntegrated, &DeviceFacts::integrated},
+              {kAttributeBoardOfSeveral, &DeviceFacts::board_of_several},
+              {kAttributePciDomain, &DeviceFacts::pci_domain},
+              {kAttributePciBus, &DeviceFacts::pci_bus},
+              {kAttributePciDevice, &DeviceFacts::pci_device}};
 
 class RealDriver final : public Driver {
  public:
@@ -74,16 +93,11 @@ class RealDriver final : public Driver {
     char name[128] = "";
     size_t total = 0;
     int handle = 0;
-    for (const int status :
-         {f_.cuDeviceGet(&handle, device), f_.cuDeviceGetName(name, sizeof name, handle),
-          f_.cuDeviceTotalMem_v2(&total, handle), f_.cuDeviceGetAttribute(&facts.major, kAttributeMajor, handle),
-          f_.cuDeviceGetAttribute(&facts.minor, kAttributeMinor, handle),
-          f_.cuDeviceGetAttribute(&facts.processors, kAttributeProcessors, handle),
-          f_.cuDeviceGetAttribute(&facts.warp_size, kAttributeWarpSize, handle),
-          f_.cuDeviceGetAttribute(&facts.threads_per_processor, kAttributeThreadsPerProcessor, handle),
-          f_.cuDeviceGetAttribute(&facts.shared_per_block, kAttributeSharedPerBlock, handle),
-          f_.cuDeviceGetAttribute(&facts.l2_cache, kAttributeL2Cache, handle)})
+    for (const int status : {f_.cuDeviceGet(&handle, device), f_.cuDeviceGetName(name, sizeof name, handle),
+                             f_.cuDeviceTotalMem_v2(&total, handle)})
       if (status != 0) return Status(status);
+    for (const auto& [number, fact] : kFacts)
+      if (const int status = f_.cuDeviceGetAttribute(&(facts.*fact), number, handle)) return Status(status);
     facts.name = name;
     facts.total_memory = total;
     return Status::Ok;

@@ -63,8 +63,12 @@ SimulatedDriver::~SimulatedDriver() {
 }
 
 Status SimulatedDriver::facts(int device, DeviceFacts& facts) {
-  facts = {
-      "simulated device " + std::to_string(device), devices_[size_t(device)]->capacity, 9, 0, 1, 32, 2048, 49152, 0};
+  facts = {};
+  facts.name = "simulated device " + std::to_string(device);
+  facts.total_memory = devices_[size_t(device)]->capacity;
+  facts.major = 9, facts.processors = 1, facts.warp_size = 32, facts.threads_per_processor = 2048;
+  facts.registers_per_processor = 65536;
+  facts.shared_per_block = 49152, facts.shared_most = facts.shared_per_processor = 232448;
   return Status::Ok;
 }
 std::string SimulatedDriver::text_of(Status status) const {

@@ -51,8 +51,11 @@ def memory_stats(device: Any = None) -> dict[str, int]:
 
     Returns: For each of allocation, segment, active, allocated_bytes, reserved_bytes, active_bytes and
         requested_bytes, for "all", "small_pool" and "large_pool": current, peak, allocated and freed (totals).
-        Beside them num_alloc_retries, num_ooms, num_device_alloc, num_device_free (calls of the driver) and
-        num_events (recorded for blocks that several streams used). Empty before a device is in use.
+        Of inactive_split and inactive_split_bytes, what is free beside blocks that are used, current alone; of
+        oversize_allocations and oversize_segments, which there are none of, the four counts. Beside them
+        num_alloc_retries, num_ooms, num_device_alloc, num_device_free (calls of the driver), num_events (recorded
+        for blocks that several streams used) and max_split_size, -1 as there is no limit. Empty before a device
+        is in use.
 
     Raises:
         ValueError: There is no such device.
@@ -67,10 +70,37 @@ def memory_stats(device: Any = None) -> dict[str, int]:
 
 def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
     """The counts of `memory_stats`, by the parts of their names."""
+    found = _counts(device)
+    return {**found, **_split(device), **_no_oversize(), "max_split_size": -1} if found else found
+
+
+def _counts(device: Any) -> dict[str, Any]:
+    """What the allocator itself keeps."""
     if not _library.in_use():
         return {}
     found: dict[str, Any] = _library.report_object(None, _index(device), "statistics")
     return found
+
+
+def _no_oversize() -> dict[str, Any]:
+    """Counts of what is never split: there is none, as any size may be."""
+    row = dict.fromkeys(("current", "peak", "allocated", "freed"), 0)
+    return {"oversize_allocations": row, "oversize_segments": dict(row)}
+
+
+def _split(device: Any) -> dict[str, Any]:
+    """How many free blocks share a segment with used ones, and their bytes, by pools."""
+    blocks = dict.fromkeys(("all", "small_pool", "large_pool"), 0)
+    held = dict(blocks)
+    for segment in memory_snapshot(device):
+        if len(segment["blocks"]) < 2:
+            continue
+        free = [block["size"] for block in segment["blocks"] if block["state"] == "inactive"]
+        for pool in ("all", f"{segment['segment_type']}_pool"):
+            blocks[pool] += len(free)
+            held[pool] += sum(free)
+    named = {"inactive_split": blocks, "inactive_split_bytes": held}
+    return {name: {pool: {"current": n} for pool, n in found.items()} for name, found in named.items()}
 
 
 def pinned_memory_stats() -> dict[str, int]:
@@ -83,22 +113,22 @@ host_memory_stats = pinned_memory_stats
 
 def memory_allocated(device: Any = None) -> int:
     """Bytes that tensors hold now, rounded as the allocator does."""
-    return memory_stats(device).get("allocated_bytes.all.current", 0)
+    return _flat(_counts(device)).get("allocated_bytes.all.current", 0)
 
 
 def max_memory_allocated(device: Any = None) -> int:
     """The most of these since the start or `reset_peak_memory_stats`."""
-    return memory_stats(device).get("allocated_bytes.all.peak", 0)
+    return _flat(_counts(device)).get("allocated_bytes.all.peak", 0)
 
 
 def memory_reserved(device: Any = None) -> int:
     """Bytes that the allocator holds of the device now, used or kept."""
-    return memory_stats(device).get("reserved_bytes.all.current", 0)
+    return _flat(_counts(device)).get("reserved_bytes.all.current", 0)
 
 
 def max_memory_reserved(device: Any = None) -> int:
     """The most of these since the start or `reset_peak_memory_stats`."""
-    return memory_stats(device).get("reserved_bytes.all.peak", 0)
+    return _flat(_counts(device)).get("reserved_bytes.all.peak", 0)
 
 
 memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
@@ -264,7 +294,7 @@ def caching_allocator_delete(mem_ptr: int) -> None:
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
     """A table of the counts for people; `abbreviated` leaves the two pools out."""
-    counts = memory_stats_as_nested_dict(device)
+    counts = _counts(device)
     pools = ("all",) if abbreviated else ("all", "small_pool", "large_pool")
     lines = [f"{'':28}" + "".join(f"{head:>14}" for head in ("current", "peak", "allocated", "freed"))]
     for name, rows in counts.items():
@@ -284,7 +314,10 @@ def _flat(found: dict[str, Any]) -> dict[str, int]:
             flat[name] = value
             continue
         for pool, row in value.items():
-            flat.update({f"{name}.{pool}.{part}": count for part, count in row.items()})
+            if isinstance(row, dict):
+                flat.update({f"{name}.{pool}.{part}": count for part, count in row.items()})
+            else:
+                flat[f"{name}.{pool}"] = row
     return flat
 
 
