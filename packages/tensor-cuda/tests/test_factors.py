@@ -173,6 +173,48 @@ def test_many_small_matrices_are_factored_and_solved_at_once() -> None:
     )
 
 
+def test_functions_of_matrices_stay_on_the_device() -> None:
+    """Exponentials by products; pseudo-inverses and least squares by factors: no operand is copied to the host."""
+    run(
+        """
+        def exponential(a):
+            "By eigenvectors in twice the precision that is asked for: those of random matrices are well apart."
+            values, vectors = np.linalg.eig(a.astype(complex))
+            return vectors * np.exp(values)[..., None, :] @ np.linalg.inv(vectors)
+        for dtype, batch, n in itertools.product(DTYPES, BATCHES, (1, 4, 9)):
+            for size in (1e-3, 1.0, 6.0):
+                x = tc.randn(*batch, n, n, dtype=dtype) * (size / n)
+                made, expected = linalg.matrix_exp(x.to("cuda")), exponential(x.numpy())
+                near(made, expected if dtype.is_complex else expected.real, "exp", dtype, size)
+        assert linalg.matrix_exp(tc.empty(0, 3, 3, device="cuda")).shape == (0, 3, 3)
+        assert linalg.matrix_exp(tc.tensor([[np.nan]], device="cuda")).isnan().item()
+        for dtype, batch, (m, n) in itertools.product(DTYPES, BATCHES, ((4, 4), (6, 3), (3, 6), (1, 1))):
+            a, b = tc.randn(*batch, m, n, dtype=dtype), tc.randn(*batch, m, 2, dtype=dtype)
+            there, sides, plain = a.to("cuda"), b.to("cuda"), a.numpy()
+            near(linalg.pinv(there), np.linalg.pinv(plain), "pinv")
+            best = np.linalg.pinv(plain) @ b.numpy()
+            squares = (np.abs(plain @ best - b.numpy()) ** 2).sum(-2)
+            for driver in (None, "gels", "gelsy", "gelsd", "gelss"):
+                x, left, rank, values = linalg.lstsq(there, sides, driver=driver)
+                near(x, best, driver)
+                tall = m > n and driver in ("gels", "gelsd", "gelss")
+                near(left, squares if tall else np.zeros(0), driver, "residuals")
+                assert rank.tolist() == ([] if driver == "gels" else np.full(batch, min(m, n)).tolist())
+                spectrum = np.linalg.svd(plain, compute_uv=False)
+                near(values, spectrum if driver in ("gelsd", "gelss") else np.zeros(0), driver, "values")
+        low = tc.tensor([[1.0, 2.0], [2.0, 4.0], [0.0, 0.0]], dtype=tc.float64)
+        side = tc.randn(3, dtype=tc.float64)
+        found = linalg.lstsq(low.to("cuda"), side.to("cuda"), driver="gelsd")
+        near(found.solution, np.linalg.lstsq(low.numpy(), side.numpy(), rcond=None)[0])
+        assert found.rank.item() == 1 and found.residuals.numel() == 0
+        for bad in (tc.eye(3, 1).expand(3, 2) * tc.tensor([1.0, 0.0]), tc.tensor([[np.nan, 1.0]])):
+            of = [error_of(lambda: linalg.lstsq(t, t[:, :1], driver="gels")) for t in (bad, bad.to("cuda"))]
+            assert of[0] == of[1] and of[0][0] == "LinAlgError", of
+        """,
+        least=700,
+    )
+
+
 @pytest.mark.parametrize("libraries", ["", "none"])
 def test_triangular_systems_are_solved_from_both_sides(libraries: str) -> None:
     run(

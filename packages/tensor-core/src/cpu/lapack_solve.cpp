@@ -3,6 +3,7 @@
 #include "infer/matrices.h"
 #include "infer/solve.h"
 #include "taeda/arithmetic.h"
+#include "taeda/decompose.h"
 #include "taeda/ops.h"
 
 namespace taeda {
@@ -233,29 +234,8 @@ void slogdet_kernel(const Tensor& sign, const Tensor& logabsdet, const Tensor& L
   logarithms.finish();
 }
 
-/// By singular values, or eigenvalues of Hermitian matrices: those up to the bound are taken as zero, the others
-/// inverted.
 void pinv_kernel(const Tensor& out, const Tensor& self, const Tensor& atol, const Tensor& rtol, bool hermitian) {
-  const DType real = real_of(self.dtype());
-  const double epsilon = real == DType::Float32 ? 0x1p-23 : 0x1p-52;
-  Tensor U, S, Vh;
-  if (hermitian) {
-    std::tie(S, U) = ops::_linalg_eigh(self, "L", true);
-    Vh = ops::adjoint(U);
-  } else {
-    std::tie(U, S, Vh) = ops::_linalg_svd(self, false, true, std::nullopt);
-  }
-  const Tensor sizes = ops::abs(S), largest = ops::amax(sizes, Shape{-1}, true);
-  const auto bound = [&](const Tensor& t) { return ops::unsqueeze(ops::to_dtype(t, real), -1); };
-  const Tensor absolute = atol.defined() ? bound(atol) : Tensor();
-  const double least = epsilon * double(std::max(self.size(-1), self.size(-2)));
-  Tensor relative = ops::full(Shape{1}, Scalar(least), real, self.device());
-  if (rtol.defined()) relative = bound(rtol);
-  else if (absolute.defined()) relative = ops::where(ops::gt(absolute, Tensor(0)), Tensor(0.0), relative);
-  Tensor limit = relative * largest;
-  if (absolute.defined()) limit = ops::maximum(absolute, limit);
-  const Tensor inverses = ops::where(ops::gt(sizes, limit), ops::reciprocal(S), Tensor(0.0));
-  ops::copy_(out, ops::matmul(ops::adjoint(Vh) * ops::unsqueeze(inverses, -2), ops::adjoint(U)));
+  ops::copy_(out, decomposed<op::_linalg_pinv>(self, atol, rtol, hermitian));
 }
 
 /// One system of least squares by LAPACK's routine; its `info`.
