@@ -3,129 +3,29 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
 #include "infer/memory_format.h"
 #include "infer/windows.h"
+#define TAEDA_ISA plain  // arithmetic of no instruction set
+#include "scalar/resample.h"
 #include "taeda/checked.h"
 #include "taeda/ops/resize.h"
 
 namespace taeda::infer {
 namespace {
 
-/// The distance between results, in elements. Counted in T.
+/// Of T: which element is at a border between two depends on the type that positions are counted in.
 template <class T>
-T step_of(const Resampled& r) {
-  if (r.align_corners) return r.out > 1 ? T(r.in - 1) / T(r.out - 1) : T(0);
-  return r.scale > 0 ? T(1.0 / r.scale) : T(r.in) / T(r.out);
-}
-
-/// Keys' cubic convolution at distance `x`.
-template <class T>
-T keys(T x, T a) {
-  x = std::abs(x);
-  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
-  return x < 2 ? (((x - 5) * x + 8) * x - 4) * a : T(0);
-}
-template <class T>
-T sinc(T x) {
-  return x == 0 ? T(1) : std::sin(T(std::numbers::pi) * x) / (T(std::numbers::pi) * x);
-}
-/// The filter that antialiasing widens, and its reach.
-template <class T>
-T kernel_at(Filter filter, T x) {
-  switch (filter) {
-    case Filter::Linear: return std::max(T(0), 1 - std::abs(x));
-    case Filter::Cubic: return keys(x, T(-0.5));
-    default: return std::abs(x) < 3 ? sinc(x) * sinc(x / 3) : T(0);
-  }
-}
-int64_t reach_of(Filter filter) { return filter == Filter::Linear ? 1 : filter == Filter::Cubic ? 2 : 3; }
-
-void reserve(Taps& taps, int64_t out, int64_t most) {
-  taps.most = most;
-  taps.first.resize(size_t(out));
-  taps.count.resize(size_t(out));
-  taps.weights.resize(size_t(out * most));
-}
-/// Puts `count` weights around element `first`; what lies outside is the element at the border.
-template <class T>
-void put(Taps& taps, int64_t i, int64_t in, int64_t first, const T* weights, int64_t count) {
-  const int64_t begin = std::clamp<int64_t>(first, 0, in - 1), end = std::clamp<int64_t>(first + count, 1, in);
-  taps.first[size_t(i)] = int32_t(begin);
-  taps.count[size_t(i)] = int32_t(end - begin);
-  double* const to = taps.weights.data() + i * taps.most;
-  for (int64_t k = 0; k < count; ++k) {
-    double& place = to[std::clamp(first + k, begin, end - 1) - begin];
-    place = double(T(place) + weights[k]);
-  }
-}
-
-Taps nearest_taps(const Resampled& r) {
+Taps taps_in(const Resampled& r) {
   Taps taps;
-  reserve(taps, r.out, 1);
-  // Always in float32: which neighbour is nearest must not depend on the dtype.
-  const float step = step_of<float>({r.filter, false, false, r.scale, r.in, r.out});
-  const bool exact = r.filter == Filter::NearestExact;
+  taps.most = loops::plain::most_taps<T>(r);
+  taps.first.resize(size_t(r.out));
+  taps.count.resize(size_t(r.out));
+  taps.weights.resize(size_t(r.out * taps.most));
   for (int64_t i = 0; i < r.out; ++i) {
-    int64_t at;
-    if (r.in == r.out && !exact) at = i;
-    else if (r.out == 2 * r.in && !exact) at = i / 2;
-    else at = int64_t(std::floor(exact ? float((double(i) + 0.5) * double(step)) : float(i) * step));
-    at = std::clamp<int64_t>(at, 0, r.in - 1);
-    taps.first[size_t(i)] = int32_t(at);
-    taps.count[size_t(i)] = 1;
-    taps.weights[size_t(i)] = 1;
-  }
-  return taps;
-}
-
-template <class T>
-Taps interpolating_taps(const Resampled& r) {
-  const bool cubic = r.filter == Filter::Cubic;
-  Taps taps;
-  reserve(taps, r.out, cubic ? 4 : 2);
-  const T step = step_of<T>(r);
-  for (int64_t i = 0; i < r.out; ++i) {
-    T at = r.align_corners ? step * T(i) : step * (T(i) + T(0.5)) - T(0.5);
-    if (cubic) {
-      const int64_t left = std::min(int64_t(std::floor(at)), r.in - 1);
-      const T t = std::clamp(at - T(left), T(0), T(1));
-      const T a = T(-0.75), weights[] = {keys(t + 1, a), keys(t, a), keys(1 - t, a), keys(2 - t, a)};
-      put(taps, i, r.in, left - 1, weights, 4);
-    } else {
-      if (r.in == r.out) at = T(i);
-      at = std::max(at, T(0));
-      const int64_t left = std::min(int64_t(at), r.in - 1);
-      const T t = std::clamp(at - T(left), T(0), T(1)), weights[] = {1 - t, t};
-      put(taps, i, r.in, left, weights, 2);
-    }
-  }
-  return taps;
-}
-
-template <class T>
-Taps widened_taps(const Resampled& r) {
-  const T step = step_of<T>(r), half = T(0.5);
-  const T support = T(reach_of(r.filter)) * std::max(step, T(1)), squeeze = step >= 1 ? 1 / step : T(1);
-  const int64_t most = std::min(r.in, int64_t(std::ceil(support)) * 2 + 1);
-  Taps taps;
-  reserve(taps, r.out, most);
-  for (int64_t i = 0; i < r.out; ++i) {
-    const T center = step * (T(i) + half);
-    const int64_t begin = std::clamp<int64_t>(int64_t(center - support + half), 0, r.in);
-    const int64_t end = std::min(int64_t(center + support + half), r.in);
-    const int64_t count = std::clamp<int64_t>(end - begin, 0, most);
-    double* const weights = taps.weights.data() + i * most;
-    T total(0);
-    for (int64_t k = 0; k < count; ++k) {
-      const T weight = kernel_at(r.filter, (T(k + begin) - center + half) * squeeze);
-      weights[k] = double(weight);
-      total += weight;
-    }
-    for (int64_t k = 0; total != 0 && k < count; ++k) weights[k] = double(T(weights[k]) / total);
-    taps.first[size_t(i)] = int32_t(std::min(begin, r.in - 1));
-    taps.count[size_t(i)] = int32_t(count);
+    const loops::plain::TapsOf<T, double> made(r, i, taps.weights.data() + i * taps.most);
+    taps.first[size_t(i)] = int32_t(made.first);
+    taps.count[size_t(i)] = int32_t(made.count);
   }
   return taps;
 }
@@ -190,11 +90,7 @@ Filter filter_of(const char* op, std::string_view mode) {
   return Filter(found - std::begin(names));
 }
 
-Taps resample_taps(const Resampled& r, bool single) {
-  if (r.filter <= Filter::NearestExact) return nearest_taps(r);
-  if (r.antialias) return single ? widened_taps<float>(r) : widened_taps<double>(r);
-  return single ? interpolating_taps<float>(r) : interpolating_taps<double>(r);
-}
+Taps resample_taps(const Resampled& r, bool single) { return single ? taps_in<float>(r) : taps_in<double>(r); }
 
 int fixed_point_bits(const Taps& taps) {
   double largest = 0;

@@ -3,20 +3,15 @@
 #include <string_view>
 #include <vector>
 
+#include "scalar/spatial.h"
 #include "taeda/tensor.h"
 
 namespace taeda::infer {
 
-enum class Filter : uint8_t { Nearest, NearestExact, Linear, Cubic, Lanczos };
-Filter filter_of(const char* op, std::string_view mode);
+using loops::Filter;
+using loops::Resampled;
 
-/// How one dimension is resampled.
-struct Resampled {
-  Filter filter;
-  bool align_corners, antialias;
-  double scale;  // the factor that was asked for, 0 for the quotient of sizes
-  int64_t in, out;
-};
+Filter filter_of(const char* op, std::string_view mode);
 
 /// Result i is the sum of weights[i * most + k] times element first[i] + k, for k below count[i]. Neither the first nor
 /// the last element of a sum moves back as i grows.

@@ -108,6 +108,12 @@ std::vector<int64_t> Call::integers(int i) const {
   if (v.kind != TAEDA_VALUE_INTS) return {};
   return {v.as.integers, v.as.integers + v.count};
 }
+std::vector<double> Call::reals(int i) const {
+  const taeda_value& v = value(i);
+  if (v.kind == TAEDA_VALUE_FLOAT) return {v.as.real};
+  if (v.kind != TAEDA_VALUE_FLOATS) return {};
+  return {v.as.reals, v.as.reals + v.count};
+}
 std::vector<Tensor> Call::tensors(int i) const {
   std::vector<Tensor> all;
   const taeda_value& v = value(i);

@@ -143,6 +143,7 @@ class Call {
   bool given(int i) const { return value(i).kind != TAEDA_VALUE_NONE; }
   std::string_view text(int i) const { return {value(i).as.text, size_t(value(i).count)}; }
   std::vector<int64_t> integers(int i) const;
+  std::vector<double> reals(int i) const;
   std::vector<Tensor> tensors(int i) const;
   taeda_generator generator(int i) const {
     return value(i).kind == TAEDA_VALUE_GENERATOR ? value(i).as.generator : nullptr;

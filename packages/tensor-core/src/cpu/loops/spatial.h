@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 
+#include "scalar/spatial.h"
 #include "taeda/dtype.h"
 
 namespace taeda::loops {
@@ -26,9 +27,6 @@ struct PointTaps {
   const int32_t* offsets;
   const T* weights;
 };
-
-enum class Sampled : uint8_t { Linear, Nearest, Cubic };
-enum class Outside : uint8_t { Zeros, Border, Reflection };
 
 /// How images of one shape are sampled; dimensions in the order of coordinates: x, y, z.
 struct PointPlan {
