@@ -365,7 +365,7 @@ def test_operands_that_are_no_numbers(made, other):
     for name in ("add", "iadd", "imul", "isub", "iand", "itruediv", "ipow", "lt"):
         with pytest.raises(TypeError):
             getattr(python_operator, name)(x, other)
-    assert not x == other and x != other and x.tolist() == [3, 5]
+    assert (x == other) is False and (x != other) is True and x.tolist() == [3, 5]
 
 
 @pytest.mark.parametrize("made", [taeda.Tensor, Kept])
