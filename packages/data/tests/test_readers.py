@@ -4,6 +4,7 @@ import gzip
 import pickle
 import random
 import struct
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -47,12 +48,26 @@ def test_idx(tmp_path, code, dtype, squeeze):
         bytes([0, 0, 8, 1, 0, 0, 0, 9, 1]),
         bytes([0, 0, 8, 255]),
         bytes([0, 0, 7, 0]),
+        bytes([0, 0, 8, 2, 0, 0, 0, 1, 0, 0]),
+        bytes([0, 0, 8, 200]) + bytes([0, 0, 0, 1]) * 200 + b"1",
     ],
 )
 def test_what_is_no_idx(tmp_path, content):
     tmp_path.joinpath("a").write_bytes(content)
     with pytest.raises(ValueError, match="read_idx: "):
         readers.read_idx(tmp_path / "a")
+
+
+def test_idx_files_are_unpacked_as_far_as_their_header_says(tmp_path):
+    content = bytes([0, 0, 8, 1, 0, 0, 0, 4]) + bytes(1 << 25)
+    tmp_path.joinpath("a").write_bytes(gzip.compress(content))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="has more bytes, its header says 12"):
+            readers.read_idx(tmp_path / "a")
+        assert tracemalloc.get_traced_memory()[1] < 1 << 22
+    finally:
+        tracemalloc.stop()
 
 
 def test_sizes_of_idx_that_overflow(tmp_path):
@@ -267,6 +282,7 @@ def image_file(path):
 
 DAMAGED = {
     "a.gz": (idx_file, readers.read_idx),
+    "a.idx": (lambda path: write_idx(path, np.ones((2, 3), np.float32), 13), readers.read_idx),
     "a.npy": (lambda path: np.save(path, numbers(4, 3)), lambda path: list(readers.ArrayDataset(path))),
     "a.npz": (lambda path: np.savez(path, x=numbers(4)), lambda path: list(readers.ArrayDataset(path))),
     "a.csv": (csv_file, readers.CSVDataset),

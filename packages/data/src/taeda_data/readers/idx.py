@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import math
 import os
 import zlib
@@ -14,6 +15,7 @@ import numpy as np
 
 from taeda_data.readers.labelled import LabelledImages, find_file
 
+_MOST_DIMS = 32  # of an array, for every NumPy
 _DTYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
 
@@ -33,23 +35,43 @@ def read_idx(path: str | os.PathLike[str]) -> np.ndarray:
     """
     content = Path(path).read_bytes()
     if content[:2] == b"\x1f\x8b":
-        try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(f"read_idx: {str(path)!r} cannot be decompressed: {error}") from error
+        content = _unpacked(content, path)
+    dtype, shape, start, expected = _header(content, path)
+    if len(content) != expected:
+        found = f"has {len(content)} bytes" if len(content) < expected else "has more bytes"
+        raise ValueError(f"read_idx: {str(path)!r} {found}, its header says {expected} (shape {shape})")
+    return np.frombuffer(content, dtype, offset=start).reshape(shape).astype(dtype.newbyteorder("="))
+
+
+def _header(content: bytes, path: Any) -> tuple[np.dtype, tuple[int, ...], int, int]:
+    """Dtype, shape, where the elements begin, and where they end."""
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in _DTYPES:
         raise ValueError(
             f"read_idx: {str(path)!r} begins with {content[:4].hex(' ')}, which is no IDX header"
         )
     dtype, dims = np.dtype(_DTYPES[content[2]]), content[3]
     start = 4 + 4 * dims
-    shape = tuple(int(n) for n in np.frombuffer(content[4:start], ">u4"))
-    expected = start + math.prod(shape) * dtype.itemsize
-    if len(shape) != dims or len(content) != expected:
+    if dims > _MOST_DIMS or len(content) < start:
         raise ValueError(
-            f"read_idx: {str(path)!r} has {len(content)} bytes, its header says {expected} (shape {shape})"
+            f"read_idx: {str(path)!r} has {len(content)} bytes and a header of {dims} dimensions; "
+            f"there may be {_MOST_DIMS}, of 4 bytes each"
         )
-    return np.frombuffer(content, dtype, offset=start).reshape(shape).astype(dtype.newbyteorder("="))
+    shape = tuple(int(n) for n in np.frombuffer(content[4:start], ">u4"))
+    return dtype, shape, start, start + math.prod(shape) * dtype.itemsize
+
+
+def _unpacked(content: bytes, path: Any) -> bytes:
+    """What gzip has packed, as far as the header says and a byte more: a small file may hold very much."""
+    unpacked = bytearray()
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+            unpacked += file.read(4 + 4 * _MOST_DIMS)
+            wanted = _header(bytes(unpacked), path)[-1] + 1
+            while len(unpacked) < wanted and (more := file.read(min(wanted - len(unpacked), 1 << 20))):
+                unpacked += more
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"read_idx: {str(path)!r} cannot be decompressed: {error}") from error
+    return bytes(unpacked)
 
 
 class MNIST(LabelledImages):
