@@ -114,6 +114,9 @@ def markdown(report: dict[str, Any]) -> str:
     text += [
         f"{gpu['name']}, driver {gpu['driver_version']}, {report['date']}, commit {report['commit']}.",
         "",
+        "These figures are of that commit alone; [the design](../design/cuda.md) says of each part whether it was "
+        "compiled, run on the host or on the simulated driver, or on hardware.",
+        "",
     ]
     text += [f"{note}\n" for note in report["notes"]]
     text += ["| step | result | seconds |", "|---|---|---|"]
