@@ -276,6 +276,12 @@ def flattened() -> None:
         second.load_state_dict(state)
         other = torch.optim.AdamW(second.parameters(), lr=0.05)
         other.load_state_dict(cls.optim_state_dict_to_load(second, other, kept))
+        spread = cls.sharded_optim_state_dict(net, optimizer, None)
+        assert isinstance(spread["state"]["up.weight"]["exp_avg"], DTensor)
+        same(whole(spread["state"]["up.weight"]["exp_avg"]), kept["state"]["up.weight"]["exp_avg"])
+        other.load_state_dict(
+            cls.flatten_sharded_optim_state_dict(sharded_optim_state_dict=spread, model=second, optim=other)
+        )
         train(net, optimizer)
         train(second, other)
         for name, value in second.state_dict().items():

@@ -411,6 +411,40 @@ def test_storages_of_bytes_make_tensors():
     assert tc.TypedStorage.from_buffer(b"xx\1\0\2\0", "little", 1, 2, dtype=tc.int16).tolist() == [1]
 
 
+def test_storages_have_the_names_of_libraries_that_send_objects():
+    sent = tc.ByteTensor(tc.ByteStorage._from_buffer(b"abc"))  # as objects go between processes
+    assert sent.tolist() == [97, 98, 99]
+    floats = tc.FloatStorage([1.0, 2.0])
+    assert (
+        floats._get_legacy_storage_class() is tc.FloatStorage
+        and floats._pickle_storage_type() == "FloatStorage"
+    )
+    assert floats._dtype is tc.float32 and floats._getitem(1) == 2.0
+    floats._setitem(1, 3.0)
+    copied = floats._deepcopy({})
+    assert copied.tolist() == [1.0, 3.0] and copied.data_ptr() != floats.data_ptr()
+    assert floats._new_wrapped_storage(tc.UntypedStorage(12)).size() == 3
+    assert floats._resize_(4) is None and floats.size() == 4 and not floats._is_shared()
+    assert floats._share_memory_()._is_shared()
+    for storage in (floats, floats.untyped()):
+        assert not (storage.is_cuda or storage.is_hpu or storage.is_sparse) and storage.filename is None
+        with pytest.raises(RuntimeError, match="hpu"):
+            storage.hpu()
+
+
+def test_storages_of_bytes_have_one_type(tmp_path):
+    held = tc.UntypedStorage(4)
+    assert held.type(held.type()) is held and held.type().endswith("storage.UntypedStorage")
+    assert held.new().nbytes() == 0 and not held.is_sparse_csr
+    with pytest.raises(TypeError, match="FloatTensor"):
+        held.type("torch.FloatTensor")
+    name = tmp_path / "numbers"
+    name.write_bytes(b"abcd")
+    assert tc.UntypedStorage.from_file(name, True, 4).filename == str(name)
+    assert tc.FloatStorage.from_file(str(name), True, 1).filename == str(name)
+    assert tc.UntypedStorage.from_file(name, False, 4).filename is None
+
+
 def test_typed_storages_tell_their_bytes_by_the_newer_name_alone():
     """Programs ask for the older name, a method once, to know how old the library is."""
     storage = tc.FloatStorage([1.0, 2.0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import os
 import sys
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -19,6 +21,8 @@ __all__ = ["TypedStorage", "UntypedStorage"]
 
 class _StorageBase:
     """What both kinds have in common: a tensor over all elements."""
+
+    is_sparse = False
 
     def _elements(self) -> Tensor:
         raise NotImplementedError
@@ -88,6 +92,18 @@ class _StorageBase:
         moved = self._elements().to(device, non_blocking=non_blocking)
         return self if moved.data_ptr() == self.data_ptr() else type(self)._over(moved)
 
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> Any:
+        """The same elements on a GPU, the current one by default; the storage itself when they are there."""
+        return self._to_kind("cuda", device, non_blocking)
+
+    def hpu(self, device: Any = None, non_blocking: bool = False) -> Any:
+        """As `cuda`, on the device "hpu" of a plug-in."""
+        return self._to_kind("hpu", device, non_blocking)
+
+    def _to_kind(self, kind: str, device: Any, non_blocking: bool) -> Any:
+        where = kind if device is None else f"{kind}:{device}" if isinstance(device, int) else device
+        return self.to(device=where, non_blocking=bool(non_blocking))
+
     def pin_memory(self, device: Any = None) -> Any:
         """The same elements in memory from which a device copies without blocking."""
         return type(self)._over(self._elements().pin_memory(device))
@@ -114,9 +130,14 @@ class _StorageBase:
         return self._elements().get_device()
 
     @property
-    def is_sparse(self) -> bool:
-        """False."""
-        return False
+    def is_cuda(self) -> bool:
+        """Whether the memory is a GPU's."""
+        return self.device.type == "cuda"
+
+    @property
+    def is_hpu(self) -> bool:
+        """Whether the memory is that of a device "hpu"."""
+        return self.device.type == "hpu"
 
     def resizable(self) -> bool:
         """Whether `resize_` may be called."""
@@ -156,6 +177,31 @@ class UntypedStorage(_StorageBase):
     def _over(cls, elements: Tensor) -> UntypedStorage:
         return cls(elements)
 
+    is_sparse_csr = False
+    _filename: str | None = None
+
+    @property
+    def filename(self) -> str | None:
+        """Name of the file that `from_file` mapped to make this object, and that its writes go to; else None."""
+        return self._filename
+
+    def new(self) -> UntypedStorage:
+        """A storage of no bytes on the same device."""
+        return UntypedStorage(device=self.device)
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        """Name of the class without `dtype`, which else is that name: bytes have no other.
+
+        Raises:
+            TypeError: `dtype` names another class.
+        """
+        name = f"{library_name()}.storage.UntypedStorage"
+        if dtype is None:
+            return name
+        if dtype != name and dtype is not UntypedStorage:
+            raise TypeError(f"UntypedStorage.type: argument 'dtype' is {dtype!r}, expected {name!r}")
+        return self
+
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
         """The bytes of a file, mapped into memory.
@@ -171,7 +217,9 @@ class UntypedStorage(_StorageBase):
             RuntimeError: The file is shorter.
         """
         found = mapped_bytes("from_file", filename, shared, nbytes or None)
-        return cls() if found is None else cls(_C.frombuffer(found, dtype=_C.uint8))
+        made = cls() if found is None else cls(_C.frombuffer(found, dtype=_C.uint8))
+        made._filename = os.fspath(filename) if shared else None
+        return made
 
     def byteswap(self, dtype: Any) -> None:
         """Turn round the bytes of every element, in place, as if the storage held elements of a dtype.
@@ -432,9 +480,6 @@ class TypedStorage(_StorageBase, metaclass=_TypedMeta):
         """Address of the first byte."""
         return self._untyped_storage.data_ptr()
 
-    # What PyTorch calls the same where it does not warn of typed storages.
-    _size, _nbytes, _element_size, _data_ptr = size, nbytes, element_size, data_ptr
-
     @property
     def _cdata(self) -> int:
         return self._untyped_storage._cdata
@@ -443,6 +488,24 @@ class TypedStorage(_StorageBase, metaclass=_TypedMeta):
     def device(self) -> Any:
         """Where the memory is."""
         return self._untyped_storage.device
+
+    @property
+    def filename(self) -> str | None:
+        """As `UntypedStorage.filename`."""
+        return self._untyped_storage.filename
+
+    def _get_legacy_storage_class(self) -> Any:
+        """The older class of this dtype, such as FloatStorage; None where there is none."""
+        return globals().get(_older_names.STORAGES.get(self.dtype.name, ""))
+
+    def _new_wrapped_storage(self, untyped_storage: UntypedStorage) -> TypedStorage:
+        return TypedStorage(wrap_storage=untyped_storage, dtype=self.dtype)
+
+    def _deepcopy(self, memo: dict[int, Any]) -> TypedStorage:
+        return copy.deepcopy(self, memo)
+
+    def _resize_(self, size: int) -> None:
+        self.resize_(size)
 
     def pickle_storage_type(self) -> str:
         """Name of the older class."""
@@ -469,6 +532,19 @@ class TypedStorage(_StorageBase, metaclass=_TypedMeta):
         """As `UntypedStorage._new_shared`, of `size` elements of this one's dtype."""
         memory = UntypedStorage._new_shared(size * self.dtype.itemsize, device=device or "cpu")
         return TypedStorage(wrap_storage=memory, dtype=self.dtype)
+
+    # What PyTorch calls the same where it does not warn of typed storages.
+    _size, _nbytes, _element_size, _data_ptr = size, nbytes, element_size, data_ptr
+    _from_buffer, _pickle_storage_type, _share_memory_ = from_buffer, pickle_storage_type, share_memory_
+    _getitem, _setitem, _is_shared = (
+        _StorageBase.__getitem__,
+        _StorageBase.__setitem__,
+        _StorageBase.is_shared,
+    )
+
+    @property
+    def _dtype(self) -> Any:
+        return self.dtype
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -205,11 +205,14 @@ def _full_names(value: Any, homes: dict[int, tuple[Any, str]], plain: dict[int, 
 
 
 def optim_state(model: Any, optim: Any, given: Any, full: bool | None = None) -> dict[str, Any]:
-    """The state of an optimizer by names of whole parameters."""
+    """The state of an optimizer by names of whole parameters.
+
+    `full` asks for whole tensors or, where False, for parts; None for what was set for the model.
+    """
     unit = next((m for m in model.modules() if hasattr(m, "_state_dict_type")), None)
     kind = unit._state_dict_type if unit is not None else StateDictType.FULL_STATE_DICT
     config = unit._optim_state_dict_config if unit is not None else None
-    parts = full is None and kind is StateDictType.SHARDED_STATE_DICT
+    parts = kind is StateDictType.SHARDED_STATE_DICT if full is None else not full
     state = given or optim.state_dict()
     homes = _prefixes(model)
     plain = {id(p): clean(name) for name, p in model.named_parameters()}

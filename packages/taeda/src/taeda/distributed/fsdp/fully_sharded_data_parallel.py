@@ -414,7 +414,10 @@ class FullyShardedDataParallel(nn.Module):
         found = _states.optim_state(model, optim, None, full=True)
         return found if not rank0_only or _world.get_rank() == 0 else {}
 
-    sharded_optim_state_dict = optim_state_dict
+    @staticmethod
+    def sharded_optim_state_dict(model: Any, optim: Any, group: Any = None) -> dict[str, Any]:
+        """The state of an optimizer by names of parameters, of parts."""
+        return _states.optim_state(model, optim, None, full=False)
 
     @staticmethod
     def optim_state_dict_to_load(
@@ -455,7 +458,12 @@ class FullyShardedDataParallel(nn.Module):
         torch.distributed.broadcast_object_list(box, 0, group)
         return _states.optim_state_to_load(model, optim, box[0] or {})
 
-    flatten_sharded_optim_state_dict = shard_full_optim_state_dict
+    @staticmethod
+    def flatten_sharded_optim_state_dict(
+        sharded_optim_state_dict: dict[str, Any], model: Any, optim: Any
+    ) -> dict[str, Any]:
+        """What an optimizer of this process loads, of a state of parts."""
+        return _states.optim_state_to_load(model, optim, sharded_optim_state_dict)
 
     @staticmethod
     def rekey_optim_state_dict(
