@@ -92,14 +92,6 @@ class _StorageBase:
         moved = self._elements().to(device, non_blocking=non_blocking)
         return self if moved.data_ptr() == self.data_ptr() else type(self)._over(moved)
 
-    def cuda(self, device: Any = None, non_blocking: bool = False) -> Any:
-        """The same elements on a GPU, the current one by default; the storage itself when they are there."""
-        return self._to_kind("cuda", device, non_blocking)
-
-    def hpu(self, device: Any = None, non_blocking: bool = False) -> Any:
-        """As `cuda`, on the device "hpu" of a plug-in."""
-        return self._to_kind("hpu", device, non_blocking)
-
     def _to_kind(self, kind: str, device: Any, non_blocking: bool) -> Any:
         where = kind if device is None else f"{kind}:{device}" if isinstance(device, int) else device
         return self.to(device=where, non_blocking=bool(non_blocking))
@@ -129,22 +121,35 @@ class _StorageBase:
         """Index of the device; -1 for the cpu."""
         return self._elements().get_device()
 
-    @property
-    def is_cuda(self) -> bool:
-        """Whether the memory is a GPU's."""
-        return self.device.type == "cuda"
-
-    @property
-    def is_hpu(self) -> bool:
-        """Whether the memory is that of a device "hpu"."""
-        return self.device.type == "hpu"
-
     def resizable(self) -> bool:
         """Whether `resize_` may be called."""
         return not self.is_shared()
 
     def __copy__(self) -> Any:
         return self.clone()
+
+
+def _moves(kind: str) -> Any:
+    def to_kind(self: _StorageBase, device: Any = None, non_blocking: bool = False) -> Any:
+        return self._to_kind(kind, device, non_blocking)
+
+    to_kind.__name__ = kind
+    to_kind.__doc__ = (
+        f"The same elements on a device of the kind {kind!r}, the current one unless another is named."
+    )
+    return to_kind
+
+
+def _asks(kind: str) -> property:
+    return property(
+        lambda self: self.device.type == kind,
+        doc=f"Whether the memory is that of a device of the kind {kind!r}.",
+    )
+
+
+for _kind in (*_C._reserved_devices(), "hpu"):
+    setattr(_StorageBase, _kind, _moves(_kind))
+    setattr(_StorageBase, f"is_{_kind}", _asks(_kind))
 
 
 class UntypedStorage(_StorageBase):
