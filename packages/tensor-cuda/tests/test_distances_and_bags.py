@@ -4,23 +4,7 @@ from __future__ import annotations
 
 import device_programs as programs
 
-HEAD = """
-import numpy as np
-import taeda_tensor_core as tc
-rng = np.random.default_rng(SEED)
-kind = tc.get_device_module("cuda")
-tried = 0
-
-def there(value):
-    return tc.from_numpy(np.array(value)).to("cuda")
-
-def near(found, expected, tolerance=1e-11):
-    global tried
-    tried += 1
-    found, expected = found.cpu().to(tc.float64).numpy(), np.asarray(expected)
-    assert found.shape == expected.shape, (found.shape, expected.shape)
-    assert np.allclose(found, expected, rtol=tolerance, atol=tolerance, equal_nan=True), abs(found - expected).max()
-"""
+HEAD = programs.compared(1e-11)
 
 
 def test_distances() -> None:

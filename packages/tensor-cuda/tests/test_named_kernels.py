@@ -25,16 +25,9 @@ def same(found, expected, tolerance=0):
 
 def key_of(*parts):
     return tuple(slice(None) if p is None else p for p in parts)
-
-def launches(work):
-    kind = tc.get_device_module("cuda")
-    start, end = (kind.Event(enable_timing=True) for _ in range(2))
-    start.record()
-    work()
-    end.record()
-    end.synchronize()
-    return round(start.elapsed_time(end) * 1000 / 2)
-
+"""
+HEAD += programs.launches()
+HEAD += """
 # Tensors, and the numpy arrays they show, of several ways to lie.
 def laid(shape, dtype):
     x = (rng.standard_normal(shape) * 50).astype(dtype)

@@ -5,32 +5,10 @@ from __future__ import annotations
 import device_programs as programs
 import pytest
 
-HEAD = """
+HEAD = programs.compared(1e-12)
+HEAD += programs.launches(warm=True)
+HEAD += """
 import itertools
-import numpy as np
-import taeda_tensor_core as tc
-rng = np.random.default_rng(SEED)
-kind = tc.get_device_module("cuda")
-tried = 0
-
-def there(value):
-    return tc.from_numpy(np.array(value)).to("cuda")
-
-def near(found, expected, tolerance=1e-12):
-    global tried
-    tried += 1
-    found = found.cpu().to(tc.float64).numpy()
-    assert found.shape == expected.shape, (found.shape, expected.shape)
-    assert np.allclose(found, expected, rtol=tolerance, atol=tolerance), abs(found - expected).max()
-
-def launches(work):
-    work()
-    start, end = (kind.Event(enable_timing=True) for _ in range(2))
-    start.record()
-    work()
-    end.record()
-    end.synchronize()
-    return round(start.elapsed_time(end) * 1000 / 2)
 
 def keys(x, a):
     x = abs(x)

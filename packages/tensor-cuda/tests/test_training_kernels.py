@@ -9,16 +9,9 @@ HEAD = """
 import taeda_tensor_core as tc
 kind = tc.get_device_module("cuda")
 tc.manual_seed(SEED)
-
-def launches(work):
-    # A kernel of few items takes two microseconds of simulated time.
-    start, end = (kind.Event(enable_timing=True) for _ in range(2))
-    start.record()
-    work()
-    end.record()
-    end.synchronize()
-    return round(start.elapsed_time(end) * 1000 / 2)
-
+"""
+HEAD += programs.launches()
+HEAD += """
 def there(value):
     if isinstance(value, tc.Tensor):
         return value.to("cuda")
