@@ -306,10 +306,11 @@ FEW_ROWS = [
     [(1030, 300, 200), (520, 256, 130), (128, 700, 22500), (330, 420, 17000), *FEW_ROWS],
 )
 @pytest.mark.parametrize("turned", ["neither", "left", "right", "both"])
-def test_products_of_all_shapes(rows, columns, inner, turned):
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_of_all_shapes(rows, columns, inner, turned, dtype):
     """Few rows, packed operands, turned ones and sums in parts, by any number of threads."""
     rng = np.random.default_rng(12)
-    x, y = (rng.standard_normal(s).astype("float32") for s in ((rows, inner), (inner, columns)))
+    x, y = (rng.standard_normal(s).astype(dtype) for s in ((rows, inner), (inner, columns)))
     a = tensor(x.T.copy()).t() if turned in ("left", "both") else tensor(x)
     b = tensor(y.T.copy()).t() if turned in ("right", "both") else tensor(y)
     before, found = taeda.get_num_threads(), []
@@ -319,19 +320,22 @@ def test_products_of_all_shapes(rows, columns, inner, turned):
             found.append(taeda.mm(a, b).numpy())
     finally:
         taeda.set_num_threads(before)
-    np.testing.assert_allclose(found[0], x.astype("float64") @ y, rtol=0, atol=1e-5 * inner**0.5)
+    error = 100 * np.finfo(dtype).eps * inner**0.5
+    np.testing.assert_allclose(found[0], x.astype("float64") @ y, rtol=0, atol=error)
     assert all(np.array_equal(found[0], other) for other in found[1:])
 
 
 @pytest.mark.parametrize(
-    "rows, columns, inner", [(6, 256, 1200), (37, 300, 700), (300, 1001, 331), (1900, 260, 2300)]
+    "rows, columns, inner",
+    [(6, 256, 1200), (37, 300, 700), (300, 1001, 331), (1900, 260, 2300), (31, 1031, 165)],
 )
 @pytest.mark.parametrize("turned", [False, True])
-def test_products_with_sums_in_tiles(rows, columns, inner, turned):
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_with_sums_in_tiles(rows, columns, inner, turned, dtype):
     """Factors of both terms, views whose rows lie apart, and tiles at all edges."""
     rng = np.random.default_rng(15)
     x, y, z = (
-        rng.standard_normal(s).astype("float32")
+        rng.standard_normal(s).astype(dtype)
         for s in ((rows, inner), (inner, columns + 3), (rows, columns))
     )
     a = tensor(x.T.copy()).t() if turned else tensor(x)
@@ -339,11 +343,13 @@ def test_products_with_sums_in_tiles(rows, columns, inner, turned):
     for beta, alpha in ((1, 1), (-0.5, 2), (0, 0.25)):
         got = taeda.addmm(tensor(z), a, tensor(y)[:, :columns], beta=beta, alpha=alpha)
         expected = beta * z + alpha * exact
-        np.testing.assert_allclose(got.numpy(), expected, rtol=0, atol=2e-5 * inner**0.5)
+        error = 200 * np.finfo(dtype).eps * inner**0.5
+        np.testing.assert_allclose(got.numpy(), expected, rtol=0, atol=error)
 
 
-def test_products_in_tiles_keep_what_is_not_finite_in_its_row():
-    x, y = np.ones((40, 400), "float32"), np.ones((400, 300), "float32")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_in_tiles_keep_what_is_not_finite_in_its_row(dtype):
+    x, y = np.ones((40, 400), dtype), np.ones((400, 300), dtype)
     x[5, 7], x[39, 399] = np.nan, np.inf
     got = taeda.mm(tensor(x), tensor(y)).numpy()
     assert np.isnan(got[5]).all() and np.isposinf(got[39]).all()

@@ -322,6 +322,8 @@ template <class T>
 void patient_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc,
                   const T* row) {
   poll_signals();
+  if constexpr (std::is_same_v<T, double>)
+    if (worth_tiles<T>(m, n, k, b.transposed)) return tiled_gemm(m, n, k, alpha, a, b, beta, c, ldc, row);
   if (double(m) * double(n) * double(k) <= kPatientWork<T>) return serial_gemm(m, n, k, alpha, a, b, beta, c, ldc, row);
   constexpr int64_t whole = 256;  // halves below this cost speed
   const auto half = [](int64_t size) { return (size / 2 + 15) / 16 * 16; };
@@ -421,7 +423,7 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, 
 #ifdef TAEDA_WITH_ONEDNN
   if constexpr (std::is_same_v<T, float>)
     if (a.transposed && a.ld % kSameLines == 0 && pieces == kMaxPieces && n >= 256 && m * k <= kMostPacked &&
-        !worth_tiles(m, n, k, b.transposed)) {
+        !worth_tiles<float>(m, n, k, b.transposed)) {
       const onednn::Turned turned(m, k, a.data, a.ld);
       if (turned.data()) return gemm<float>(m, n, k, alpha, {turned.data(), k}, b, beta, c, ldc, row);
     }
@@ -435,8 +437,8 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, 
     return split_inner(m, n, k, alpha, a, b, fill_rows(m, n, row, beta, c, ldc), c, ldc,
                        std::max(std::min<int64_t>(pieces, k / 1024), k / kLongestSum));
   if (effort <= kPieceFlops) return serial_gemm(m, n, k, alpha, a, b, beta, c, ldc, row);
-  if constexpr (std::is_same_v<T, float>)
-    if (worth_tiles(m, n, k, b.transposed)) return tiled_gemm(m, n, k, alpha, a, b, beta, c, ldc, row);
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>)
+    if (worth_tiles<T>(m, n, k, b.transposed)) return tiled_gemm(m, n, k, alpha, a, b, beta, c, ldc, row);
   if constexpr (std::is_same_v<T, float>)
     if (n > 1 && b.transposed && ldc == n && m >= kManyRows && pieces > kMaxPieces / 2)
       return in_rows(m, n, k, alpha, a, b, beta, c, row);
@@ -451,7 +453,7 @@ struct Packed::State {
   int64_t n, k, step;
   Operand<float> b;
   std::vector<onednn::Packed> pieces;
-  std::optional<TiledRight> tiles;
+  std::optional<TiledRight<float>> tiles;
 };
 
 Packed::Packed(int64_t m, int64_t n, int64_t k, Operand<float> b) : state_(new State{n, k, n, b, {}, {}}) {

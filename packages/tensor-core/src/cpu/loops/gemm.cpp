@@ -1,9 +1,11 @@
-// Inner loops of float32 matrix products: a tile of the result stays in registers for a whole run of the inner
-// dimension. With 512-bit vectors oneDNN's routines are faster, and without fused multiply-adds OpenBLAS's.
+// Inner loops of matrix products: a tile of the result stays in registers for a whole run of the inner dimension. Of
+// float32 with 256-bit vectors and of float64 with 512-bit ones; elsewhere the vendors' routines are faster.
 #include "cpu/loops/gemm.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <utility>
 
 #include "cpu/loops/types.h"
 
@@ -100,17 +102,46 @@ constexpr OfWidths<IntegerDot> kIntegerDots = {integer_dot<uint8_t>, integer_dot
 
 }  // namespace
 
-#if defined(__AVX2__) && defined(__FMA__) && !defined(__AVX512F__)
+#if defined(__AVX2__) && defined(__FMA__)
 namespace {
 
-constexpr int kWidth = 8, kRows = kTileRows, kColumns = kTileColumns,
-              kVectors = kColumns / kWidth;  // 12 of the 16 registers are sums
+#if defined(__AVX512F__)
+using Number = double;
+using Lanes = __m512d;
+inline Lanes all(double x) { return _mm512_set1_pd(x); }
+inline Lanes load(const double* from) { return _mm512_loadu_pd(from); }
+inline void store(double* to, Lanes x) { _mm512_storeu_pd(to, x); }
+inline Lanes times(Lanes a, Lanes b) { return _mm512_mul_pd(a, b); }
+inline Lanes fused(Lanes a, Lanes b, Lanes c) { return _mm512_fmadd_pd(a, b, c); }
 
-/// Puts the columns of eight rows, of which `count` are there, one after the other, `step` apart; zeros for the others.
-template <class Row>
-inline void turn_block(const Row& row, int count, float* to, int64_t step) {
-  __m256 r[8], t[8], u[8];
-  for (int i = 0; i < 8; ++i) r[i] = i < count ? row(i) : _mm256_setzero_ps();
+/// The columns of eight rows.
+inline void turn_lanes(const Lanes (&r)[8], Lanes (&columns)[8]) {
+  const auto even = [](Lanes a, Lanes b) { return __builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14); };
+  const auto odd = [](Lanes a, Lanes b) { return __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15); };
+  const auto even_pairs = [](Lanes a, Lanes b) { return __builtin_shufflevector(a, b, 0, 1, 4, 5, 8, 9, 12, 13); };
+  const auto odd_pairs = [](Lanes a, Lanes b) { return __builtin_shufflevector(a, b, 2, 3, 6, 7, 10, 11, 14, 15); };
+  const auto place = [&](Lanes a, Lanes b, Lanes c, Lanes d, int first) {
+    const Lanes above = even_pairs(a, b), below = even_pairs(c, d), above2 = odd_pairs(a, b), below2 = odd_pairs(c, d);
+    columns[first] = even_pairs(above, below);
+    columns[first + 2] = even_pairs(above2, below2);
+    columns[first + 4] = odd_pairs(above, below);
+    columns[first + 6] = odd_pairs(above2, below2);
+  };
+  place(even(r[0], r[1]), even(r[2], r[3]), even(r[4], r[5]), even(r[6], r[7]), 0);
+  place(odd(r[0], r[1]), odd(r[2], r[3]), odd(r[4], r[5]), odd(r[6], r[7]), 1);
+}
+#else
+using Number = float;
+using Lanes = __m256;
+inline Lanes all(float x) { return _mm256_set1_ps(x); }
+inline Lanes load(const float* from) { return _mm256_loadu_ps(from); }
+inline void store(float* to, Lanes x) { _mm256_storeu_ps(to, x); }
+inline Lanes times(Lanes a, Lanes b) { return _mm256_mul_ps(a, b); }
+inline Lanes fused(Lanes a, Lanes b, Lanes c) { return _mm256_fmadd_ps(a, b, c); }
+
+/// The columns of eight rows.
+inline void turn_lanes(const Lanes (&r)[8], Lanes (&columns)[8]) {
+  Lanes t[8], u[8];
   for (int i = 0; i < 8; i += 2) {
     t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
     t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
@@ -120,31 +151,47 @@ inline void turn_block(const Row& row, int count, float* to, int64_t step) {
       u[half + 2 * j] = _mm256_shuffle_ps(t[half + j], t[half + 2 + j], 0x44);
       u[half + 2 * j + 1] = _mm256_shuffle_ps(t[half + j], t[half + 2 + j], 0xee);
     }
-  for (int j = 0; j < 4; ++j) _mm256_storeu_ps(to + j * step, _mm256_permute2f128_ps(u[j], u[4 + j], 0x20));
-  for (int j = 0; j < 4; ++j) _mm256_storeu_ps(to + (4 + j) * step, _mm256_permute2f128_ps(u[j], u[4 + j], 0x31));
+  for (int j = 0; j < 4; ++j) columns[j] = _mm256_permute2f128_ps(u[j], u[4 + j], 0x20);
+  for (int j = 0; j < 4; ++j) columns[4 + j] = _mm256_permute2f128_ps(u[j], u[4 + j], 0x31);
+}
+#endif
+
+constexpr int kWidth = 8, kRows = kTileRows<Number>, kColumns = kTileColumns,
+              kVectors = kColumns / kWidth;  // all registers but a few are sums
+
+/// Puts the columns of eight rows, of which `count` are there, one after the other, `step` apart; zeros for the others.
+template <class Row>
+inline void turn_block(const Row& row, int count, Number* to, int64_t step) {
+  Lanes rows[8], columns[8];
+  for (int i = 0; i < 8; ++i) rows[i] = i < count ? row(i) : all(0);
+  turn_lanes(rows, columns);
+  for (int j = 0; j < 8; ++j) store(to + j * step, columns[j]);
 }
 
 /// to[p * step + i] = from[i * ld + p] for up to eight rows; eight numbers are written for each p, which the next one
 /// writes over where `step` is less.
-void turn(const float* from, int64_t ld, int rows, int64_t k, float* to, int64_t step) {
+void turn(const Number* from, int64_t ld, int rows, int64_t k, Number* to, int64_t step) {
+  constexpr int usual = kRows % 8;  // rows of a tile beside whole eights
   int64_t p = 0;
-  const auto row = [&](int i) { return _mm256_loadu_ps(from + i * ld + p); };
+  const auto row = [&](int i) { return load(from + i * ld + p); };
   if (rows == 8)
     for (; p + 8 <= k; p += 8) turn_block(row, 8, to + p * step, step);
-  else if (rows == kRows)
-    for (; p + 8 <= k; p += 8) turn_block(row, kRows, to + p * step, step);
+  else if (rows == usual)
+    for (; p + 8 <= k; p += 8) turn_block(row, usual, to + p * step, step);
   else
     for (; p + 8 <= k; p += 8) turn_block(row, rows, to + p * step, step);
   for (; p < k; ++p)
-    for (int i = 0; i < 8; ++i) to[p * step + i] = i < rows ? from[i * ld + p] : 0.f;
+    for (int i = 0; i < 8; ++i) to[p * step + i] = i < rows ? from[i * ld + p] : Number(0);
 }
 
-void pack_left(const float* a, int64_t ld, bool transposed, int64_t m, int64_t k, float* to) {
-  const int64_t step = left_tile(k);
+void pack_left(const Number* a, int64_t ld, bool transposed, int64_t m, int64_t k, Number* to) {
+  const int64_t step = left_tile<Number>(k);
   if (!transposed) {
     for (int64_t i = 0; i < m; i += kRows, to += step) {
       const int rows = int(std::min<int64_t>(kRows, m - i));
-      turn(a + i * ld, ld, rows, k, to, rows);
+      // The last eight first: they write over the columns of those before them.
+      for (int first = (rows - 1) / 8 * 8; first >= 0; first -= 8)
+        turn(a + (i + first) * ld, ld, std::min(8, rows - first), k, to + first, rows);
     }
     return;
   }
@@ -153,11 +200,11 @@ void pack_left(const float* a, int64_t ld, bool transposed, int64_t m, int64_t k
   for (int64_t first = 0; first < whole; first += kTiles)
     for (int64_t p = 0; p < k; ++p)
       for (int64_t t = first; t < std::min(whole, first + kTiles); ++t)
-        std::memcpy(to + t * step + p * kRows, a + p * ld + t * kRows, kRows * sizeof(float));
+        std::memcpy(to + t * step + p * kRows, a + p * ld + t * kRows, kRows * sizeof(Number));
   for (int64_t p = 0; rest && p < k; ++p) std::copy_n(a + p * ld + whole * kRows, rest, to + whole * step + p * rest);
 }
 
-void pack_right(const float* b, int64_t ld, bool transposed, int64_t k, int64_t n, float* to) {
+void pack_right(const Number* b, int64_t ld, bool transposed, int64_t k, int64_t n, Number* to) {
   if (transposed) {
     for (int64_t j = 0; j < kColumns; j += 8)
       turn(b + j * ld, ld, int(std::clamp<int64_t>(n - j, 0, 8)), k, to + j, kColumns);
@@ -166,73 +213,81 @@ void pack_right(const float* b, int64_t ld, bool transposed, int64_t k, int64_t 
   for (int64_t p = 0; p < k; ++p, b += ld, to += kColumns) {
     if (n == kColumns) {
       __builtin_prefetch(b + kColumns, 0, 2);  // of the next call
-      std::memcpy(to, b, kColumns * sizeof(float));
+      std::memcpy(to, b, kColumns * sizeof(Number));
     } else {
       std::copy_n(b, n, to);
-      std::fill(to + n, to + kColumns, 0.f);
+      std::fill(to + n, to + kColumns, Number(0));
     }
   }
 }
 
 template <int R>
-void multiply_tile(int64_t k, float alpha, const float* a, const float* b, const float* row, float beta, float* c,
+void multiply_tile(int64_t k, Number alpha, const Number* a, const Number* b, const Number* row, Number beta, Number* c,
                    int64_t ldc) {
-  __m256 sums[R][kVectors];
-#pragma GCC unroll 6
+  Lanes sums[R][kVectors];
+#pragma GCC unroll 12
   for (int i = 0; i < R; ++i) {
     __builtin_prefetch(c + i * ldc, 1);
-    for (int j = 0; j < kVectors; ++j) sums[i][j] = _mm256_setzero_ps();
+    for (int j = 0; j < kVectors; ++j) sums[i][j] = all(0);
   }
 #pragma GCC unroll 4
   for (int64_t p = 0; p < k; ++p) {
-    __m256 right[kVectors];
-    for (int j = 0; j < kVectors; ++j) right[j] = _mm256_loadu_ps(b + p * kColumns + j * kWidth);
-#pragma GCC unroll 6
+    Lanes right[kVectors];
+    for (int j = 0; j < kVectors; ++j) right[j] = load(b + p * kColumns + j * kWidth);
+#pragma GCC unroll 12
     for (int i = 0; i < R; ++i) {
-      const __m256 left = _mm256_broadcast_ss(a + p * R + i);
-      for (int j = 0; j < kVectors; ++j) sums[i][j] = _mm256_fmadd_ps(left, right[j], sums[i][j]);
+      const Lanes left = all(a[p * R + i]);
+      for (int j = 0; j < kVectors; ++j) sums[i][j] = fused(left, right[j], sums[i][j]);
     }
   }
-  const __m256 factor = _mm256_set1_ps(alpha), before = _mm256_set1_ps(beta);
-#pragma GCC unroll 6
+  const Lanes factor = all(alpha), before = all(beta);
+#pragma GCC unroll 12
   for (int i = 0; i < R; ++i)
     for (int j = 0; j < kVectors; ++j) {
-      float* const to = c + i * ldc + j * kWidth;
-      __m256 start = _mm256_setzero_ps();
-      if (row) start = _mm256_loadu_ps(row + j * kWidth);
-      else if (beta != 0.f) start = _mm256_mul_ps(before, _mm256_loadu_ps(to));
-      _mm256_storeu_ps(to, _mm256_fmadd_ps(factor, sums[i][j], start));
+      Number* const to = c + i * ldc + j * kWidth;
+      Lanes start = all(0);
+      if (row) start = load(row + j * kWidth);
+      else if (beta != Number(0)) start = times(before, load(to));
+      store(to, fused(factor, sums[i][j], start));
     }
 }
 
-using Tile = void (*)(int64_t, float, const float*, const float*, const float*, float, float*, int64_t);
-constexpr Tile kTileOf[kRows + 1] = {nullptr,          multiply_tile<1>, multiply_tile<2>, multiply_tile<3>,
-                                     multiply_tile<4>, multiply_tile<5>, multiply_tile<6>};
+using Tile = void (*)(int64_t, Number, const Number*, const Number*, const Number*, Number, Number*, int64_t);
+/// By the count of rows.
+constexpr auto kTileOf = []<int... R>(std::integer_sequence<int, R...>) {
+  return std::array<Tile, kRows + 1>{nullptr, multiply_tile<R + 1>...};
+}(std::make_integer_sequence<int, kRows>());
 
 /// A tile at the right edge goes through a whole one.
-void multiply_narrow(int rows, int64_t n, int64_t k, float alpha, const float* a, const float* b, const float* row,
-                     float beta, float* c, int64_t ldc) {
-  float whole[kRows * kColumns] = {}, biases[kColumns] = {};
+void multiply_narrow(int rows, int64_t n, int64_t k, Number alpha, const Number* a, const Number* b, const Number* row,
+                     Number beta, Number* c, int64_t ldc) {
+  Number whole[kRows * kColumns] = {}, biases[kColumns] = {};
   if (row) std::copy_n(row, n, biases);
-  for (int i = 0; beta != 0.f && i < rows; ++i) std::copy_n(c + i * ldc, n, whole + i * kColumns);
-  kTileOf[rows](k, alpha, a, b, row ? biases : nullptr, beta, whole, kColumns);
+  for (int i = 0; beta != Number(0) && i < rows; ++i) std::copy_n(c + i * ldc, n, whole + i * kColumns);
+  kTileOf[size_t(rows)](k, alpha, a, b, row ? biases : nullptr, beta, whole, kColumns);
   for (int i = 0; i < rows; ++i) std::copy_n(whole + i * kColumns, n, c + i * ldc);
 }
 
-void multiply(int64_t m, int64_t n, int64_t k, float alpha, const float* a, const float* b, const float* row,
-              float beta, float* c, int64_t ldc) {
-  for (int64_t i = 0; i < m; i += kRows, a += left_tile(k), c += kRows * ldc) {
+void multiply(int64_t m, int64_t n, int64_t k, Number alpha, const Number* a, const Number* b, const Number* row,
+              Number beta, Number* c, int64_t ldc) {
+  for (int64_t i = 0; i < m; i += kRows, a += left_tile<Number>(k), c += kRows * ldc) {
     const int rows = int(std::min<int64_t>(kRows, m - i));
-    if (n == kColumns) kTileOf[rows](k, alpha, a, b, row, beta, c, ldc);
+    if (n == kColumns) kTileOf[size_t(rows)](k, alpha, a, b, row, beta, c, ldc);
     else multiply_narrow(rows, n, k, alpha, a, b, row, beta, c, ldc);
   }
 }
 
+constexpr TileTable<Number> kTiles = {pack_left, pack_right, multiply};
+
 }  // namespace
 
-const GemmTable gemm = {kIntegers, kIntegerDots, pack_left, pack_right, multiply};
+#if defined(__AVX512F__)
+const GemmTable gemm = {kIntegers, kIntegerDots, {}, kTiles};
 #else
-const GemmTable gemm = {kIntegers, kIntegerDots};
+const GemmTable gemm = {kIntegers, kIntegerDots, kTiles, {}};
+#endif
+#else
+const GemmTable gemm = {kIntegers, kIntegerDots, {}, {}};
 #endif
 
 }  // namespace taeda::loops::TAEDA_ISA

@@ -1,14 +1,20 @@
-// Tiles of float32 matrix products, from operands that are laid out for them, and products of integers.
+// Tiles of matrix products, from operands that are laid out for them, and products of integers.
 #pragma once
 #include <cstdint>
 
 namespace taeda::loops {
 
-inline constexpr int64_t kTileRows = 6, kTileColumns = 16;  // of the result
+/// Rows and columns of a tile of the result.
+template <class T> inline constexpr int64_t kTileRows = 6;
+template <> inline constexpr int64_t kTileRows<double> = 12;
+inline constexpr int64_t kTileColumns = 16;
 
 /// The tiles of a left operand (m, k) stand this many numbers apart, in each the columns of its rows one after the
 /// other; what is written in whole vectors ends before the next.
-constexpr int64_t left_tile(int64_t k) { return kTileRows * k + 8; }
+template <class T>
+constexpr int64_t left_tile(int64_t k) {
+  return kTileRows<T> * k + 8;
+}
 
 /// Operands of a product of integers: a (m, k), b (k, n) and c (m, n), each with its leading dimension.
 template <class U>
@@ -46,20 +52,31 @@ struct OfWidths {
   }
 };
 
-/// The tiles are empty where the vendors' routines are faster.
+/// Products of operands in tiles; empty where the vendors' routines are faster.
+template <class T>
+struct TileTable {
+  /// A left operand (m, k), `ld` from row to row (from column to column when transposed), to tiles. The last one has
+  /// the rows that remain.
+  void (*pack_left)(const T* a, int64_t ld, bool transposed, int64_t m, int64_t k, T* to) = nullptr;
+  /// Up to kTileColumns columns of a right operand (k, n), to k rows of kTileColumns numbers.
+  void (*pack_right)(const T* b, int64_t ld, bool transposed, int64_t k, int64_t n, T* to) = nullptr;
+  /// c (m, n) = row + alpha * a @ b, and beta * c + alpha * a @ b without `row`, of packed operands; n is at most
+  /// kTileColumns. Beta 0 does not read c.
+  void (*multiply)(int64_t m, int64_t n, int64_t k, T alpha, const T* a, const T* b, const T* row, T beta, T* c,
+                   int64_t ldc) = nullptr;
+};
+
 struct GemmTable {
   OfWidths<IntegerGemm> integers;
   OfWidths<IntegerDot> integer_dots;
+  TileTable<float> singles;
+  TileTable<double> doubles;
 
-  /// A left operand (m, k), `ld` from row to row (from column to column when transposed), to tiles. The last one has
-  /// the rows that remain.
-  void (*pack_left)(const float* a, int64_t ld, bool transposed, int64_t m, int64_t k, float* to) = nullptr;
-  /// Up to kTileColumns columns of a right operand (k, n), to k rows of kTileColumns numbers.
-  void (*pack_right)(const float* b, int64_t ld, bool transposed, int64_t k, int64_t n, float* to) = nullptr;
-  /// c (m, n) = row + alpha * a @ b, and beta * c + alpha * a @ b without `row`, of packed operands; n is at most
-  /// kTileColumns. Beta 0 does not read c.
-  void (*multiply)(int64_t m, int64_t n, int64_t k, float alpha, const float* a, const float* b, const float* row,
-                   float beta, float* c, int64_t ldc) = nullptr;
+  template <class T>
+  const TileTable<T>& tiles() const {
+    if constexpr (sizeof(T) == sizeof(float)) return singles;
+    else return doubles;
+  }
 };
 
 /// Declares the copy of one instruction set.
