@@ -6,7 +6,7 @@ import pytest
 import taeda_tensor_core as tc
 
 SEED = 1130
-SHAPES = [(70, 1), (70, 2), (1, 70), (33, 1, 3), (9, 40, 1, 1), (5, 3, 300, 2), (4, 1, 1, 4100), (2, 5000, 3)]
+SHAPES = [(70, 1), (70, 2), (1, 70), (33, 1, 3), (9, 40, 1, 1), (5, 3, 300, 2), (4, 1, 1, 4100), (2, 5000, 3), (30, 40, 4, 3)]
 LAYOUTS = {
     "row-major": lambda t: t,
     "turned": lambda t: t.movedim(-1, 0).contiguous().movedim(0, -1),
@@ -78,6 +78,23 @@ def test_few_slices_are_selected(shape, dim, count, dtype):
         np.testing.assert_array_equal(t.index_select(dim, tc.from_numpy(places)).numpy(), expected)
         key = (*[slice(None)] * dim, tc.from_numpy(places))
         np.testing.assert_array_equal(t[key].numpy(), expected)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize(("shape", "dim"), CASES)
+def test_few_slices_are_written(shape, dim, count):
+    """Of what is written to one place the last stays."""
+    places = np.random.default_rng(SEED).integers(0, shape[dim], count)
+    slices = drawn((*shape[:dim], count, *shape[dim + 1 :]), seed=SEED + 3)
+    for layout in LAYOUTS:
+        for value in (slices, np.float32(7)):
+            expected, target = drawn(shape), laid(drawn(shape), layout)
+            key = (*[slice(None)] * dim, places)
+            for k, place in enumerate(places):
+                one = value if value.ndim == 0 else np.take(value, k, dim)
+                expected[(*[slice(None)] * dim, place)] = one
+            target[(*key[:-1], tc.from_numpy(places))] = tc.from_numpy(np.asarray(value))
+            np.testing.assert_array_equal(target.numpy(), expected)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

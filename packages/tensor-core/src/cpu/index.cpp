@@ -103,6 +103,68 @@ bool fill_masked(const Tensor& self, TensorList indices, const Tensor& values) {
   return true;
 }
 
+/// `Count` elements of each of n rows, which lie `size` apart, side by side.
+template <int Count, class T>
+void gather_few(const T* from, int64_t size, int64_t n, const int64_t* places, T* to) {
+  std::array<int64_t, Count> at;
+  std::copy_n(places, Count, at.begin());
+  for (int64_t i = 0; i < n; ++i, from += size, to += Count)
+    for (size_t k = 0; k < Count; ++k) to[k] = from[at[k]];
+}
+/// Slices of so few elements that each is moved for a run of rows at once: the rows are `size` elements apart and lie
+/// side by side in the result.
+void select_from_narrow(const Tensor& to, const Tensor& self, const cpu::PickedBlocks& picked) {
+  const int64_t length = picked.length, rows = int64_t(picked.stacks.size()), size = self.numel() / rows,
+                count = int64_t(picked.offsets.size()) * length;
+  const Unlocked unlocked(to.numel() > 32768);
+  constexpr int64_t block = 1024;
+  std::vector<int64_t> places(static_cast<size_t>(count));
+  for (int64_t k = 0; k < count; ++k) places[size_t(k)] = picked.offsets[size_t(k / length)] + k % length;
+  cpu::visit_width(self.dtype(), [&]<class T>() {
+    parallel_for((rows + block - 1) / block, std::max<int64_t>(1, 32 / count), [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b) {
+        const int64_t first = b * block, n = std::min(block, rows - first);
+        const T* const from = self.data<T>() + first * size;
+        T* const place = to.data<T>() + first * count;
+        switch (count) {
+          case 1: gather_few<1>(from, size, n, places.data(), place); break;
+          case 2: gather_few<2>(from, size, n, places.data(), place); break;
+          case 3: gather_few<3>(from, size, n, places.data(), place); break;
+          case 4: gather_few<4>(from, size, n, places.data(), place); break;
+          default:
+            for (int64_t k = 0; k < count; ++k)
+              for (int64_t i = 0; i < n; ++i) place[i * count + k] = from[i * size + places[size_t(k)]];
+        }
+      }
+    });
+  });
+}
+/// The reverse: what stands side by side in `values` to slices of so few elements in `self`. The last one stays.
+void assign_to_narrow(const Tensor& self, const Tensor& values, const cpu::PickedBlocks& picked) {
+  const int64_t length = picked.length, rows = int64_t(picked.stacks.size()), size = self.numel() / rows,
+                count = picked.stack_length();
+  cpu::visit_width(self.dtype(), [&]<class T>() {
+    constexpr int64_t block = 1024;
+    parallel_for((rows + block - 1) / block, std::max<int64_t>(1, 32 / count), [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b) {
+        const int64_t first = b * block, n = std::min(block, rows - first);
+        const T* const from = reinterpret_cast<const T*>(values.bytes()) + first * count;
+        for (int64_t k = 0; k < count; ++k) {
+          T* const to =
+              reinterpret_cast<T*>(self.bytes()) + first * size + picked.offsets[size_t(k / length)] + k % length;
+          for (int64_t i = 0; i < n; ++i) to[i * size] = from[i * count + k];
+        }
+      }
+    });
+  });
+}
+/// Where rows are worth more than the slices in each.
+bool is_narrow(const cpu::PickedBlocks& picked) {
+  constexpr int64_t narrow = 16, many = 16;
+  const int64_t count = picked.stack_length();
+  return count <= narrow && int64_t(picked.stacks.size()) >= many * count;
+}
+
 void index_put_kernel(const Tensor& self, TensorList indices, const Tensor& values, bool accumulate) {
   if (!accumulate && fill_masked(self, indices, values)) return;
   const IndexPlan plan = cpu::plan_index("index_put_", self, indices);
@@ -116,11 +178,13 @@ void index_put_kernel(const Tensor& self, TensorList indices, const Tensor& valu
       put_sums(sums, self.contiguous() ? plan : cpu::plan_index("index_put_", sums, indices), cpu::addends(wide));
     });
   }
-  if (const PickedBlocks blocks = blocks_of(plan, wide); blocks.fits)
+  if (const PickedBlocks blocks = blocks_of(plan, wide); blocks.fits) {
+    if (self.contiguous() && is_narrow(blocks)) return assign_to_narrow(self, wide, blocks);
     return cpu::visit_width(self.dtype(), [&]<class T>() {
       cpu::combine_blocks(blocks, reinterpret_cast<T*>(self.bytes()), reinterpret_cast<const T*>(wide.bytes()),
                           cpu::Assign{});
     });
+  }
   const ResultStrides strides(plan, wide.strides());
   const int64_t item = self.item_bytes();
   for_each_picked(plan, strides, item, [&](size_t i, int64_t at) {
@@ -276,7 +340,8 @@ Tensor index_kernel(const Tensor& self, TensorList indices) {
   if (out.numel() == 0) return out;
   if (out.numel() > kFewPicked)
     if (const PickedBlocks blocks = PickedBlocks::of(plan); blocks.fits) {
-      gather(out, self, blocks);
+      if (self.contiguous() && is_narrow(blocks)) select_from_narrow(out, self, blocks);
+      else gather(out, self, blocks);
       return out;
     }
   // What lies in no blocks does after a copy, which pays where more is picked than there is.
@@ -313,52 +378,7 @@ void select_from_rows(const Tensor& to, const Tensor& self, const cpu::Offsets& 
 
 }  // namespace
 
-namespace {
-
-/// `Count` elements of each of n rows, which lie `size` apart, side by side.
-template <int Count, class T>
-void gather_few(const T* from, int64_t size, int64_t n, const int64_t* places, T* to) {
-  std::array<int64_t, Count> at;
-  std::copy_n(places, Count, at.begin());
-  for (int64_t i = 0; i < n; ++i, from += size, to += Count)
-    for (size_t k = 0; k < Count; ++k) to[k] = from[at[k]];
-}
-/// Slices of so few elements that each is moved for a run of rows at once: the rows are `size` elements apart and lie
-/// side by side in the result.
-void select_from_narrow(const Tensor& to, const Tensor& self, const cpu::PickedBlocks& picked) {
-  const int64_t length = picked.length, rows = int64_t(picked.stacks.size()), size = self.numel() / rows,
-                count = int64_t(picked.offsets.size()) * length;
-  const Unlocked unlocked(to.numel() > 32768);
-  constexpr int64_t block = 1024;
-  std::vector<int64_t> places(static_cast<size_t>(count));
-  for (int64_t k = 0; k < count; ++k) places[size_t(k)] = picked.offsets[size_t(k / length)] + k % length;
-  cpu::visit_width(self.dtype(), [&]<class T>() {
-    parallel_for((rows + block - 1) / block, std::max<int64_t>(1, 32 / count), [&](int64_t begin, int64_t end) {
-      for (int64_t b = begin; b < end; ++b) {
-        const int64_t first = b * block, n = std::min(block, rows - first);
-        const T* const from = self.data<T>() + first * size;
-        T* const place = to.data<T>() + first * count;
-        switch (count) {
-          case 1: gather_few<1>(from, size, n, places.data(), place); break;
-          case 2: gather_few<2>(from, size, n, places.data(), place); break;
-          case 3: gather_few<3>(from, size, n, places.data(), place); break;
-          case 4: gather_few<4>(from, size, n, places.data(), place); break;
-          default:
-            for (int64_t k = 0; k < count; ++k)
-              for (int64_t i = 0; i < n; ++i) place[i * count + k] = from[i * size + places[size_t(k)]];
-        }
-      }
-    });
-  });
-}
-/// Where rows are worth more than the slices in each.
-bool is_narrow(const cpu::PickedBlocks& picked) {
-  constexpr int64_t narrow = 16, many = 16;
-  const int64_t count = picked.stack_length();
-  return count <= narrow && int64_t(picked.stacks.size()) >= many * count;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 void cpu::select_slices(const char* op, const Tensor& out, const Tensor& self_, int64_t dim, const Tensor& index) {
   const Tensor self = cpu::at_least_1d(self_), to = cpu::at_least_1d(out);

@@ -47,11 +47,16 @@ struct PickedBlocks {
     }
     if (!p.fits) return p;
     p.stacks.push_back(0);
-    for (size_t d = 0; d < at; ++d) {
-      std::vector<int64_t> next;
-      next.reserve(p.stacks.size() * size_t(plan.rest_sizes[d]));
+    for (size_t d = 0; d < at;) {
+      // With the dimensions behind that go on where it takes its steps.
+      int64_t size = plan.rest_sizes[d];
+      while (++d < at && plan.rest_strides[d - 1] == plan.rest_strides[d] * plan.rest_sizes[d])
+        size *= plan.rest_sizes[d];
+      const int64_t step = plan.rest_strides[d - 1];
+      std::vector<int64_t> next(p.stacks.size() * size_t(size));
+      int64_t* to = next.data();
       for (const int64_t stack : p.stacks)
-        for (int64_t k = 0; k < plan.rest_sizes[d]; ++k) next.push_back(stack + k * plan.rest_strides[d]);
+        for (int64_t k = 0; k < size; ++k) *to++ = stack + k * step;
       p.stacks = std::move(next);
     }
     p.offsets = std::move(plan.offsets);

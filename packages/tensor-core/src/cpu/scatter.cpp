@@ -94,20 +94,22 @@ struct Walk {
     for (size_t k = 0; k < 3; ++k) steps[k][last] = step[k];
     return true;
   }
-  /// Rows of few elements change places with the longest dimension. What meets in a place keeps its order: it differs
-  /// in the indexed dimension alone.
+  /// Rows of few elements change places with a dimension that is long enough, whose elements lie nearest to each other;
+  /// with the longest where none is. What meets in a place keeps its order: it differs in the indexed dimension alone.
   void lengthen_rows(size_t& indexed) {
     constexpr int64_t few = 16;
     const size_t last = sizes.size() - 1;
     if (sizes[last] >= few) return;
-    size_t longest = last;
-    for (size_t d = 0; d < last; ++d)
-      if (sizes[d] > sizes[longest]) longest = d;
-    if (longest == last) return;
-    std::swap(sizes[longest], sizes[last]);
-    for (Shape& step : steps) std::swap(step[longest], step[last]);
-    if (indexed == last) indexed = longest;
-    else if (indexed == longest) indexed = last;
+    size_t best = last;
+    for (size_t d = 0; d < last; ++d) {
+      const bool nearer = std::abs(steps[0][d]) < std::abs(steps[0][best]);
+      if (sizes[best] < few ? sizes[d] > sizes[best] : sizes[d] >= few && nearer) best = d;
+    }
+    if (best == last) return;
+    std::swap(sizes[best], sizes[last]);
+    for (Shape& step : steps) std::swap(step[best], step[last]);
+    if (indexed == last) indexed = best;
+    else if (indexed == best) indexed = last;
   }
 };
 

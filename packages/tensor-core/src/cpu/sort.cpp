@@ -19,6 +19,7 @@
 #include "taeda/interrupt.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/creation.h"
+#include "taeda/ops/reduce.h"
 #include "taeda/parallel.h"
 
 namespace taeda {
@@ -451,11 +452,8 @@ void rank_indices_kernel(const Tensor& out, const Tensor& self, const Tensor& ra
           ", expected 0 to ", rows.length - 1);
     return sought;
   };
+  if (rows.length == 1 && !*ops::any(rank).data<bool>()) return void(ops::fill_(out, Tensor(0)));
   int64_t* const found = out.data<int64_t>();
-  if (rows.length == 1 && rank.contiguous() && out.contiguous())
-    return in_blocks(rows.count, [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) found[r] = rank.data<int64_t>()[r] ? sought_of(r) : 0;
-    });
   visit_ordered(self.dtype(), "rank_indices", [&]<class T>() {
     if (rows.count >= kFewRows && rows.length <= kSortedForRank)
       return for_sorted_columns<T>(self, rows, false,
