@@ -335,8 +335,7 @@ def test_products_with_sums_in_tiles(rows, columns, inner, turned, dtype):
     """Factors of both terms, views whose rows lie apart, and tiles at all edges."""
     rng = np.random.default_rng(15)
     x, y, z = (
-        rng.standard_normal(s).astype(dtype)
-        for s in ((rows, inner), (inner, columns + 3), (rows, columns))
+        rng.standard_normal(s).astype(dtype) for s in ((rows, inner), (inner, columns + 3), (rows, columns))
     )
     a = tensor(x.T.copy()).t() if turned else tensor(x)
     exact = x.astype("float64") @ y[:, :columns]

@@ -6,7 +6,17 @@ import pytest
 import taeda_tensor_core as tc
 
 SEED = 1130
-SHAPES = [(70, 1), (70, 2), (1, 70), (33, 1, 3), (9, 40, 1, 1), (5, 3, 300, 2), (4, 1, 1, 4100), (2, 5000, 3), (30, 40, 4, 3)]
+SHAPES = [
+    (70, 1),
+    (70, 2),
+    (1, 70),
+    (33, 1, 3),
+    (9, 40, 1, 1),
+    (5, 3, 300, 2),
+    (4, 1, 1, 4100),
+    (2, 5000, 3),
+    (30, 40, 4, 3),
+]
 LAYOUTS = {
     "row-major": lambda t: t,
     "turned": lambda t: t.movedim(-1, 0).contiguous().movedim(0, -1),
@@ -267,3 +277,29 @@ def test_few_elements_of_short_runs_are_reduced(shape, dims, dtype):
         holes[3, 1] = np.nan
         np.testing.assert_array_equal(t.amax(dims).double().numpy(), holes.max(dims))
         np.testing.assert_array_equal(t.amin(dims).double().numpy(), holes.min(dims))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize(
+    ("shape", "dims"),
+    [((9, 70, 8), (0, 2)), ((40, 3, 64), (0, 2)), ((6, 5, 4, 3, 16), (0, 2, 4)), ((3, 7, 30, 9), (1, 3))],
+)
+def test_inner_and_outer_dimensions_are_reduced_together(shape, dims, dtype, layout):
+    values = drawn(shape, dtype)
+    exact, found, before = values.astype("float64"), [], tc.get_num_threads()
+    try:
+        for threads in (1, 2):
+            tc.set_num_threads(threads)
+            t = laid(values, layout)
+            np.testing.assert_array_equal(t.amax(dims).numpy(), values.max(dims))
+            np.testing.assert_array_equal(t.amin(dims, keepdim=True).numpy(), values.min(dims, keepdims=True))
+            np.testing.assert_array_equal((t > 48).any(dims).numpy(), (values > 48).any(dims))
+            results = [t.sum(dims), t.double().var(dims, correction=0), t.double().norm(dim=dims)]
+            found.append([result.numpy() for result in results])
+    finally:
+        tc.set_num_threads(before)
+    expected = [exact.sum(dims), exact.var(dims), np.sqrt((exact**2).sum(dims))]
+    for one, other, wanted in zip(*found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+        np.testing.assert_allclose(one, wanted, rtol=1e-12)

@@ -16,6 +16,7 @@ namespace {
 struct Axis {
   int64_t size, in, out;
 };
+bool shorter(const Axis& a, const Axis& b) { return a.size < b.size; }
 struct Axes {
   Axis items[kMaxDims];
   int count = 0;
@@ -341,9 +342,7 @@ void run_all(const Job& job, int64_t items, int64_t elements) {
 /// tree.
 void run_split(Job& job, int64_t items, int64_t elements, int64_t results) {
   Axes& reduced = job.reduced;
-  const int longest = int(std::max_element(reduced.items, reduced.items + reduced.count,
-                                           [](const Axis& a, const Axis& b) { return a.size < b.size; }) -
-                          reduced.items);
+  const int longest = int(std::max_element(reduced.items, reduced.items + reduced.count, shorter) - reduced.items);
   const int64_t size = reduced.items[longest].size;
   const int64_t wanted = std::clamp<int64_t>(elements / kPiece, 1, 256);
   const int64_t length = (size + wanted - 1) / wanted, pieces = (size + length - 1) / length;
@@ -366,14 +365,46 @@ void run_split(Job& job, int64_t items, int64_t elements, int64_t results) {
   else job.finish->call(job.finish->body, partial.bytes(), results, 0, 1);
 }
 
+/// Rows that are joined with others beyond results that stay: as an inner and an outer dimension are reduced. Each row
+/// gets an accumulator first, in the order of memory; those of a result are joined in a fixed tree. Whether they are
+/// few enough for that.
+bool run_apart(Job& job, int64_t elements, int64_t results) {
+  constexpr int64_t least = 4096, most = 1 << 23;  // elements; bytes of accumulators
+  if (!job.kept.count || job.reduced.count < 2 || !job.dense_rows() || elements < least) return false;
+  const Axis inner = job.reduced.items[0];
+  const int64_t outer = elements / inner.size / results, bytes = results * job.acc_size;
+  if (outer * bytes > most) return false;
+  const Tensor partial = empty(Shape{outer * bytes}, DType::UInt8);
+  job.reducer->start(partial.bytes(), outer * results);
+  Job rows = job;
+  rows.acc = partial.bytes();
+  rows.reduced.count = 1;
+  int64_t step = results;
+  for (int i = 1; i < job.reduced.count; ++i) {
+    const Axis axis = job.reduced.items[i];
+    rows.kept.add({axis.size, axis.in, step});
+    step *= axis.size;
+  }
+  rows.kept.settle();
+  run_all(rows, rows.kept.total(), elements);
+  parallel_for(results, std::max<int64_t>(1, kPiece / outer), [&](int64_t begin, int64_t end) {
+    char* const first = partial.bytes() + begin * job.acc_size;
+    for (int64_t by = 1; by < outer; by *= 2)
+      for (int64_t p = 0; p + by < outer; p += 2 * by)
+        job.reducer->join(first + p * bytes, first + (p + by) * bytes, end - begin);
+    if (job.acc) job.reducer->join(job.acc + begin * job.acc_size, first, end - begin);
+    else job.finish->call(job.finish->body, first, end - begin, begin, 1);
+  });
+  return true;
+}
+
 /// Few elements for each of many results, which lie in short runs: results far apart are handled together instead of
 /// one after the other. Whether the kept axes are in that order now.
 bool turn_to_columns(Job& job) {
   constexpr int64_t many = 64, few = 32;
   Axes& kept = job.kept;
   if (kept.count < 2 || !job.reduced.count || job.dense_rows() || job.reduced.total() > few) return false;
-  Axis* const longest = std::max_element(kept.items, kept.items + kept.count,
-                                         [](const Axis& a, const Axis& b) { return a.size < b.size; });
+  Axis* const longest = std::max_element(kept.items, kept.items + kept.count, shorter);
   if (longest->size < many || longest->in <= 0) return false;
   std::swap(kept.items[0], *longest);
   return true;
@@ -408,6 +439,7 @@ void run(const loops::Reducer& reducer, const Operand& operand, uint64_t reduced
   if (!job.columns) job.columns = turn_to_columns(job);
   const int64_t items = item_count(job);
   const Unlocked unlocked(elements > 32768);
+  if (run_apart(job, elements, results)) return;
   if (items < 16 && elements >= 4 * kPiece && job.reduced.count) run_split(job, items, elements, results);
   else run_all(job, items, elements);
 }
@@ -461,6 +493,10 @@ void arg_reduce_into(const loops::ArgReducer& reducer, const Tensor& self, int64
   const bool columns = kept.count && kept.items[0].in == self.item_bytes() && kept.items[0].out == 1 &&
                        kept.items[0].size >= 8 && std::abs(in_step) > self.item_bytes();
   if (!columns) {
+    // Few elements in each row: rows far apart together, where those that follow each other are few.
+    constexpr int64_t few = 16, many = 64;
+    if (kept.count && n <= few && kept.items[0].size < many)
+      std::swap(kept.items[0], *std::max_element(kept.items, kept.items + kept.count, shorter));
     const Axis along = kept.count ? kept.items[0] : Axis{1, 0, 0};
     parallel_for(step, std::max<int64_t>(1, kPiece / n), [&](int64_t begin, int64_t end) {
       while (begin < end) {
