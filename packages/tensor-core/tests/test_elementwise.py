@@ -258,9 +258,11 @@ def test_dimensions_in_any_order_are_copied_as_numpy_does(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "bfloat16", "complex128"])
-@pytest.mark.parametrize("shape", [(200, 333), (3, 150, 64, 5), (2, 129, 300)])
+@pytest.mark.parametrize(
+    "shape", [(200, 333), (3, 150, 64, 5), (2, 129, 300), (40, 50), (9, 1000), (130, 9, 17), (7, 33, 8)]
+)
 def test_operands_that_run_along_memory_in_different_dimensions(shape, dtype):
-    """Beside a row-major one, a turned operand is read in stripes of lines, from 32,768 elements on."""
+    """Beside a row-major one, a turned operand is read in tiles, or in stripes of lines where it is converted."""
 
     def numbers(t):  # NumPy has no bfloat16
         return (t.double() if t.dtype is taeda.bfloat16 else t).numpy()

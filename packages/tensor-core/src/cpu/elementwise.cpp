@@ -2,8 +2,10 @@
 #include "taeda/elementwise.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
+#include "cpu/loops/turned.h"
 #include "cpu/runs.h"
 #include "cpu/walk.h"
 #include "taeda/interrupt.h"
@@ -66,7 +68,7 @@ void lengthen_runs(Walk& walk) {
 /// Whether inputs run along memory in another dimension than the output, as those of a transposed matrix do: they are
 /// marked, and that dimension goes next to the innermost one.
 bool is_turned(Walk& walk) {
-  constexpr int64_t line = 64, least = 16;
+  constexpr int64_t line = 64, least = 8;
   int turned = 0;
   for (int k = walk.outputs; k < walk.count; ++k) {
     if (std::abs(walk.strides[0][k]) < line) continue;
@@ -78,6 +80,10 @@ bool is_turned(Walk& walk) {
   }
   for (int d = turned; d > 1; --d) swap_dims(walk, d, d - 1);
   walk.converts |= walk.gathered != 0;
+  walk.tiles = turned != 0;
+  for (int k = 0; k < walk.count; ++k)
+    walk.tiles &=
+        walk.direct(k) || (walk.dtype[k] == walk.compute[k] && walk.strides[1][k] == item_size(walk.dtype[k]));
   return turned != 0;
 }
 /// Takes the first `n` of the innermost dimension away from `walk`, as a walk of their own.
@@ -242,6 +248,36 @@ void run_each(const Walk& walk, Loop loop, const LoopParams* params, char* const
   }
 }
 
+constexpr int64_t kTileBytes = 8192;  // of an operand
+
+/// Runs along the second dimension that make a tile, at most `most`.
+int64_t tile_runs(const Walk& walk, int64_t most) {
+  constexpr int64_t line = 16;  // by whole lines of the cache, where there are several
+  int64_t item = 1;
+  for (int k = walk.outputs; k < walk.count; ++k)
+    if (!walk.direct(k)) item = std::max<int64_t>(item, item_size(walk.dtype[k]));
+  const int64_t count = std::min(most, kTileBytes / (walk.sizes[0] * item));
+  return count > line ? count / line * line : count;
+}
+/// So many whole runs, whose gathered operands are turned first.
+void run_tile(const Walk& walk, Loop loop, const LoopParams* params, char* const* data, int64_t count) {
+  alignas(64) char buffers[kMax][kTileBytes];
+  char* at[kMax];
+  int64_t along[kMax], down[kMax];
+  for (int k = 0; k < walk.count; ++k) {
+    at[k] = data[k], along[k] = walk.strides[0][k], down[k] = walk.strides[1][k];
+    if (walk.direct(k)) continue;
+    const int64_t item = item_size(walk.dtype[k]);
+    loops::turned_table().by_item[std::countr_zero(uint64_t(item))](buffers[k], data[k], count, walk.sizes[0],
+                                                                    walk.sizes[0], along[k] / item);
+    at[k] = buffers[k], along[k] = item, down[k] = walk.sizes[0] * item;
+  }
+  for (int64_t r = 0; r < count; ++r) {
+    loop(at, along, walk.sizes[0], params);
+    for (int k = 0; k < walk.count; ++k) at[k] += down[k];
+  }
+}
+
 /// Elements [begin, end) of the walk's own order.
 void run_range(const Walk& walk, Loop loop, const LoopParams* params, int64_t begin, int64_t end) {
   int64_t index[kMaxDims];
@@ -265,6 +301,15 @@ void run_range(const Walk& walk, Loop loop, const LoopParams* params, int64_t be
   };
   Rows rows(walk, loop, params);
   for (;;) {
+    if (walk.tiles && index[0] == 0) {
+      const int64_t count = tile_runs(walk, std::min(walk.sizes[1] - index[1], (end - begin) / walk.sizes[0]));
+      if (count > 1) {
+        run_tile(walk, loop, params, data, count);
+        if ((begin += count * walk.sizes[0]) >= end) return;
+        advance(count);
+        continue;
+      }
+    }
     if (walk.joins && index[0] == 0) {
       if (const int64_t count = rows.count(index[1], end - begin); count > 1) {
         rows.run(data, count);
@@ -312,6 +357,12 @@ bool joins_runs(const Walk& walk) {
   return true;
 }
 
+int64_t size_of(const Walk& walk) {
+  int64_t elements = 1;
+  for (int d = 0; d < walk.ndim; ++d) elements *= walk.sizes[d];
+  return elements;
+}
+
 /// Whether a loop must not end half way: in place on a tensor that takes a fraction of a second.
 bool stays_whole(const LoopOperand* operands, int count, int64_t numel) {
   bool in_place = false;
@@ -336,21 +387,33 @@ bool stays_whole(const LoopOperand* operands, int count, int64_t numel) {
   walk.joins = joins_runs(walk);
   if (!walk.joins) lengthen_runs(walk);
   const int64_t numel = operands[0].tensor->numel();
-  if (numel <= kLoopGrain) return run_range(walk, loop, params, 0, numel);
+  // Of few elements the walk would be more work than what it saves.
+  constexpr int64_t least = 1024, shortest = 16, stripe = 64;
+  Walk rest;
+  rest.ndim = 0;
+  if (numel >= least && walk.ndim > 1 && walk.ndim < kMaxDims && walk.sizes[0] >= shortest) {
+    Walk turned = walk;
+    if (is_turned(turned) && (turned.tiles || walk.sizes[0] >= 2 * stripe)) {
+      walk = turned;
+      walk.joins = false;
+      // As long as the cache lines of a stripe stay, each is read once.
+      if (walk.sizes[0] >= 2 * stripe) {
+        if (const int64_t n = walk.sizes[0] % stripe) rest = take_off(walk, n);
+        walk_in_stripes(walk, stripe);
+      }
+    }
+  }
+  if (numel <= kLoopGrain) {
+    if (rest.ndim) run_range(rest, loop, params, 0, size_of(rest));
+    return run_range(walk, loop, params, 0, size_of(walk));
+  }
   const Unlocked unlocked(true);
   const Uninterrupted whole(stays_whole(operands, count, numel));
   const auto run = [&](const Walk& part) {
-    int64_t elements = 1;
-    for (int d = 0; d < part.ndim; ++d) elements *= part.sizes[d];
-    parallel_for(elements, kLoopGrain, [&](int64_t begin, int64_t end) { run_range(part, loop, params, begin, end); });
+    parallel_for(size_of(part), kLoopGrain,
+                 [&](int64_t begin, int64_t end) { run_range(part, loop, params, begin, end); });
   };
-  // As long as the cache lines of a stripe stay, each is read once.
-  constexpr int64_t stripe = 64;
-  if (walk.ndim < kMaxDims && walk.sizes[0] >= 2 * stripe && is_turned(walk)) {
-    walk.joins = false;
-    if (const int64_t rest = walk.sizes[0] % stripe) run(take_off(walk, rest));
-    walk_in_stripes(walk, stripe);
-  }
+  if (rest.ndim) run(rest);
   run(walk);
 }
 

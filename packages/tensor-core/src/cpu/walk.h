@@ -20,6 +20,7 @@ struct Walk {
   DType dtype[kMaxLoopOperands], compute[kMaxLoopOperands];
   bool converts = false;
   bool joins = false;     // short runs go together, as of class Rows
+  bool tiles = false;     // those that are gathered go on along the second dimension: they are turned, tile by tile
   uint32_t gathered = 0;  // bits of inputs that are brought together first, as those that are converted are
 
   bool direct(int k) const { return dtype[k] == compute[k] && !(gathered >> k & 1); }
