@@ -91,6 +91,76 @@ def test_conv2d_and_gradients(case, dtype, channels_last):
         close(value, want, dtype)
 
 
+def any_case(rng):
+    """A convolution of any sizes that there can be; most kernels and steps are the same in both dimensions."""
+    while True:
+        kernel, step = rng.choice([1, 2, 3, 4, 5, 7], 2), rng.choice([1, 1, 2, 2, 3, 4, 5], 2)
+        if rng.random() < 0.5:
+            kernel[1] = kernel[0]
+        step[1] = rng.choice([step[0], step[1], kernel[1]])
+        border, apart = rng.integers(0, kernel + 1), rng.choice([1, 1, 1, 2, 3])
+        size, groups = rng.integers(1, 25, 2), rng.choice([1, 1, 1, 2])
+        channels, outputs = rng.choice([1, 2, 3, 8, 16, 24], 2) * groups
+        if (size + 2 * border > apart * (kernel - 1)).all():
+            break
+    shapes = (rng.integers(1, 4), channels, *size), (outputs, channels // groups, *kernel)
+    options = step, border, [apart, apart], groups
+    return [tuple(map(int, s)) for s in shapes], [np.array(o).tolist() for o in options]
+
+
+def padded_reference(x, weight, step, border, apart, groups):
+    """By einsum over the taps of an image with its borders, which autograd differentiates."""
+    (n, _, h, w), (o, c, kh, kw) = x.shape, weight.shape
+    high, wide = (size + 2 * b for size, b in zip((h, w), border, strict=True))
+    image = taeda.zeros(n, x.shape[1], high, wide, dtype=taeda.float64)
+    image[:, :, border[0] : border[0] + h, border[1] : border[1] + w] = x
+    image, out = image.numpy(), 0
+    oh, ow = (
+        (size - a * (k - 1) - 1) // s + 1
+        for size, k, s, a in zip((high, wide), (kh, kw), step, apart, strict=True)
+    )
+    for i in range(kh):
+        for j in range(kw):
+            rows = slice(i * apart[0], i * apart[0] + step[0] * (oh - 1) + 1, step[0])
+            columns = slice(j * apart[1], j * apart[1] + step[1] * (ow - 1) + 1, step[1])
+            window = image[:, :, rows, columns].reshape(n, groups, c, oh, ow)
+            taps = weight[:, :, i, j].reshape(groups, o // groups, c)
+            out = out + np.einsum("ngchw,goc->ngohw", window, taps).reshape(n, o, oh, ow)
+    return out
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("seed", range(8))
+def test_convolutions_of_any_sizes(seed, dtype):
+    """Results against NumPy; gradients by the identities that make them adjoint to the convolution."""
+    print("seed", seed)
+    rng = np.random.default_rng(seed)
+    kind, error = getattr(taeda, dtype), {"float32": 1e-5, "float64": 1e-12}.get(dtype, 1e-2)
+    for _ in range(60):
+        shapes, options = any_case(rng)
+        x, weight = (taeda.from_numpy(rng.integers(-8, 9, s).astype("float64")).to(kind) for s in shapes)
+        if rng.random() < 0.5:
+            x = x.contiguous(memory_format=taeda.channels_last)
+        case = (shapes, options, x.stride())
+        exact = padded_reference(x.double(), weight.double().numpy(), *options)
+        got = taeda.conv2d(x, weight, None, *options)
+        np.testing.assert_allclose(
+            got.double().numpy(), exact, rtol=error, atol=error * np.abs(exact).max(), err_msg=str(case)
+        )
+        # <grad, conv(x, w)> is linear in each: it is <grad_x, x'> for any other image x', and so for weights.
+        grad = taeda.from_numpy(rng.integers(-8, 9, exact.shape).astype("float64")).to(kind)
+        parts = taeda.ops.conv2d_backward(grad, x, weight, *options, 3)[:2]
+        for found, (where, other) in zip(parts, ((0, x), (1, weight)), strict=True):
+            probe = taeda.from_numpy(rng.integers(-1, 2, other.shape).astype("float64"))
+            operands = [x.double(), weight.double()]
+            operands[where] = probe
+            wanted = (
+                grad.double().numpy() * padded_reference(*operands[:1], operands[1].numpy(), *options)
+            ).sum()
+            scale = float((found.double().abs() * probe.abs()).sum()) + 1
+            assert abs(float((found.double() * probe).sum()) - wanted) <= error * scale, (case, where)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(20, 20, 3, 1, 2), (18, 36, 2, 2, 1), (5, 5, 4, 1, 3)])
 def test_volumes_of_windows_of_one_channel_each(shape, dtype):

@@ -55,7 +55,7 @@ struct Group {
 
 /// Whether windows are single elements, each in its place: the channels of an image are the matrix of its patches.
 bool is_pointwise(const ConvPlan& s) {
-  return s.kernel() == 1 && (s.sd & s.sh & s.sw) == 1 && (s.pd | s.ph | s.pw) == 0;
+  return s.kernel() == 1 && s.sd == 1 && s.sh == 1 && s.sw == 1 && s.pd == 0 && s.ph == 0 && s.pw == 0;
 }
 /// The patches of images one after the other.
 template <class T>
@@ -222,11 +222,22 @@ void depthwise(const Tensor& out, const ConvPlan& s, const Tensor& input, const 
   if (!direct) ops::copy_(to, y->view);
 }
 
-/// Whether activations are bfloat16 and stay so, as the processor multiplies them faster than float32. Not those of one
-/// channel to a group: gradients of such weights were NaN, and crashed, in oneDNN 2023.2, and there is little to win.
+/// Whether oneDNN (3.2) computes this in bfloat16 correctly. On tile registers it was seen to give wrong numbers, or to
+/// write where it must not, for steps that pass over elements, borders as wide as the kernel, kernels wider than the
+/// image, and rows of whole windows side by side; and for groups of one channel, on all processors.
+bool is_right_in_halves(const ConvPlan& s) {
+  const auto covers = [](int64_t size, int64_t kernel, int64_t step, int64_t border, int64_t apart) {
+    return (step <= kernel || (kernel == 1 && step <= size)) && border < kernel && apart * (kernel - 1) < size;
+  };
+  const bool in_windows = s.kw > 1 && s.kw == s.sw && s.pw == 0;
+  return covers(s.d, s.kd, s.sd, s.pd, s.dd) && covers(s.h, s.kh, s.sh, s.ph, s.dh) &&
+         covers(s.w, s.kw, s.sw, s.pw, s.dw) && !in_windows &&
+         (s.groups == 1 || (s.in_group(s.c) > 1 && s.in_group(s.o) > 1));
+}
+/// Whether activations are bfloat16 and stay so, as the processor multiplies them faster than float32.
 bool in_halves(const ConvPlan& s, const Tensor& a, const Tensor& b) {
-  return a.dtype() == DType::BFloat16 && b.dtype() == DType::BFloat16 && s.in_group(s.c) > 1 && s.in_group(s.o) > 1 &&
-         onednn::has_bfloat16();
+  return a.dtype() == DType::BFloat16 && b.dtype() == DType::BFloat16 && onednn::has_bfloat16() &&
+         is_right_in_halves(s);
 }
 
 template <class T>
