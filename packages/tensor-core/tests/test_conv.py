@@ -91,6 +91,20 @@ def test_conv2d_and_gradients(case, dtype, channels_last):
         close(value, want, dtype)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("step", [1, 2, 4])
+def test_volumes_of_one_slice_with_borders(step, dtype):
+    """Of which the first window sees the border alone."""
+    rng = np.random.default_rng(step)
+    x, weight = (rng.integers(-3, 4, s).astype("float64") for s in ((2, 8, 1, 5, 4), (3, 8, 1, 3, 1)))
+    tx, tw = (taeda.from_numpy(a).to(getattr(taeda, dtype)) for a in (x, weight))
+    got = taeda.conv3d(tx, tw, None, [step, 1, 1], [1, 0, 0]).double().numpy()
+    image = taeda.conv2d(taeda.from_numpy(x[:, :, 0]), taeda.from_numpy(weight[:, :, 0])).numpy()
+    exact = np.zeros((2, 3, 3, *image.shape[2:]))
+    exact[:, :, 1] = image
+    np.testing.assert_array_equal(got, exact[:, :, ::step])
+
+
 def any_case(rng):
     """A convolution of any sizes that there can be; most kernels and steps are the same in both dimensions."""
     while True:

@@ -45,7 +45,7 @@ struct Group {
         outputs(s.in_group(s.o)),
         patch(channels * s.kernel()),
         pixels(s.out_pixels()),
-        name(s.d == 1 && s.kd == 1 ? "conv2d" : "conv3d") {}
+        name(s.deep() ? "conv3d" : "conv2d") {}
   /// Room for the patches of one image.
   template <class T>
   std::unique_ptr<T[]> columns() const {
@@ -223,11 +223,13 @@ void depthwise(const Tensor& out, const ConvPlan& s, const Tensor& input, const 
 }
 
 /// Whether oneDNN (3.2) computes this in bfloat16 correctly. On tile registers it was seen to give wrong numbers, or to
-/// write where it must not, for steps that pass over elements, borders as wide as the kernel, kernels wider than the
-/// image, and rows of whole windows side by side; and for groups of one channel, on all processors.
+/// write where it must not, for steps that pass over elements, borders as wide as the kernel (in volumes as half of
+/// it), kernels wider than the image, and rows of whole windows side by side; and for groups of one channel, on all
+/// processors.
 bool is_right_in_halves(const ConvPlan& s) {
-  const auto covers = [](int64_t size, int64_t kernel, int64_t step, int64_t border, int64_t apart) {
-    return (step <= kernel || (kernel == 1 && step <= size)) && border < kernel && apart * (kernel - 1) < size;
+  const int64_t times = s.deep() ? 2 : 1;
+  const auto covers = [times](int64_t size, int64_t kernel, int64_t step, int64_t border, int64_t apart) {
+    return (step <= kernel || (kernel == 1 && step <= size)) && times * border < kernel && apart * (kernel - 1) < size;
   };
   const bool in_windows = s.kw > 1 && s.kw == s.sw && s.pw == 0;
   return covers(s.d, s.kd, s.sd, s.pd, s.dd) && covers(s.h, s.kh, s.sh, s.ph, s.dh) &&

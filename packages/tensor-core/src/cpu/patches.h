@@ -39,7 +39,7 @@ void for_patch_rows(const ConvPlan& s, T* image, const Body& body) {
 template <class T>
 void unfold_patches(const ConvPlan& s, const T* image, T* columns) {
   const int64_t n = s.ow;
-  if (s.d == 1 && s.kd == 1 && s.od == 1 && s.ph == 0 && s.pw == 0 && s.sw == 1) {  // nothing but runs of the image
+  if (!s.deep() && s.ph == 0 && s.pw == 0 && s.sw == 1) {  // nothing but runs of the image
     for (int64_t c = 0, channels = s.in_group(s.c); c < channels; ++c)
       for (int64_t i = 0; i < s.kh; ++i)
         for (int64_t j = 0; j < s.kw; ++j) {

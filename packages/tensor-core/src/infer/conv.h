@@ -14,6 +14,8 @@ struct ConvPlan {
   int64_t od, oh, ow;
   int64_t sd, sh, sw, pd, ph, pw, dd, dh, dw;
   int64_t groups;
+  /// Whether there is a depth at all: images and volumes of one slice without borders are computed alike.
+  bool deep() const { return d > 1 || kd > 1 || od > 1 || pd > 0; }
   int64_t pixels() const { return d * h * w; }
   int64_t out_pixels() const { return od * oh * ow; }
   int64_t kernel() const { return kd * kh * kw; }

@@ -62,7 +62,7 @@ Descriptors describe_conv(const Key& key) {
   const ConvPlan& s = key.shape;
   Descriptors d;
   d.dims = geometry(s);
-  const bool deep = is_deep(s);
+  const bool deep = s.deep();
   const memory::dims& weights = d.dims.weights;
   d.x = memory::desc(d.dims.x, key.type, deep ? Tag::ndhwc : Tag::nhwc);
   d.y = memory::desc(d.dims.y, key.type, deep ? Tag::ndhwc : Tag::nhwc);
@@ -150,7 +150,7 @@ struct Piece {
 
 /// Row pieces need windows that reach into the image, which all do but those of a padding beyond the kernel. Volumes
 /// are not cut.
-bool has_row_pieces(const ConvPlan& s) { return !is_deep(s) && s.ph <= (s.kh - 1) * s.dh; }
+bool has_row_pieces(const ConvPlan& s) { return !s.deep() && s.ph <= (s.kh - 1) * s.dh; }
 
 /// Rows of the result, and the rows of the input that they are made of.
 Piece result_rows(const ConvPlan& s, int64_t image, int64_t begin, int64_t end) {
@@ -294,7 +294,7 @@ class Passage {
 
 template <class T>
 bool conv_forward(const ConvPlan& shape, const T* x, Weights& weight, const float* bias, T* y) {
-  return guarded(is_deep(shape) ? "conv3d" : "conv2d", [&] {
+  return guarded(shape.deep() ? "conv3d" : "conv2d", [&] {
     Passage passage(shape, Pass::Forward, bias != nullptr, type_of<T>);
     if (!passage.prepare(&weight)) return false;
     passage.run([&](int64_t, const Piece& piece, const Prepared& by) {
@@ -310,7 +310,7 @@ bool conv_forward(const ConvPlan& shape, const T* x, Weights& weight, const floa
 
 template <class T>
 bool conv_backward_data(const ConvPlan& shape, const T* grad, Weights& weight, T* grad_x) {
-  return guarded(is_deep(shape) ? "conv3d_backward" : "conv2d_backward", [&] {
+  return guarded(shape.deep() ? "conv3d_backward" : "conv2d_backward", [&] {
     Passage passage(shape, Pass::Data, false, type_of<T>);
     if (!passage.prepare(&weight)) return false;
     passage.run([&](int64_t, const Piece& piece, const Prepared& by) {
@@ -324,7 +324,7 @@ bool conv_backward_data(const ConvPlan& shape, const T* grad, Weights& weight, T
 
 template <class T>
 bool conv_backward_weights(const ConvPlan& shape, const T* x, const T* grad, float* grad_weight, float* grad_bias) {
-  return guarded(is_deep(shape) ? "conv3d_backward" : "conv2d_backward", [&] {
+  return guarded(shape.deep() ? "conv3d_backward" : "conv2d_backward", [&] {
     Passage passage(shape, Pass::Weights, grad_bias != nullptr, type_of<T>);
     if (!passage.prepare(nullptr)) return false;
     // The first piece writes the result, the others numbers that are added to it in the order of the pieces.

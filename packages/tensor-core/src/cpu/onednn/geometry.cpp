@@ -7,7 +7,7 @@ namespace taeda::onednn {
 ConvGeometry geometry(const infer::ConvPlan& s) {
   ConvGeometry g{{s.n, s.c}, {s.n, s.o}, {s.o / s.groups, s.c / s.groups}, {}, {}, {}, {}};
   if (s.groups > 1) g.weights.insert(g.weights.begin(), s.groups);
-  const bool deep = is_deep(s);
+  const bool deep = s.deep();
   const auto add = [deep](dnnl::memory::dims& to, int64_t depth, int64_t height, int64_t width) {
     if (deep) to.push_back(depth);
     to.push_back(height);
@@ -27,7 +27,7 @@ ConvGeometry geometry(const infer::ConvPlan& s) {
 
 dnnl::memory::format_tag row_major_weights(const infer::ConvPlan& s) {
   using Tag = dnnl::memory::format_tag;
-  if (is_deep(s)) return s.groups > 1 ? Tag::goidhw : Tag::oidhw;
+  if (s.deep()) return s.groups > 1 ? Tag::goidhw : Tag::oidhw;
   return s.groups > 1 ? Tag::goihw : Tag::oihw;
 }
 

@@ -12,8 +12,6 @@ struct ConvGeometry {
 };
 ConvGeometry geometry(const infer::ConvPlan& plan);
 
-/// Whether there is a depth at all: images and volumes of one slice are computed alike.
-inline bool is_deep(const infer::ConvPlan& s) { return s.d > 1 || s.kd > 1 || s.od > 1; }
 /// The layout of row-major weights (o, c / groups, kd, kh, kw).
 dnnl::memory::format_tag row_major_weights(const infer::ConvPlan& plan);
 

@@ -82,7 +82,7 @@ struct ConvHash {
 std::shared_ptr<const Plan> make_conv(const ConvKey& key) {
   const std::unique_lock turn = building();
   const ConvGeometry g = geometry(key.shape);
-  const bool grouped = key.shape.groups > 1, deep = is_deep(key.shape);
+  const bool grouped = key.shape.groups > 1, deep = key.shape.deep();
   auto plan = std::make_shared<Plan>();
   plan->outputs = key.shape.o;
   plan->x = memory::desc(g.x, key.kind.from, deep ? Tag::ndhwc : Tag::nhwc);
