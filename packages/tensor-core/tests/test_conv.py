@@ -218,6 +218,8 @@ def test_images_of_no_rows_within_their_padding(groups):
         ((2, 24, 8, 8), 24, 1, 0),
         ((1, 70, 30, 50), 21, 1, 0),
         ((2, 24, 20, 30), 7, 2, 0),
+        ((2, 24, 20, 30), 7, 3, 0),
+        ((2, 3, 11, 8), 4, 5, 0),
         ((2, 24, 2, 40), 5, 2, 1),  # of the sizes of the images, but with other places
         ((2, 3, 20, 30), 8, 1, 0),
         ((0, 8, 10, 10), 4, 1, 0),

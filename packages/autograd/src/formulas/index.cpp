@@ -98,7 +98,7 @@ Tensor scatter_reduce_grad_self(const Tensor& grad, const Tensor& self, int64_t 
   Tensor g;
   if (reduce == "sum") g = grad;
   else if (reduce == "mean") g = grad / counts_at(self, dim, index, src, include_self);
-  else if (reduce == "amax" || reduce == "amin")
+  else if (reduce != "prod")
     g = shared(grad, self, dim, index, src, include_self, result) * chosen(self, result, grad.dtype());
   else if (!include_self) g = grad;
   else {

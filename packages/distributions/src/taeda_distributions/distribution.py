@@ -193,7 +193,9 @@ class Distribution:
         return type(self).__new__(type(self)) if _instance is None else _instance
 
     def __repr__(self) -> str:
-        names = [name for name in self.arg_constraints if name in self.__dict__]
+        # One that is a module too has its parameters among the module's members, which the text leaves out.
+        members = {*getattr(self, "_parameters", ()), *getattr(self, "_buffers", ())}
+        names = [name for name in self.arg_constraints if name in self.__dict__ and name not in members]
         shown = ", ".join(
             f"{name}: {getattr(self, name) if getattr(self, name).numel() == 1 else getattr(self, name).shape}"
             for name in names

@@ -435,7 +435,7 @@ namespace {
 double start_of(std::string_view reduce, const std::optional<Scalar>& initial) {
   if (initial) return initial->to_double();
   constexpr double inf = std::numeric_limits<double>::infinity();
-  return reduce == "max" ? -inf : reduce == "min" ? inf : reduce == "prod" ? 1 : 0;
+  return reduce.ends_with("max") ? -inf : reduce.ends_with("min") ? inf : reduce == "prod" ? 1 : 0;
 }
 
 /// For each place along `axis` the number of its segment: int64 of the shape of data up to the axis.
@@ -468,9 +468,9 @@ Tensor segments_of(const Tensor& data, const Tensor& lengths, int64_t axis, bool
 
 Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor& lengths, const Tensor& indices,
                       const Tensor& offsets, int64_t axis, bool unsafe, const std::optional<Scalar>& initial) {
-  check(reduce == "sum" || reduce == "mean" || reduce == "max" || reduce == "min" || reduce == "prod",
-        ErrorKind::Runtime, "segment_reduce: argument 'reduce' is '", reduce,
-        "', expected 'sum', 'mean', 'max', 'min' or 'prod'");
+  constexpr std::string_view known[] = {"sum", "mean", "max", "amax", "min", "amin", "prod"};
+  check(std::ranges::find(known, reduce) != std::end(known), ErrorKind::Runtime,
+        "segment_reduce: argument 'reduce' is '", reduce, "', expected 'sum', 'mean', 'max', 'min' or 'prod'");
   check(!indices.defined(), ErrorKind::NotImplemented,
         "segment_reduce: argument 'indices' is not supported; give "
         "'lengths' or 'offsets'");
@@ -495,7 +495,7 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor&
     weights = ops::unsqueeze(weights, -1);
   }
   const Tensor base = ops::full(shape, start_of(reduce, initial), data.dtype(), stated_device(data));
-  const std::string_view how = reduce == "max" ? "amax" : reduce == "min" ? "amin" : reduce == "mean" ? "sum" : reduce;
+  const std::string_view how = reduce == "mean" ? "sum" : reduce;
   // What stands for nothing takes no part of a gradient, though it may be as large as the elements.
   const bool begun = initial || how == "sum";
   const Tensor all = ops::scatter_reduce(base, d, ops::expand(numbers, data.sizes()), data, how, begun);

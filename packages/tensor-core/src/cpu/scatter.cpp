@@ -344,7 +344,7 @@ void reduce_slices(const ScatterReduction& how, const Slices& s, bool include_se
 void scatter_reduce_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                            std::string_view reduce, bool include_self) {
   const bool mean = reduce == "mean", sum = reduce == "sum" || mean, prod = reduce == "prod",
-             largest = reduce == "amax";
+             largest = reduce == "amax" || reduce == "max";
   if (is_half(out) && !sum && !prod) {  // all that is compared is in float32
     const Tensor wide = empty(out.sizes(), DType::Float32);
     scatter_reduce_kernel(wide, self, dim, index, ops::to_dtype(src, DType::Float32), reduce, include_self);

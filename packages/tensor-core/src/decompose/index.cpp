@@ -208,8 +208,8 @@ Tensor scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, cons
   Tensor out;
   if (reduce == "sum" || reduce == "mean") out = ops::scatter_add(neutral(0), d, at, values);
   if (reduce == "prod") out = in_steps(neutral(1), d, at, values, ops::mul);
-  if (reduce == "amax") out = in_steps(kept(), d, at, values, ops::maximum);
-  if (reduce == "amin") out = in_steps(kept(), d, at, values, ops::minimum);
+  if (reduce.ends_with("max")) out = in_steps(kept(), d, at, values, ops::maximum);
+  if (reduce.ends_with("min")) out = in_steps(kept(), d, at, values, ops::minimum);
   if (reduce == "mean") {
     const Tensor count = ops::maximum(include_self ? met + Tensor(1) : met, Tensor(1));
     out = is_integral(self.dtype())

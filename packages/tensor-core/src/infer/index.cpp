@@ -85,10 +85,10 @@ Spec index_select(const Tensor& self, int64_t dim, const Tensor& index) {
 
 Spec scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
                     bool) {
-  const auto known = {"sum", "prod", "mean", "amax", "amin"};
+  const auto known = {"sum", "prod", "mean", "amax", "max", "amin", "min"};
   check(std::ranges::find(known, reduce) != known.end(), ErrorKind::Runtime,
         "scatter_reduce: argument 'reduce' must be 'sum', 'prod', 'mean', 'amax' or 'amin', got '", reduce, "'");
-  check(!is_complex(self.dtype()) || !reduce.starts_with("am"), ErrorKind::NotImplemented,
+  check(!is_complex(self.dtype()) || !(reduce.ends_with("max") || reduce.ends_with("min")), ErrorKind::NotImplemented,
         "scatter_reduce: 'amax' and 'amin' are not defined for complex numbers");
   return scatter_into("scatter_reduce", self, dim, index, src);
 }

@@ -340,8 +340,7 @@ def _segment_reduce(
     unsafe: bool = False,
     initial: Any = None,
 ) -> Tensor:
-    """The same as `segment_reduce`; knows 'amax' and 'amin' too."""
-    reduce = {"amax": "max", "amin": "min"}.get(reduce, reduce)
+    """The same as `segment_reduce`."""
     return _C.segment_reduce(
         data,
         reduce,

@@ -276,8 +276,8 @@ void scatter(const Call& call) {
 Reduce reduce_of(std::string_view name) {
   if (name == "prod") return Reduce::Product;
   if (name == "mean") return Reduce::Mean;
-  if (name == "amax") return Reduce::Largest;
-  return name == "amin" ? Reduce::Smallest : Reduce::Sum;
+  if (name.ends_with("max")) return Reduce::Largest;
+  return name.ends_with("min") ? Reduce::Smallest : Reduce::Sum;
 }
 void scatter_reduce(const Call& call) {
   const Tensor out = call.output(0), self = call.tensor(0);

@@ -265,7 +265,7 @@ def _take_along(x, index, dim=None):
 
 
 def _reduced(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
-    for reduce in ("sum", "prod", "mean", "amax", "amin"):
+    for reduce in _COMBINE:
         for shape, dim, part in (
             ((4,), 0, (6,)),
             ((3, 4), 1, (2, 5)),
@@ -294,7 +294,9 @@ _COMBINE: dict[str, Callable[[list[Any]], Any]] = {
     "prod": lambda v: np.prod(v, dtype=v[0].dtype),
     "mean": lambda v: np.sum(v, dtype=v[0].dtype) // len(v) if v[0].dtype.kind in "iu" else sum(v) / len(v),
     "amax": max,
+    "max": max,
     "amin": min,
+    "min": min,
 }
 
 

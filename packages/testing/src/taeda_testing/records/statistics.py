@@ -202,8 +202,19 @@ def _renorm(x, p, dim, maxnorm):
     return (x * np.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1)).astype(x.dtype)
 
 
+_SEGMENTS = {
+    "sum": np.add,
+    "mean": np.add,
+    "max": np.maximum,
+    "amax": np.maximum,
+    "min": np.minimum,
+    "amin": np.minimum,
+    "prod": np.multiply,
+}
+
+
 def _segments(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
-    for reduce in ("sum", "mean", "max", "min", "prod"):
+    for reduce in _SEGMENTS:
         for shape, axis, lengths in (
             ((5,), 0, [2, 3]),
             ((4, 3), 0, [1, 0, 3]),
@@ -219,7 +230,7 @@ def _segments(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
 def _segment_reduce(x, reduce, lengths=None, offsets=None, axis=0, initial=None):
     sizes = lengths if offsets is None else np.diff(offsets, axis=-1)
     start = initial if initial is not None else {"sum": 0, "prod": 1}[reduce]
-    join = {"sum": np.add, "mean": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}[reduce]
+    join = _SEGMENTS[reduce]
     out = np.zeros((*sizes.shape, *x.shape[axis + 1 :]), np.float64)
     for row in np.ndindex(sizes.shape[:-1]):
         at = 0
