@@ -409,6 +409,9 @@ def test_expand_and_names():
     wide = d.Normal(t(0.0, 1), t(1, 1)).expand((3, 2))
     assert wide.batch_shape == (3, 2) and wide.loc.shape == (3, 2) and wide.sample((4,)).shape == (4, 3, 2)
     assert repr(d.Normal(0.0, 1.0)) == "Normal(loc: 0.0, scale: 1.0)"
+    held = d.Normal(0.0, 1.0)
+    held._buffers = {"loc": held.loc}  # as a class that is a module too keeps it
+    assert repr(held) == "Normal(scale: 1.0)"
     assert isinstance(d.Normal(0.0, 1.0).sample(), tc.Tensor) and d.Bernoulli(
         logits=t(0.0)
     ).probs.tolist() == [0.5]

@@ -173,6 +173,16 @@ def test_declared_classes_load_without_running_others():
     assert thing not in serialization.get_safe_globals()
 
 
+def test_declared_classes_and_functions_are_read_themselves():
+    file = written({"kind": Thing, "how": [written], Thing: 1})
+    with serialization.safe_globals([Thing, written]):
+        loaded = load(file)
+    assert loaded == {"kind": Thing, "how": [written], Thing: 1}
+    file.seek(0)
+    with serialization.safe_globals([Thing]), pytest.raises(CheckpointError, match="written"):
+        load(file)
+
+
 def test_declared_functions_are_called_by_the_name_that_files_have():
     data = b"\x80\x02csomewhere\nsquare\nK\x07\x85R."
     file = io.BytesIO(b"".join(write_torch.zipped({"archive/data.pkl": data})))

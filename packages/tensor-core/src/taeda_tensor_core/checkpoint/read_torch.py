@@ -170,7 +170,8 @@ class Data:
 
     def is_data(self, value: Any) -> bool:
         """See `machine.Names`."""
-        return isinstance(value, _VALUES) or _is_safe(type(value))
+        # A declared class or function may stand there itself, not only what it makes.
+        return isinstance(value, _VALUES) or _is_safe(type(value)) or _is_safe(value)
 
 
 def _is_safe(what: Any) -> bool:
