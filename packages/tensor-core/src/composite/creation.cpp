@@ -223,17 +223,25 @@ Tensor arange(const Scalar& start, const std::optional<Scalar>& end, const Scala
 }
 
 namespace {
-/// Computed as T and kept as Kept.
-template <class T, class Kept = T>
+/// x * y + z with one rounding.
+template <class T>
+T fused(T x, T y, T z) {
+  if constexpr (std::is_same_v<T, float>) return float(double(x) * double(y) + double(z));  // the product is exact
+  else if constexpr (std::is_same_v<T, double>) return std::fma(x, y, z);
+  else return x * y + z;
+}
+
+/// Computed in T, the width of a step too, whose rounding shows in the elements.
+template <class T>
 Tensor spaced(const Scalar& start, const Scalar& end, int64_t steps, DType dtype) {
   const Tensor out = taeda::empty(Shape{steps}, dtype, Device{});
-  const T a = start.to<T>(), b = end.to<T>(), width = steps > 1 ? (b - a) / double(steps - 1) : T(0);
+  const T a = start.to<T>(), b = end.to<T>(), width = steps > 1 ? (b - a) / T(double(steps - 1)) : T(0);
   // From both ends, so that the last element is `end` itself and the row is symmetric.
   const int64_t half = std::min(steps, std::max<int64_t>(steps / 2, 1));
-  Kept* const to = out.data<Kept>();
+  T* const to = out.data<T>();
   const auto fill = [&]<class Int>(Int first, Int last) {  // 32 bits become doubles in vectors
-    for (Int i = 0; i < first; ++i) to[i] = Kept(a + width * double(i));
-    for (Int i = first; i <= last; ++i) to[i] = Kept(b - width * double(last - i));
+    for (Int i = 0; i < first; ++i) to[i] = fused(width, T(double(i)), a);
+    for (Int i = first; i <= last; ++i) to[i] = fused(-width, T(double(last - i)), b);
   };
   if (steps <= INT32_MAX) fill(int32_t(half), int32_t(steps - 1));
   else fill(half, steps - 1);
@@ -253,7 +261,7 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, std::opti
   const bool integral = is_integral(type);
   const Scalar first = integral ? whole(start) : start, last = integral ? whole(end) : end;
   const Tensor exact = complex                  ? spaced<std::complex<double>>(first, last, steps, DType::Complex128)
-                       : type == DType::Float32 ? spaced<double, float>(first, last, steps, type)
+                       : type == DType::Float32 ? spaced<float>(first, last, steps, type)
                                                 : spaced<double>(first, last, steps, DType::Float64);
   if (exact.dtype() == type && device.value_or(Device{}).backend == kCPU) return as_made(exact, requires_grad);
   const Tensor out = taeda::empty(Shape{steps}, type, device.value_or(Device{}));

@@ -13,11 +13,11 @@
 namespace taeda::impl {
 namespace {
 
-/// The coordinates of the centres of `size` pixels between -1 and 1.
+/// The coordinates of the centres of `size` pixels between -1 and 1: those of corners, moved inwards.
 Tensor centres(int64_t size, bool align_corners, const Tensor& like) {
   if (size <= 1) return ops::zeros(Shape{size}, like.dtype(), stated_device(like));
-  const double reach = align_corners ? 1 : double(size - 1) / double(size);
-  return ops::linspace(Scalar(-reach), Scalar(reach), size, like.dtype(), stated_device(like));
+  const Tensor corners = ops::linspace(Scalar(-1.0), Scalar(1.0), size, like.dtype(), stated_device(like));
+  return align_corners ? corners : ops::div(ops::mul(corners, Scalar(size - 1)), Scalar(size));
 }
 /// `rank` dimensions behind batch and channels, or behind channels alone.
 void expect_images(const char* op, const char* argument, const Tensor& t, int64_t rank) {
