@@ -178,3 +178,26 @@ def test_steps_of_dimensions_of_one_element_are_those_that_were_asked_for():
         assert taeda.equal(last, plain) and taeda.equal(last + last.flip(1), 2 * plain)
     rows = taeda.ones(2, 1, 4, 5).flip(1)
     assert rows.clone().stride() == (20, 20, 5, 1)
+
+
+@pytest.mark.parametrize("name", ["max_pool2d", "avg_pool2d", "adaptive_avg_pool2d"])
+def test_images_of_one_channel_give_results_in_the_order_that_their_strides_say(name):
+    plain = images((2, 1, 8, 8))
+    last = plain.to(memory_format=taeda.channels_last)
+    assert last.stride() == (64, 1, 8, 1)
+    assert OPERATORS[name](last).stride()[1] == 1 < OPERATORS[name](plain).stride()[1]
+    assert taeda.equal(OPERATORS[name](last), OPERATORS[name](plain))
+
+
+def test_convolutions_of_one_channel_lie_as_their_images_where_draws_are_those_of_pytorch():
+    """Dropout behind them is drawn in the order of memory."""
+    plain = images((2, 1, 8, 8))
+    engine = taeda.random.get_engine()
+    taeda.random.set_engine("mt19937")
+    try:
+        last = OPERATORS["conv2d"](plain.to(memory_format=taeda.channels_last))
+        rows = OPERATORS["conv2d"](plain)
+    finally:
+        taeda.random.set_engine(engine)
+    assert (last.stride(1), rows.stride(1)) == (1, 36)
+    assert taeda.allclose(last, rows)

@@ -109,8 +109,7 @@ bool stands_in_rows(const Tensor& t) {
 }
 
 bool channels_come_last(const Tensor& t) {
-  if (t.contiguous() || (t.dim() != 4 && t.dim() != 5)) return false;
-  return channels_stand_last(t);
+  return (t.dim() == 4 || t.dim() == 5) && t.stride(1) != 0 && channels_stand_last(t);
 }
 
 Shape image_strides(const Tensor& like, IntSpan sizes) {

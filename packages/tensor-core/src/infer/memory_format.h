@@ -19,7 +19,8 @@ TAEDA_API bool channels_stand_last(const Tensor& t);
 /// Whether strides say that the tensor lies row by row, also those of dimensions of size 1. A copy keeps others.
 bool stands_in_rows(const Tensor& t);
 
-/// Whether images or volumes, or parts of them, lie with their channels last, and not also row by row.
+/// Whether images or volumes, or parts of them, lie with their channels last. Of one channel, whose elements lie the
+/// same in both orders, strides tell what a program asked for.
 TAEDA_API bool channels_come_last(const Tensor& t);
 
 /// Strides without gaps for images or volumes of `sizes` that lie as `like` does: empty where that is row by row.

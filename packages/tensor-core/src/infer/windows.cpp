@@ -8,8 +8,8 @@ namespace taeda::infer {
 namespace {
 
 ImageLayout layout_of(const Tensor& t) {
-  if (t.contiguous()) return ImageLayout::RowMajor;
-  return channels_come_last(t) ? ImageLayout::ChannelsLast : ImageLayout::Other;
+  if (channels_come_last(t)) return ImageLayout::ChannelsLast;
+  return t.contiguous() ? ImageLayout::RowMajor : ImageLayout::Other;
 }
 
 }  // namespace
