@@ -1,7 +1,9 @@
 """Modules of devices: what programs ask before they choose one, with and without such a device."""
 
+import copy
 import importlib.metadata
 import os
+import pickle
 import threading
 
 import pytest
@@ -23,6 +25,12 @@ def made():
 
     yield backend
     backend.remove()
+
+
+def test_modules_of_devices_are_pickled_by_name():
+    for name in ("cpu", ABSENT):
+        module = tc.get_device_module(name)
+        assert pickle.loads(pickle.dumps(module)) is module and copy.deepcopy(module) is module
 
 
 def test_device_that_is_not_there_can_be_asked_and_prepared():

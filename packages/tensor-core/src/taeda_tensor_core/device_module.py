@@ -36,6 +36,9 @@ class DeviceModule(ModuleType):
     def __repr__(self) -> str:
         return f"<devices {self._device!r}>"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return get_device_module, (self._device,)  # functions that use it are sent to other processes
+
     def is_available(self) -> bool:
         """Whether there is such a device; why its plug-in failed says `taeda.backends.failures`."""
         return self.device_count() > 0
