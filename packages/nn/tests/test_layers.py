@@ -461,6 +461,21 @@ def test_a_convolution_of_a_program_is_called():
     assert tt.equal(plain(x), expected)
 
 
+@pytest.mark.parametrize("way", ["weight_norm", "orthogonal"])
+def test_recurrent_layers_with_weights_that_are_computed(way):
+    tt.manual_seed(7)
+    layer, x = nn.LSTM(3, 4, 2), tt.randn(5, 2, 3)
+    getattr(nn.utils.parametrizations, way)(layer, "weight_hh_l1")
+    plain = nn.LSTM(3, 4, 2)
+    for name in plain._flat_weights_names:
+        setattr(plain, name, nn.Parameter(getattr(layer, name).detach()))
+    assert layer(x)[0].tolist() == plain(x)[0].tolist()
+    layer(x)[0].sum().backward()
+    assert all(p.grad is not None for p in layer.parameters())
+    layer.double().flatten_parameters()
+    assert layer(x.double())[0].dtype is tt.float64
+
+
 def test_weights_that_a_program_gives_a_recurrent_layer():
     layer, other = nn.LSTM(2, 3), nn.LSTM(2, 3)
     x = tt.ones(4, 1, 2)

@@ -114,6 +114,29 @@ def test_gradients_of_a_graph_that_is_retained_and_second_ones() -> None:
     )
 
 
+def test_layers_that_come_to_the_device_lie_in_one_piece() -> None:
+    run(
+        """
+        def whole(module):
+            spans = sorted((p.data_ptr(), p.numel() * p.element_size()) for p in module.parameters())
+            return all(at + size == next[0] for (at, size), next in zip(spans, spans[1:]))
+        for kind in (nn.LSTM, nn.GRU, nn.RNN):
+            torch.manual_seed(SEED)
+            host = kind(4, 5, 2, bidirectional=True)
+            values = [p.detach().clone() for p in host.parameters()]
+            owners = list(host.parameters())
+            moved = host.to("cuda")
+            assert whole(moved) and all(a is b for a, b in zip(moved.parameters(), owners, strict=True))
+            assert all(torch.equal(a.cpu(), b) for a, b in zip(moved.parameters(), values, strict=True))
+            assert whole(moved.half()) and whole(moved.float().cuda())
+            assert whole(kind(4, 5, 2, device="cuda"))
+            assert not any(p.is_cuda for p in moved.cpu().parameters())
+        net = nn.Sequential(nn.Linear(4, 4), nn.LSTM(4, 5)).to("cuda")
+        assert whole(net[1])
+        """.replace("SEED", "1")
+    )
+
+
 def test_without_gradients_nothing_is_kept_for_them() -> None:
     run(
         """
@@ -142,6 +165,9 @@ def test_weights_that_lie_as_the_library_wants_them_are_not_copied() -> None:
                 module(x)
                 torch.cuda.synchronize()
             return sum(event.name == "taeda_same_f" for event in profile.events())
+        assert launches() == 0  # `to` has put them so
+        for p in module.parameters():
+            p.data = p.detach().clone()
         apart = launches()
         module.flatten_parameters()
         assert apart == 16 and launches() == 0, apart

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import numbers
 import weakref
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self
 
 from taeda_nn import init
 from taeda_nn._bind import Tensor, autocasts, no_grad, op, tensor
@@ -93,6 +94,7 @@ class RNNBase(Module):
                 for name, shape in shapes.items():
                     setattr(self, name + suffix, Parameter(tensor.empty(shape, device=device, dtype=dtype)))
                     self._flat_weights_names.append(name + suffix)
+        self.flatten_parameters()
         self.reset_parameters()
 
     def _check_settings(self, dropout: Any) -> None:
@@ -127,7 +129,11 @@ class RNNBase(Module):
 
         On the cpu nothing is moved: weights need no particular place there.
         """
-        weights = self._flat_weights
+        # Those that are computed from others are no parameters, and lie where they are made.
+        found = map(self._parameters.get, self._flat_weights_names)
+        weights = [weight for weight in found if weight is not None]
+        if len(weights) != len(self._flat_weights_names):
+            return
         first = weights[0]
         alike = {(weight.device, weight.dtype) for weight in weights}
         if (
@@ -152,6 +158,11 @@ class RNNBase(Module):
             for weight, at in zip(ordered, places, strict=False):
                 part = flat.narrow(0, (at - begin) // step, weight.numel())
                 weight.data = part.view(weight.shape)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        super()._apply(fn, recurse)
+        self.flatten_parameters()
+        return self
 
     def __getstate__(self) -> dict[str, Any]:
         # PyTorch's layers keep both beside the parameters.
@@ -178,17 +189,24 @@ class RNNBase(Module):
         values = attributes(self)
         given = values.get("_given_weights")
         if given is not None:
-            return [
-                weight if values[name] is before else values[name] for name, (weight, before) in given.items()
-            ]
-        return [values[name] for name in self._flat_weights_names]
+            now = {name: self._weight(name) for name in given}
+            return [weight if now[name] is before else now[name] for name, (weight, before) in given.items()]
+        try:
+            return [values[name] for name in self._flat_weights_names]
+        except KeyError:
+            return [self._weight(name) for name in self._flat_weights_names]
+
+    def _weight(self, name: str) -> Tensor:
+        """The parameter of a name, or what a parametrization computes in its place."""
+        found = attributes(self).get(name)
+        return getattr(self, name) if found is None else found
 
     @_flat_weights.setter
     def _flat_weights(self, weights: list[Tensor]) -> None:
         """Lets the layer compute with other weights; one that is assigned by its name later counts again."""
-        values, names = attributes(self), self._flat_weights_names
-        values["_given_weights"] = {
-            name: (weight, values[name]) for name, weight in zip(names, weights, strict=True)
+        attributes(self)["_given_weights"] = {
+            name: (weight, self._weight(name))
+            for name, weight in zip(self._flat_weights_names, weights, strict=True)
         }
 
     @property
