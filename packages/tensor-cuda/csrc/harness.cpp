@@ -7,6 +7,7 @@
 #include <cstring>
 #include <tuple>
 
+#include "backend/waits.h"
 #include "driver/cublas.h"
 #include "driver/cudnn.h"
 #include "driver/images.h"
@@ -202,6 +203,8 @@ TAEDA_CUDA_EXPORT int taeda_cuda_allow_tf32(int allow) {
   if (allow >= 0) tf32_allowed = allow != 0;
   return tf32_allowed;
 }
+/// Waits of the host for copies: 0 nothing, 1 `tell` is called, 2 they are refused.
+TAEDA_CUDA_EXPORT void taeda_cuda_tell_of_waits(int mode, TellOfWait tell) { tell_of_waits(Waits(mode), tell); }
 /// Settings of cuDNN by name; a negative number asks alone. -1 where there is no such setting.
 TAEDA_CUDA_EXPORT int taeda_cuda_cudnn_setting(const char* name, int value) {
   static constexpr std::pair<std::string_view, std::atomic<bool>*> kSettings[] = {

@@ -10,6 +10,7 @@
 #include "backend/guard.h"
 #include "backend/machine.h"
 #include "backend/trouble.h"
+#include "backend/waits.h"
 #include "driver/cudnn.h"
 #include "driver/queued.h"
 #include "driver/real.h"
@@ -198,10 +199,15 @@ int32_t waited_for(const char* what, Status status, int32_t index, taeda_stream 
   if (status == Status::Ok && blocking) status = machine->driver().synchronize_stream(index, stream);
   return blocking ? told_of_work(what, status, index) : told(what, status);
 }
+int32_t waits(const char* what) {
+  const std::string text = std::string("cuda: ") + what + ": called a synchronizing CUDA operation";
+  return api->set_error(TAEDA_E_RUNTIME, text.c_str());
+}
 int32_t copy_from_host(void*, int32_t index, void* to, const void* from, size_t nbytes, taeda_stream stream,
                        int32_t blocking) {
   return guarded([&] {
     if (blocking && is_recorded(index, stream)) return refused("copy_from_host");
+    if (blocking && !may_wait()) return waits("copy_from_host");
     machine->memory(index).launched(address_of(to), stream);
     const Status status = machine->driver().copy_in(index, address_of(to), from, nbytes, stream);
     return waited_for("copy_from_host", status, index, stream, blocking);
@@ -211,6 +217,7 @@ int32_t copy_to_host(void*, int32_t index, void* to, const void* from, size_t nb
                      int32_t blocking) {
   return guarded([&] {
     if (blocking && is_recorded(index, stream)) return refused("copy_to_host");
+    if (blocking && !may_wait()) return waits("copy_to_host");
     machine->memory(index).launched(address_of(from), stream);
     const Status status = machine->driver().copy_out(index, to, address_of(from), nbytes, stream);
     return waited_for("copy_to_host", status, index, stream, blocking);

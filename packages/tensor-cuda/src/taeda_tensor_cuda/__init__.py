@@ -11,6 +11,7 @@ import ctypes
 from pathlib import Path
 from typing import Any
 
+from taeda_tensor_cuda import arrays
 from taeda_tensor_cuda._library import report_object
 from taeda_tensor_cuda.memory import (
     get_per_process_memory_fraction,
@@ -87,3 +88,6 @@ def unavailable_reason() -> str:
         return ""
     failure = tensor.backends.failures().get("cuda")
     return "the plug-in was not found" if failure is None else str(failure)
+
+
+arrays.install()

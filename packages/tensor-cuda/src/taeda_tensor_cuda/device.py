@@ -16,12 +16,14 @@ from taeda_tensor_cuda.graphs import (
 )
 from taeda_tensor_cuda.memory import *  # noqa: F403
 from taeda_tensor_cuda.settings import cufft_plan_cache as cufft_plan_cache
+from taeda_tensor_cuda.settings import get_sync_debug_mode, set_sync_debug_mode
 from taeda_tensor_cuda.settings import library_settings as library_settings
 from taeda_tensor_cuda.settings import matmul_settings as matmul_settings
 
 __all__ = list(memory.__all__)
 __all__ += [
     "CUDAGraph",
+    "get_sync_debug_mode",
     "graph",
     "graph_pool_handle",
     "is_bf16_supported",
@@ -30,5 +32,6 @@ __all__ += [
     "libraries",
     "make_graphed_callables",
     "nccl",
+    "set_sync_debug_mode",
     "unavailable_reason",
 ]

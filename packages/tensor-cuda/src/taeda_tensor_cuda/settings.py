@@ -13,9 +13,59 @@ __all__ = [
     "cudnn_setting",
     "cudnn_version",
     "cufft_plan_cache",
+    "get_sync_debug_mode",
     "library_settings",
     "matmul_settings",
+    "set_sync_debug_mode",
 ]
+
+# --- waits of the host ---
+
+_MODES = ("default", "warn", "error")
+_sync_mode = 0
+
+
+@ctypes.CFUNCTYPE(ctypes.c_int)
+def _tell_of_wait() -> int:
+    """Warns; where warnings are errors the wait is one."""
+    import warnings
+
+    try:
+        warnings.warn("called a synchronizing CUDA operation", UserWarning, stacklevel=2)
+    except UserWarning:
+        return 1
+    return 0
+
+
+def set_sync_debug_mode(debug_mode: int | str) -> None:
+    """What happens where the host waits for a copy from or to a device: `item`, `nonzero`, copies that block.
+
+    `synchronize`, of devices, streams and events, is what it says and not told.
+
+    Args:
+        debug_mode: "default" (0): nothing; "warn" (1): a UserWarning; "error" (2): a RuntimeError.
+
+    Raises:
+        RuntimeError: There is no such mode, or no CUDA device.
+
+    Example:
+        >>> taeda.cuda.set_sync_debug_mode("warn")
+    """
+    global _sync_mode
+    known = debug_mode in _MODES if isinstance(debug_mode, str) else debug_mode in range(len(_MODES))
+    if not known:
+        raise RuntimeError(
+            f"set_sync_debug_mode: invalid value of debug_mode, found {debug_mode!r}, expected one of "
+            "`default`, `warn`, `error`"
+        )
+    _library.start()
+    _sync_mode = _MODES.index(debug_mode) if isinstance(debug_mode, str) else int(debug_mode)
+    _library.library().taeda_cuda_tell_of_waits(_sync_mode, _tell_of_wait)
+
+
+def get_sync_debug_mode() -> int:
+    """The mode that was set, by its number; 0 at first."""
+    return _sync_mode
 
 
 class _Matmul(SimpleNamespace):
