@@ -103,13 +103,14 @@ TAEDA_CUDA_EXPORT int taeda_cuda_reset(void* m, int device, const char* what) {
     return Status::InvalidValue;
   });
 }
-/// "statistics", "snapshot", "inconsistency" or, of the whole machine, "libraries" or "fusion"; what is told is the
-/// text then.
+/// "statistics", "snapshot", "trace", "inconsistency" or, of the whole machine, "libraries" or "fusion"; what is told
+/// is the text then.
 TAEDA_CUDA_EXPORT int taeda_cuda_report(void* m, int device, const char* what) {
   return on(m, [&](Machine& machine) {
     const Allocator& allocator = allocator_of(machine, device);
     if (std::strcmp(what, "statistics") == 0) return last_text = json_of(allocator.statistics()), Status::Ok;
     if (std::strcmp(what, "snapshot") == 0) return last_text = allocator.snapshot(), Status::Ok;
+    if (std::strcmp(what, "trace") == 0) return last_text = allocator.trace(), Status::Ok;
     if (std::strcmp(what, "inconsistency") == 0) return last_text = allocator.inconsistency(), Status::Ok;
     if (std::strcmp(what, "fusion") == 0) return last_text = fused_kernels().report(machine.driver()), Status::Ok;
     if (std::strcmp(what, "libraries") == 0) return last_text = machine.driver().libraries(), Status::Ok;
@@ -131,6 +132,10 @@ TAEDA_CUDA_EXPORT int taeda_cuda_transforms(void* m, int device, int64_t most, i
 /// Whether the lines of the program that ask for memory are noted from now on.
 TAEDA_CUDA_EXPORT int taeda_cuda_note_sites(void* m, int on_or_off) {
   return on(m, [&](Machine& machine) { return machine.notes_sites() = on_or_off != 0, Status::Ok; });
+}
+/// How many of the last things that a device's allocator did are kept.
+TAEDA_CUDA_EXPORT int taeda_cuda_keep_trace(void* m, int device, uint64_t most) {
+  return on(m, [&](Machine& machine) { return allocator_of(machine, device).keep_trace(most), Status::Ok; });
 }
 /// What was noted, as the text.
 TAEDA_CUDA_EXPORT int taeda_cuda_site_text(void* m, uint64_t site) {

@@ -303,6 +303,56 @@ def test_the_lines_that_hold_memory_are_named() -> None:
     assert shown[5].startswith("_record_memory_history: argument 'enabled' must be")
 
 
+def test_what_the_allocator_did_is_told_in_its_order() -> None:
+    run(
+        """
+        kind = tc.get_device_module("cuda")
+        note, MiB = kind.memory._record_memory_history, 1 << 20
+        def trace():
+            (found,) = kind.memory._snapshot()["device_traces"]
+            return found
+        assert kind.memory._snapshot()["device_traces"] == []  # nobody has used the device
+        kind.init()
+        assert trace() == []
+        note(max_entries=5)
+        def make():
+            return tc.empty(3 * MiB, dtype=tc.uint8, device="cuda")
+        x = make()
+        where = x.data_ptr()
+        del x
+        try:
+            tc.empty(1 << 30, dtype=tc.uint8, device="cuda")
+        except tc.OutOfMemoryError:
+            pass
+        found = trace()
+        assert [each["action"] for each in found] == [
+            "alloc", "free_requested", "free_completed", "segment_free", "oom"], found
+        assert [each["size"] for each in found] == [3 * MiB] * 3 + [20 * MiB, 1 << 30]
+        assert {each["addr"] for each in found[:4]} == {where}
+        assert [each["time_us"] for each in found] == sorted(each["time_us"] for each in found)
+        assert all(each["frames"][0]["name"] == "make" for each in found[:3]) and found[3]["frames"] == []
+        x = make()
+        assert [each["action"] for each in trace()][-2:] == ["segment_alloc", "alloc"] and len(trace()) == 5
+        note(max_entries=9, clear_history=True)
+        assert trace() == []
+        y = make()
+        assert [each["action"] for each in trace()] == ["alloc"]
+        for how in ("state", None):
+            note("all")
+            y = make()
+            assert trace()
+            note(how)
+            y = make()
+            assert trace() == []
+        try:
+            note(max_entries=-1)
+        except ValueError as error:
+            assert "must not be negative, found -1" in str(error)
+        """,
+        driver="simulated:1:64",
+    )
+
+
 @pytest.mark.parametrize("driver", ["simulated:0:64", "simulated:1", "simulated:1:64x", "simulated:1:0"])
 def test_a_machine_that_makes_no_sense_is_refused(driver: str) -> None:
     assert run("print(cuda.unavailable_reason())", driver).startswith(

@@ -87,6 +87,7 @@ Status Allocator::grow(Pool& pool, size_t size, Block*& block) {
   block = new Block{address, nbytes, 0, &pool, segment.get(), nullptr, nullptr, State::Free, 0, {}, 0};
   segment->first = block;
   segments_[address] = std::move(segment);
+  trace_.note("segment_alloc", address, nbytes, pool.stream);
   count(pool, &Counts::segments, 1, true);
   count(pool, &Counts::reserved_bytes, nbytes, true);
   return Status::Ok;
@@ -112,6 +113,7 @@ Status Allocator::expand(Pool& pool, size_t size, Block*& block) {
   if (const Status status = source_->put(segment.address + segment.size, more); status != Status::Ok) return status;
   block = new Block{segment.address + segment.size, more, 0, &pool, &segment, nullptr, nullptr, State::Free, 0, {}, 0};
   append(segment, block);
+  trace_.note("segment_map", block->address, more, pool.stream);
   segment.size += more;
   count(pool, &Counts::reserved_bytes, more, true);
   block = merge(block, block->before);
@@ -131,6 +133,7 @@ Status Allocator::shrink(Segment& segment) {
   if (given == 0) return Status::Ok;
   ++statistics_.driver_gives;
   if (const Status status = source_->take_away(segment.address + kept, given); status != Status::Ok) return status;
+  trace_.note("segment_unmap", segment.address + kept, given, segment.pool->stream);
   segment.pool->free.erase(last);
   last->size -= given;
   segment.size -= given;
@@ -169,6 +172,7 @@ Status Allocator::give_segments_back() {
     }
     ++statistics_.driver_gives;
     if (const Status status = source_->give(at->first); status != Status::Ok) return status;
+    trace_.note("segment_free", at->first, at->second->size, block->pool->stream);
     block->pool->free.erase(block);
     count(*block->pool, &Counts::segments, 1, false);
     count(*block->pool, &Counts::reserved_bytes, block->size, false);
@@ -209,7 +213,10 @@ Status Allocator::allocate(size_t nbytes, StreamHandle stream, Address& address,
     if (block) cut(block, size);
   }
   if (!block) {
-    if (status == Status::OutOfMemory) ++statistics_.out_of_memory, text = refusal(nbytes);
+    if (status == Status::OutOfMemory) {
+      ++statistics_.out_of_memory, text = refusal(nbytes);
+      trace_.note("oom", 0, nbytes, stream, site);
+    }
     return status;
   }
   block->state = State::InUse;
@@ -223,6 +230,7 @@ Status Allocator::allocate(size_t nbytes, StreamHandle stream, Address& address,
   count(pool, &Counts::active_bytes, block->size, true);
   count(pool, &Counts::requested_bytes, nbytes, true);
   address = block->address;
+  trace_.note("alloc", address, nbytes, stream, site);
   return Status::Ok;
 }
 
@@ -256,6 +264,7 @@ void Allocator::release(Address address) {
   count(*block->pool, &Counts::allocated_bytes, block->size, false);
   count(*block->pool, &Counts::requested_bytes, block->requested, false);
   block->state = State::Waiting;
+  trace_.note("free_requested", address, block->requested, block->pool->stream, block->site);
   if (!block->users.empty() && recording()) return unmarked_.push_back(block);
   if (make_marks(block) && block->marks == 0) make_free(block);
 }
@@ -280,6 +289,7 @@ void Allocator::make_free(Block* block) {
   count(*block->pool, &Counts::active, 1, false);
   count(*block->pool, &Counts::active_bytes, block->size, false);
   block->state = State::Free;
+  trace_.note("free_completed", block->address, block->requested, block->pool->stream, block->site);
   block->requested = 0;
   block = merge(block, block->before);
   block = merge(block, block->after);
@@ -337,6 +347,10 @@ void Allocator::let_go(PoolNumber pool) {
 void Allocator::set_fraction(double fraction) {
   const std::lock_guard held(lock_);
   fraction_ = fraction;
+}
+void Allocator::keep_trace(uint64_t most) {
+  const std::lock_guard held(lock_);
+  trace_.keep(most);
 }
 void Allocator::set_expandable(bool expandable) {
   const std::lock_guard held(lock_);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "driver/driver.h"
+#include "memory/trace.h"
 
 namespace taeda::cuda {
 
@@ -136,6 +137,10 @@ class Allocator {
   std::vector<std::pair<uint64_t, uint64_t>> holders() const;
   void reset_peaks();
   void reset_totals();
+  /// Keeps the last so many things that happen; none ends that.
+  void keep_trace(uint64_t most);
+  /// These, as a JSON list.
+  std::string trace() const;
   /// Segments with their blocks, as a JSON list.
   std::string snapshot() const;
   /// Checks that blocks lie end to end in their segments, that neighbours are merged, and that the counts are right.
@@ -221,6 +226,7 @@ class Allocator {
   double fraction_ = 1;
   bool expandable_ = false;
   Statistics statistics_;
+  Trace trace_;
 };
 
 }  // namespace taeda::cuda

@@ -74,6 +74,10 @@ void Allocator::reset_totals() {
   statistics_.retries = statistics_.out_of_memory = 0;
 }
 
+std::string Allocator::trace() const {
+  const std::lock_guard held(lock_);
+  return trace_.text();
+}
 std::string Allocator::snapshot() const {
   static constexpr const char* kStates[] = {"inactive", "active_allocated", "active_pending_free", "lost"};
   const std::lock_guard held(lock_);

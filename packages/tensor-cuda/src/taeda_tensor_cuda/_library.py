@@ -40,6 +40,7 @@ _PARAMETERS: dict[str, list[Any]] = {
     "multiply": [_int, _pointer, _pointer, _pointer],
     "can_finish": [_int, _pointer, _pointer, ctypes.POINTER(_int)],
     "transforms": [_int, ctypes.c_int64, _int, ctypes.POINTER(ctypes.c_int64 * 2)],
+    "keep_trace": [_int, _size],
     "note_sites": [_int],
     "site_text": [_size],
     "new_pool": [ctypes.POINTER(_size)],

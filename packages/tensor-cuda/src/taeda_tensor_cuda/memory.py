@@ -6,6 +6,10 @@ Before a device is in use they count nothing: statistics are empty, numbers 0.
 from __future__ import annotations
 
 import ctypes
+import functools
+import itertools
+import sys
+from collections.abc import Iterable
 from typing import Any
 
 from taeda_registry import files
@@ -201,41 +205,73 @@ def memory_snapshot(device: Any = None) -> list[dict[str, Any]]:
     return found
 
 
-def _record_memory_history(enabled: str | None = "all", *_: Any, **__: Any) -> None:
+def _record_memory_history(
+    enabled: str | None = "all",
+    context: str | None = "all",
+    stacks: str = "all",
+    max_entries: int = sys.maxsize,
+    device: Any = None,
+    clear_history: bool = False,
+    **_: Any,
+) -> None:
     """Note the line of the program that asks for each block, for snapshots and errors; None ends that.
 
     A note costs about a microsecond for each tensor that is made.
 
     Args:
-        enabled: "all" or "state"; None for no notes. Others of PyTorch's arguments are accepted and change nothing.
+        enabled: "all": what allocators do is kept too, in its order; "state": lines alone; None for no notes.
+        context, stacks: Accepted, and change nothing: a note is one line of Python.
+        max_entries: How many of the last things that each device's allocator did are kept.
+        device: Accepted, and changes nothing: notes are of all devices.
+        clear_history: Whether what was kept before is forgotten.
 
     Raises:
         RuntimeError: There is no CUDA device.
-        ValueError: There is no such way.
+        ValueError: There is no such way, or `max_entries` is negative.
     """
     if enabled not in (None, "all", "state"):
         raise ValueError(
             f"_record_memory_history: argument 'enabled' must be None, 'state' or 'all', found {enabled!r}"
         )
+    if max_entries < 0:
+        raise ValueError(
+            f"_record_memory_history: argument 'max_entries' must not be negative, found {max_entries}"
+        )
     if enabled is None and not _library.in_use():
         return
     _library.start()
     _library.call(None, "note_sites", int(enabled is not None))
+    for index in _devices(None):
+        if clear_history:
+            _library.call(None, "keep_trace", index, 0)
+        _library.call(None, "keep_trace", index, max_entries if enabled == "all" else 0)
+
+
+def _devices(device: Any) -> Iterable[int]:
+    """The number of one device, or those of all."""
+    from taeda_registry.slots import tensor
+
+    return range(tensor.get_device_module("cuda").device_count()) if device is None else (_index(device),)
 
 
 def _snapshot(device: Any = None) -> dict[str, Any]:
-    """The segments of all devices, or of one; blocks have the `frames` that were noted, file, line and function."""
-    segments: list[dict[str, Any]] = []
-    if _library.in_use():
-        from taeda_registry.slots import tensor
+    """The segments of all devices, or of one, and what their allocators did since it was asked for.
 
-        count = tensor.get_device_module("cuda").device_count()
-        for index in range(count) if device is None else (_index(device),):
+    Returns: `segments`, as `memory_snapshot` has them, and `device_traces`, for each device a list of what happened,
+        the oldest first: `action` ("alloc", "free_requested", "free_completed", "segment_alloc", "segment_free",
+        "segment_map", "segment_unmap", "oom"), `addr`, `size`, `stream` and `time_us`. Blocks, and what happened to
+        them, have the `frames` that were noted: file, line and function.
+    """
+    segments: list[dict[str, Any]] = []
+    traces: list[list[dict[str, Any]]] = []
+    if _library.in_use():
+        for index in _devices(device):
             segments += [{"device": index, **segment} for segment in memory_snapshot(index)]
-    for segment in segments:
-        for block in segment["blocks"]:
-            block["frames"] = _frames(block.pop("site"))
-    return {"segments": segments, "device_traces": []}
+            traces.append(_library.report_object(None, index, "trace"))
+    frames = functools.cache(_frames)
+    for noted in itertools.chain(*(segment["blocks"] for segment in segments), *traces):
+        noted["frames"] = frames(noted.pop("site"))
+    return {"segments": segments, "device_traces": traces}
 
 
 def _frames(site: int) -> list[dict[str, Any]]:
