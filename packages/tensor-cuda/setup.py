@@ -96,7 +96,7 @@ def run_time_headers() -> list[tuple[str, Path, bool]]:
     roots = [Path("csrc"), SCALAR, Path(taeda_registry.include_dir())]
     stand_ins = Path("csrc/kernels/runtime")
     families = ["arith", "compare", "unary", "activation"]
-    wanted = ["kernels/fused.h", "kernels/functors.inc", "kernels/own.h", "kernels/own.inc"]
+    wanted = ["kernels/fused_fold.h", "kernels/functors.inc", "kernels/own.h", "kernels/own.inc"]
     wanted += [f"scalar/{family}.{kind}" for family in families for kind in ("h", "inc")]
     found: dict[str, Path] = {}
     while wanted:

@@ -169,6 +169,130 @@ def test_what_is_no_line_runs_between_chains(run) -> None:
     )
 
 
+FOLDS = """
+def launches(work):
+    "A kernel of few items takes two microseconds of simulated time."
+    kind = tc.get_device_module("cuda")
+    start, end = (kind.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    result = work()
+    end.record()
+    end.synchronize()
+    return result, round(start.elapsed_time(end) * 1000 / 2)
+
+def folded(function, *tensors, bound=1e-6):
+    "A launch for the chain and its fold; the numbers of the calls one by one."
+    global tried
+    tried += 1
+    fast = compile_graph(function, *tensors)
+    assert fast.reason == "", fast.reason
+    found, count = launches(lambda: fast(*tensors))
+    expected, calls = launches(lambda: function(*tensors))
+    assert count == 1 and calls > 1, (count, calls)
+    single = isinstance(found, tc.Tensor)
+    for a, b in zip((found,) if single else found, (expected,) if single else expected, strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape and a.stride() == b.stride(), (a, b)
+        a, b = (t.cpu().to(tc.float64).numpy() for t in (a, b))
+        assert np.allclose(a, b, rtol=bound, atol=0, equal_nan=True), (a, b)
+    return fast
+"""
+
+
+def test_folds_at_the_end_of_chains(run) -> None:
+    program = """
+        def numpy(t):
+            return t.cpu().to(tc.float64).numpy()
+        for dtype, bound in ((tc.float32, 1e-6), (tc.float64, 1e-13), (tc.bfloat16, 1e-2)):
+            x = tc.rand(5, 7, 37).to(dtype).to("cuda")
+            chain = lambda t: (t * 2 - 1).sin()
+            for dims in ((2,), (1, 2), (0, 1, 2), (0, 2)):
+                for keep in (False, True):
+                    folded(lambda t: chain(t).sum(dims, keepdim=keep), x, bound=bound)
+                    folded(lambda t: chain(t).mean(dims, keepdim=keep), x, bound=bound)
+            folded(lambda t: ops.vector_norm(chain(t), 2.0, [2], False), x, bound=bound)
+            found = folded(lambda t: chain(t).sum(-1), x, bound=bound)(x)
+            near(found.to(tc.float64), np.sin(numpy(x) * 2 - 1).sum(-1), "numpy", 20 * bound)
+        x = tc.rand(5, 7, 37).to("cuda")
+        for order in (1, 0, 3, np.inf, -np.inf):
+            folded(lambda t: ops.vector_norm(chain(t), float(order), [2], False), x)
+        folded(lambda t: chain(t).amax(2), x)
+        folded(lambda t: chain(t).amin((1, 2)), x)
+        folded(lambda t: chain(t).var(2), x)
+        folded(lambda t: (t * 2 > 1).any(2), x)
+        folded(lambda t: (t * 2 > 1).sum(), x)
+        def both(t):  # what is folded is wanted besides
+            made = chain(t)
+            return made, made.sum(-1)
+        folded(both, x)
+        k = tc.arange(-500, 500).reshape(4, 250).to("cuda")
+        folded(lambda t: (t * 3 + 1).sum(1), k)
+        folded(lambda t: (t & 3 | 1).prod(1), k)
+        # Of operands that lie as they like, and are broadcast.
+        x, bias = tc.randn(6, 8, 40).to("cuda"), tc.randn(8, 1).to("cuda")
+        positive = lambda t, b: (t + b).exp()
+        fast = compile_graph(lambda t, b: positive(t, b).sum(-1), x, bias)
+        for lies in (x, x.cpu().transpose(0, 2).contiguous().to("cuda").transpose(0, 2), x[:1].expand(6, 8, 40)):
+            near(fast(lies, bias), np.exp(lies.cpu().numpy() + bias.cpu().numpy()).sum(-1), "lies", 1e-5)
+        images = tc.randn(2, 8, 6, 6).to("cuda").contiguous(memory_format=tc.channels_last)
+        folded(lambda t: (t * 2).exp().sum(1), images[:, :, :, :].repeat(1, 4, 1, 1).contiguous(
+            memory_format=tc.channels_last), bound=1e-5)
+        """
+    run(FOLDS + textwrap.dedent(program), least=60)
+
+
+def test_long_folds_go_in_parts_and_their_bits_do_not_change(run) -> None:
+    program = """
+        for size in (4096, 4097, 100_003):
+            x = tc.rand(size).to("cuda")
+            fast = compile_graph(lambda t: (t * 2 - 0.5).sum(), x)
+            assert fast.reason == ""
+            found, count = launches(lambda: fast(x))
+            assert tc.equal(found.cpu(), fast(x).cpu())
+            expected = (x.cpu().numpy() * np.float32(2) - np.float32(0.5)).sum(dtype=np.float64)
+            near(found, expected.astype(np.float32), size, 1e-6)
+        rows = tc.rand(3, 20_001).to("cuda")
+        fast = compile_graph(lambda t: (t * 2).exp().mean(1), rows)
+        near(fast(rows), np.exp(rows.cpu().numpy() * 2).mean(1), "rows", 1e-5)
+        """
+    run(FOLDS + textwrap.dedent(program), least=4)
+
+
+def test_what_needs_a_fold_runs_behind_it(run) -> None:
+    program = """
+        def normed(t):
+            shifted = t * 2 + 1
+            mean = shifted.mean(-1, keepdim=True)
+            off = shifted - mean
+            scale = (off * off).mean(-1, keepdim=True)
+            return off / (scale + 1e-5).sqrt(), shifted.abs() + 1
+        def softmax(t):
+            shifted = (t * 0.5).sin()
+            e = (shifted - shifted.amax(-1, keepdim=True)).exp()
+            return e / e.sum(-1, keepdim=True)
+        x = tc.randn(6, 64).to("cuda")
+        for function in (normed, softmax):
+            fast = compile_graph(function, x)
+            assert fast.reason == "", fast.reason
+            found, expected = fast(x), function(x)
+            single = function is softmax
+            for a, b in zip((found,) if single else found, (expected,) if single else expected, strict=True):
+                near(a, b.cpu().numpy(), function.__name__, 1e-5)
+        # Short lines, and neighbours that are not folded into one, stay calls of their own.
+        for dims, y in (((1,), tc.randn(64, 5)), ((0,), tc.randn(64, 64))):
+            y = y.to("cuda")
+            fast = compile_graph(lambda t: ((t * 2).sin() + 1).sum(dims), y)
+            found, count = launches(lambda: fast(y))
+            assert count > 1
+            near(found, (np.sin(y.cpu().numpy() * 2) + 1).sum(dims), dims, 1e-5)
+        # More dimensions than kernels have: by its calls.
+        many = tc.randn(*[2] * 12).to("cuda").permute(*range(0, 12, 2), *range(1, 12, 2))
+        fast = compile_graph(lambda t, o: (t * 2 + o).exp().sum((6, 7, 8, 9, 10, 11)), many, many.contiguous())
+        assert fast.reason == ""
+        near(fast(many, many.contiguous()), np.exp(many.cpu().numpy() * 3).sum((6, 7, 8, 9, 10, 11)), "many", 1e-4)
+        """
+    run(FOLDS + textwrap.dedent(program), least=6)
+
+
 def test_chains_are_recorded_for_graphs_of_the_driver(run) -> None:
     program = """
         kind, x = tc.get_device_module("cuda"), tc.ones(8, device="cuda")
@@ -195,15 +319,18 @@ def test_the_reason_is_told(run) -> None:
         start = "device 'cuda' takes no such graph: "
         none = start + "no two calls of it make a chain of element-wise operators of one shape"
         assert reason(lambda t: t * 2) == none
-        assert reason(lambda t: t.cumsum(0)) == none + "; 'cumsum' does not: it is not element-wise"
+        assert reason(lambda t: t.cumsum(0)) == none + "; 'cumsum' does not: it launches taeda_cumsum_d_each"
+        assert reason(lambda t: t.flip(0)) == none + "; 'flip' does not: it is not element-wise"
+        assert reason(lambda t: t.sum()) == none + "; 'sum' does not: it folds what no chain makes"
+        assert reason(lambda t: t.argmax()) == none + "; 'argmax' does not: its fold is none by which chains end"
         z = tc.ones(4, dtype=tc.complex64, device="cuda")
         assert reason(lambda t: t * 2 + 1, z) == none + "; 'mul' does not: it computes with complex numbers"
         k = tc.ones(4, dtype=tc.int64, device="cuda")
         assert "may divide by zero" in reason(lambda t: t // 2 % 3, k)
         assert reason(lambda t: t * 2 + 1, x[:0]) == none + "; 'mul' does not: it has no elements"
-        tried += 5
+        tried += 8
         """,
-        least=5,
+        least=8,
     )
     program = """
         x = tc.ones(4, device="cuda")
@@ -346,6 +473,34 @@ def test_nvrtc_compiles_every_line(tmp_path: Path) -> None:
     found = eval(told[-1])
     assert found["compiler"].startswith("NVRTC 13.") and " sm_90 " in found["compiler"]
     assert found["compiled"] == found["kernels"] > 12 and found["failed"] == 0
+
+
+EVERY_FOLD = """
+x, k = tc.ones(4, 64).to("cuda"), tc.arange(64).to("cuda")
+def norm(order):
+    return lambda t: ops.vector_norm(t * 2 + 1, float(order), [-1], False)
+folds = [lambda t: (t * 2 + 1).sum(-1), lambda t: (t * 2 + 1).prod(-1), lambda t: (t * 2 > 1).all(-1),
+         lambda t: (t * 2 > 1).any(-1), lambda t: (t * 2 + 1).amax(-1), lambda t: (t * 2 + 1).amin(-1)]
+of_real = [lambda t: (t * 2 + 1).var(-1), *map(norm, (0, 1, 2, 3, np.inf, -np.inf))]
+for fold in folds + of_real:
+    for t in (x,) if fold in of_real or fold in folds[4:] else (x, k):
+        assert compile_graph(fold, t).reason == ""
+print(fusion.statistics())
+"""
+
+
+def test_nvrtc_compiles_every_fold(tmp_path: Path) -> None:
+    folder = stand_ins.build(tmp_path, {"libcuda.so.1": real.WHOLE})
+    (told,) = real.run(
+        folder,
+        HEAD.replace("SEED", "1") + EVERY_FOLD,
+        TAEDA_CUDA_LIBRARIES=nvrtc(),
+        TAEDA_CUDA_FUSION_CACHE=str(tmp_path / "cache"),
+        FAKE_LAUNCHES=str(tmp_path / "launches"),
+    )
+    found = eval(told)
+    # A text for each fold and element type.
+    assert found["compiled"] == found["kernels"] == 17 and found["failed"] == 0
 
 
 def test_images_of_nvrtc_are_loaded_and_launched(tmp_path: Path) -> None:

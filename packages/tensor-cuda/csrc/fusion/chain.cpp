@@ -75,11 +75,13 @@ std::vector<FusedNumber> Chain::numbers() const {
 }
 uint32_t Chain::body_size() const {
   const size_t count = std::max<size_t>(numbers().size(), 1);
-  return uint32_t(sizeof(FusedHead) + size_t(operands()) * sizeof(FusedOperand) + count * sizeof(FusedNumber));
+  return uint32_t(sizeof(FusedHead) + size_t(operands()) * sizeof(FusedOperand) + count * sizeof(FusedNumber) +
+                  (end ? sizeof(FusedEnd) : 0));
 }
 std::string Chain::text() const {
   const auto number = [](auto n) { return std::to_string(n); };
-  std::string text = "#define TAEDA_FAMILY \"fused\"\n#include \"kernels/fused.h\"\n";
+  std::string text =
+      std::string("#define TAEDA_FAMILY \"fused\"\n#include \"kernels/") + (end ? "fused_fold.h" : "fused.h") + "\"\n";
   for (const Family& family : kFamilies) {
     const bool wanted =
         std::ranges::any_of(steps, [&](const Step& s) { return std::string_view(s.family) == family.name; });
@@ -95,6 +97,7 @@ std::string Chain::text() const {
     const int dtype = k < inputs.size() ? inputs[k] : steps[size_t(outputs[k - inputs.size()])].dtype;
     text += std::string("    ") + element(dtype).name + " v" + number(k) + ";\n";
   }
+  if (end) text += std::string("    ") + element(steps[size_t(folded)].dtype).name + " folded;\n";
   text += "  };\n  template <class F>\n  static TAEDA_HD void each(const F& f) {\n";
   for (size_t k = 0; k < all; ++k) text += "    f(" + number(k) + ", &Values::v" + number(k) + ");\n";
   text += "  }\n  static TAEDA_HD void run(Values& v, [[maybe_unused]] const FusedNumber* n) {\n";
@@ -119,7 +122,9 @@ std::string Chain::text() const {
   }
   for (size_t k = 0; k < outputs.size(); ++k)
     text += "    v.v" + number(inputs.size() + k) + " = t" + number(outputs[k]) + ";\n";
-  return text + "  }\n};\n}  // namespace taeda::cuda\nTAEDA_FUSED(Chain)\n";
+  if (end) text += "    v.folded = t" + number(folded) + ";\n";
+  return text + "  }\n};\n}  // namespace taeda::cuda\nTAEDA_FUSED(" +
+         (end ? std::string("FusedFold<Chain, ") + end->text : "Fused<Chain") + ">)\n";
 }
 
 }  // namespace taeda::cuda

@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/fused.h"
+#include "kernels/fused_fold.h"
+#include "ops/fold.h"
 
 namespace taeda::cuda {
 
@@ -25,6 +26,8 @@ struct Chain {
   std::vector<int> inputs;   // dtypes
   std::vector<Step> steps;   // each after those that it needs
   std::vector<int> outputs;  // steps whose results are wanted
+  const FoldEnd* end = nullptr;
+  int folded = -1;  // which step's result, where there is an end
 
   int operands() const { return int(inputs.size() + outputs.size()); }
   /// Elements that a thread computes at a time.
@@ -34,6 +37,8 @@ struct Chain {
   /// The text of the chain's kernel: it depends on which operators there are, and on none of the numbers.
   std::string text() const;
   uint32_t body_size() const;
+  /// Items that a block of it takes in one go.
+  int per_block() const { return end ? 1 : kEachThreads; }
 };
 
 /// Whether chains may have such a line, and such an element type.

@@ -16,9 +16,16 @@ namespace {
 constexpr size_t kMostInputs = 12, kMostSteps = 16;
 constexpr uint32_t kMostBody = 4000;
 
-/// What a line makes of a call: its operands are values of the graph where `place` is not negative.
+/// What a line, or a fold, makes of a call: its operands are values of the graph where `place` is not negative.
+struct Ending {
+  const FoldEnd* end;
+  int of;  // value
+  uint64_t dimensions;
+  double divisor;
+};
 struct Line {
   std::optional<Step> step;
+  std::optional<Ending> ending;
   std::string why_not;
 };
 
@@ -110,6 +117,13 @@ struct FusedGraph::Maker final : Recorder {
     }
     taken.step = std::move(step);
   }
+  void fold(const FoldEnd& end, const Tensor& out, const Tensor& self, uint64_t dimensions, double divisor) override {
+    if (taken.step || taken.ending) refuse("it is more than a fold");
+    if (!out.contiguous()) refuse("its result does not lie row by row");
+    const auto found = places.find(self.handle());
+    if (found == places.end()) refuse("it folds what is no value of the graph");
+    taken.ending = {&end, found->second, dimensions, divisor};
+  }
   Line line_of(const taeda_graph_node& node, const GraphCall& call) {
     taken = {};
     places.clear();
@@ -122,7 +136,7 @@ struct FusedGraph::Maker final : Recorder {
     taeda_op_info op{};
     op.size = sizeof op;
     passed(api->op_read(node.op, &op));
-    if (call.results.size() != 1 || call.results[0] < 0) return {{}, "it has not one result"};
+    if (call.results.size() != 1 || call.results[0] < 0) return {{}, {}, "it has not one result"};
     taeda_value out{};
     out.kind = TAEDA_VALUE_TENSOR;
     out.as.tensor = shown(call.results[0]);
@@ -130,7 +144,7 @@ struct FusedGraph::Maker final : Recorder {
     for (const KeptArgument& argument : call.arguments) {
       arguments.push_back(argument.value);
       if (argument.place >= 0) arguments.back().as.tensor = shown(argument.place);
-      if (argument.value.kind == TAEDA_VALUE_TENSORS) return {{}, "it has a list of tensors"};
+      if (argument.value.kind == TAEDA_VALUE_TENSORS) return {{}, {}, "it has a list of tensors"};
     }
     taeda_call given{};
     given.size = sizeof given;
@@ -140,11 +154,11 @@ struct FusedGraph::Maker final : Recorder {
     given.output_count = 1;
     given.device = {backend_number, made.device_};
     try {
-      if (!record_operation(op.name, given, *this)) return {{}, "it is not element-wise"};
+      if (!record_operation(op.name, given, *this)) return {{}, {}, "it is not element-wise"};
     } catch (const Refused& refused) {
-      return {{}, refused.why};
+      return {{}, {}, refused.why};
     }
-    if (!taken.step) taken.why_not = "it has no elements";
+    if (!taken.step) taken.why_not = taken.ending ? "it folds what no chain makes" : "it has no elements";
     return taken;
   }
 
@@ -176,6 +190,7 @@ struct FusedGraph::Maker final : Recorder {
   std::set<int> read_by(const std::vector<int>& calls) const {
     std::set<int> read, own;
     for (const int call : calls) {
+      if (!lines[size_t(call)].step) continue;
       for (const Read& source : lines[size_t(call)].step->operands)
         if (source.place >= 0 && !own.contains(source.place)) read.insert(source.place);
       own.insert(made.calls_[size_t(call)].results[0]);
@@ -196,12 +211,36 @@ struct FusedGraph::Maker final : Recorder {
     each_operand(made.calls_[size_t(call)], [&](int value) {
       const int before = unit_of[size_t(value)];
       std::set<int> seen;
+      if (before == place && unit.end >= 0) free = free && value != made.calls_[size_t(unit.end)].results[0];
       free = free && (before < 0 || before == place || !needs(before, place, seen));
     });
     return free;
   }
+  /// Whether a value's neighbours in memory are folded into one, and enough of them.
+  bool worth_folding(const Value& value, uint64_t dimensions) const {
+    int64_t length = 1;
+    int nearest = -1;
+    for (int d = 0; d < int(value.sizes.size()); ++d) {
+      const int64_t size = value.sizes[size_t(d)], step = std::abs(value.strides[size_t(d)]);
+      if (size == 1) continue;
+      if (dimensions >> d & 1) length *= size;
+      if (nearest < 0 || step < std::abs(value.strides[size_t(nearest)])) nearest = d;
+    }
+    return nearest >= 0 && dimensions >> nearest & 1 && length >= kAlone;
+  }
+  /// The chain that a fold may end; -1: there is none.
+  int ended_by(int call) const {
+    const Ending& ending = *lines[size_t(call)].ending;
+    const int place = unit_of[size_t(ending.of)];
+    if (place < 0) return -1;
+    const Unit& unit = made.units_[size_t(place)];
+    const bool chain = lines[size_t(unit.calls[0])].step && unit.end < 0;
+    return chain && worth_folding(made.values_[size_t(ending.of)], ending.dimensions) ? place : -1;
+  }
   void put(int call) {
     int unit = int(made.units_.size());
+    if (lines[size_t(call)].ending)
+      if (const int place = ended_by(call); place >= 0) made.units_[size_t(unit = place)].end = call;
     if (lines[size_t(call)].step)
       for (int k = unit - 1; k >= 0; --k)
         if (may_take(k, call)) {
@@ -250,8 +289,15 @@ struct FusedGraph::Maker final : Recorder {
         unit.chain.inputs.push_back(made.values_[size_t(value)].dtype);
       }
       for (const int call : unit.calls) {
-        Step step = *lines[size_t(call)].step;
         const int result = made.calls_[size_t(call)].results[0];
+        if (const auto& ending = lines[size_t(call)].ending) {
+          unit.chain.end = ending->end;
+          unit.chain.folded = places.at(ending->of) - int(unit.inputs.size());
+          unit.folded = ending->of, unit.fold = result;
+          unit.dimensions = ending->dimensions, unit.divisor = ending->divisor;
+          continue;
+        }
+        Step step = *lines[size_t(call)].step;
         for (Read& source : step.operands)
           if (source.place >= 0) source.place = places.at(source.place);
         places[result] = int(unit.inputs.size() + unit.chain.steps.size());
@@ -268,13 +314,12 @@ struct FusedGraph::Maker final : Recorder {
   bool compile(std::string& why) {
     bool some = false, chains = false;
     for (Unit& unit : made.units_) {
-      if (unit.outputs.empty()) continue;
+      if (unit.outputs.empty() && unit.fold < 0) continue;
       chains = true;
       std::string text;
       if (unit.chain.body_size() > kMostBody) continue;
       unit.numbers = unit.chain.numbers();
-      unit.kernel =
-          fused_kernels().find(own_machine()->driver(), made.device_, unit.chain.text(), unit.chain.body_size(), text);
+      unit.kernel = fused_kernels().find(own_machine()->driver(), made.device_, unit.chain, text);
       some = some || unit.kernel;
       if (!unit.kernel && why.empty()) why = text;
     }

@@ -30,8 +30,12 @@ struct GraphCall {
 struct Unit {
   std::vector<int> calls;
   Chain chain;
+  int end = -1;                      // the call that folds, one of them
   std::vector<int> inputs, outputs;  // values
   std::vector<FusedNumber> numbers;  // of the chain
+  int folded = -1, fold = -1;        // values: what is folded, and what it comes to
+  uint64_t dimensions = 0;           // that are folded
+  double divisor = 1;
   const FusedKernel* kernel = nullptr;
 };
 

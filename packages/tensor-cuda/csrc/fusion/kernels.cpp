@@ -51,18 +51,19 @@ std::unique_ptr<FusedKernel> FusedKernels::make(Compiler& compiler, int device, 
   if (found != ImageFiles::Found::Other) unwritten_ += !files_.keep(key, image, ignored);
   return made;
 }
-const FusedKernel* FusedKernels::find(Driver& driver, int device, const std::string& source, uint32_t body_size,
-                                      std::string& why) {
+const FusedKernel* FusedKernels::find(Driver& driver, int device, const Chain& chain, std::string& why) {
   Compiler& compiler = driver.compiler();
   const std::string identity = compiler.identity(device, why);
   if (identity.empty()) return nullptr;
+  const std::string source = chain.text();
   const std::string key = identity + "\nheaders " + std::to_string(headers_number()) + "\n" + source;
   const std::lock_guard held(lock_);
   if (const auto found = kernels_.find(key); found != kernels_.end()) return found->second.get();
   if (const auto failed = failures_.find(key); failed != failures_.end()) return why = failed->second, nullptr;
   std::unique_ptr<FusedKernel> made = make(compiler, device, key, source, why);
   if (!made) return failures_[key] = why, nullptr;
-  made->kernel = {"taeda_fused", made->family.c_str(), body_size, kEachThreads, kEachThreads, 0, &simulate};
+  made->kernel = {"taeda_fused", made->family.c_str(), chain.body_size(), kEachThreads, chain.per_block(), 0,
+                  &simulate};
   return (kernels_[key] = std::move(made)).get();
 }
 std::string FusedKernels::report(Driver& driver) {

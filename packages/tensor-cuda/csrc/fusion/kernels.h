@@ -8,6 +8,7 @@
 
 #include "driver/driver.h"
 #include "fusion/cache.h"
+#include "fusion/chain.h"
 #include "kernels/launch.h"
 
 namespace taeda::cuda {
@@ -21,8 +22,8 @@ struct FusedKernel {
 class FusedKernels {
  public:
   FusedKernels() : files_(ImageFiles::usual_folder()) {}
-  /// The kernel of a text, whose body has a size, for the life of the process; null where it cannot be had, and `why`.
-  const FusedKernel* find(Driver& driver, int device, const std::string& source, uint32_t body_size, std::string& why);
+  /// The kernel of a chain, for the life of the process; null where it cannot be had, and `why`.
+  const FusedKernel* find(Driver& driver, int device, const Chain& chain, std::string& why);
   /// What was done so far, as a JSON object.
   std::string report(Driver& driver);
 

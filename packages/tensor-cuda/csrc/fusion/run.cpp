@@ -57,6 +57,25 @@ int32_t FusedGraph::run_call(const GraphCall& call, Values& values) const {
   return status;
 }
 
+namespace {
+
+/// What is folded: the dimensions that are kept come before the others.
+void stand_for(StandIn& made, const std::vector<int64_t>& sizes, uint64_t folded) {
+  made.sizes = sizes;
+  made.strides.resize(sizes.size());
+  int64_t behind = 1;
+  for (const bool kept : {false, true})
+    for (size_t d = sizes.size(); d-- > 0;)
+      if ((folded >> d & 1) != kept) made.strides[d] = behind, behind *= sizes[d];
+  made.facts.ndim = int32_t(sizes.size());
+  made.facts.sizes = made.sizes.data();
+  made.facts.strides = made.strides.data();
+  made.facts.numel = behind;
+}
+int64_t blocks_of(const FusedEnd& end) { return (end.outputs + end.rows - 1) / end.rows; }
+
+}  // namespace
+
 int32_t FusedGraph::run_chain(const Unit& unit, Values& values, StreamHandle stream) const {
   constexpr int kMost = 32;
   const Chain& chain = unit.chain;
@@ -64,7 +83,7 @@ int32_t FusedGraph::run_chain(const Unit& unit, Values& values, StreamHandle str
   std::vector<Tensor> tensors;
   std::vector<taeda_value> arguments;
   for (const int value : unit.inputs) tensors.emplace_back(values.tensors[size_t(value)]);
-  for (const int value : unit.outputs) {
+  const auto make = [&](int value) {
     const Value& facts = values_[size_t(value)];
     taeda_tensor made = nullptr;
     const int32_t ndim = int32_t(facts.sizes.size());
@@ -72,18 +91,29 @@ int32_t FusedGraph::run_chain(const Unit& unit, Values& values, StreamHandle str
     passed(api->tensor_empty(ndim, facts.sizes.data(), facts.strides.data(), facts.dtype, device, &made));
     values.put(value, made);
     tensors.emplace_back(made);
-  }
+  };
+  for (const int value : unit.outputs) make(value);
+  if (chain.end) make(unit.fold);
   for (const Tensor& t : tensors) {
     taeda_value& value = arguments.emplace_back();
     value.kind = TAEDA_VALUE_TENSOR;
     value.as.tensor = t.handle();
   }
-  // The last operand is the last output, whose dimensions are all that there are.
+  Tensor folded;
+  StandIn whole;
+  if (chain.end) {
+    folded = std::move(tensors.back());
+    tensors.pop_back();
+    stand_for(whole, values_[size_t(unit.folded)].sizes, unit.dimensions);
+    tensors.emplace_back(whole.handle());
+  }
+  // The last operand is the last output, or what is folded, whose dimensions are all that there are.
   std::vector<const Tensor*> all;
   for (const Tensor& t : tensors) all.push_back(&t);
   const auto layout = merged_dimensions<kMost>(all);
   if (layout.ndim > kFusedDims) {
     for (const int value : unit.outputs) values.release(size_t(value));
+    if (chain.end) values.release(size_t(unit.fold));
     for (const int call : unit.calls)
       if (const int32_t status = run_call(calls_[size_t(call)], values); status != TAEDA_OK) return status;
     return TAEDA_OK;
@@ -96,6 +126,18 @@ int32_t FusedGraph::run_chain(const Unit& unit, Values& values, StreamHandle str
   head.straight = 1;
   head.in_rows = layout.ndim > 0 && layout.sizes[layout.ndim - 1] % elements == 0;
   std::copy_n(layout.sizes, layout.ndim, head.sizes);
+  FusedEnd end{};
+  if (chain.end) {
+    Fold& f = end.fold;
+    end.outputs = folded.numel();
+    f.length = head.n / end.outputs;
+    f.out = folded.array();
+    f.divisor = unit.divisor;
+    end.rows = int32_t(outputs_of_block(f.length, end.outputs));
+    while (kEachThreads / end.rows >> end.halvings > 1) ++end.halvings;
+    divide(f, blocks_of(end));
+  }
+  const bool in_packs = !chain.end || end.outputs == 1 || end.fold.length % elements == 0;
   std::vector<FusedOperand> operands(static_cast<size_t>(count));
   for (int k = 0; k < count; ++k) {
     FusedOperand& o = operands[size_t(k)];
@@ -110,7 +152,7 @@ int32_t FusedGraph::run_chain(const Unit& unit, Values& values, StreamHandle str
       rows = rows && (d == layout.ndim - 1 || o.strides[d] % elements == 0);
     }
     o.lies = straight ? Lies::Straight : alone ? Lies::Alone : Lies::Strided;
-    o.aligned = t.address() % uint64_t(t.item_size() * elements) == 0 && (straight || rows);
+    o.aligned = in_packs && t.address() % uint64_t(t.item_size() * elements) == 0 && (straight || rows);
     if (o.lies == Lies::Strided) head.straight = 0;
   }
   std::memcpy(body.data(), &head, sizeof head);
@@ -125,6 +167,17 @@ int32_t FusedGraph::run_chain(const Unit& unit, Values& values, StreamHandle str
   given.device = {backend_number, device_};
   given.stream = stream;
   const Call call("fused operators", 0, given);
+  if (chain.end) {
+    Tensor partial;
+    if (end.fold.parts > 1) {
+      partial = call.empty({end.outputs * end.fold.parts * int64_t(chain.end->state_size)}, TAEDA_UINT8);
+      end.fold.partial = partial.address();
+    }
+    std::memcpy(body.data() + body.size() - sizeof end, &end, sizeof end);
+    call.launch(unit.kernel->kernel, body.data(), blocks_of(end) * end.fold.parts);
+    if (end.fold.parts > 1) chain.end->join(call, end.fold, end.outputs);
+    return TAEDA_OK;
+  }
   call.launch(unit.kernel->kernel, body.data(), (head.n + elements - 1) / elements);
   return TAEDA_OK;
 }

@@ -54,8 +54,11 @@ struct Fused {
 
   TAEDA_HD void operator()(int64_t item) const {
     const int64_t first = item * V;
-    const int count = int(head.n - first < V ? head.n - first : V);
     Values values[V];
+    compute(first, int(head.n - first < V ? head.n - first : V), values);
+  }
+  /// `count` elements from `first` on.
+  TAEDA_HD void compute(int64_t first, int count, Values (&values)[V]) const {
     int64_t off[V][kOperands];
     if (!head.straight) places(first, count, off);
     Chain::each([&](int k, auto member) {
@@ -133,17 +136,18 @@ struct Fused {
 
 // Defines the kernel of a chain, the last thing in its text.
 #ifdef __CUDACC__
-#define TAEDA_FUSED(CHAIN)          \
-  namespace taeda::cuda {           \
-  TAEDA_KERNEL(fused, Fused<CHAIN>) \
+#define TAEDA_FUSED(...)           \
+  namespace taeda::cuda {          \
+  TAEDA_KERNEL(fused, __VA_ARGS__) \
   }
 #else
-#define TAEDA_FUSED(CHAIN)                                                                                      \
+#define TAEDA_FUSED(...)                                                                                        \
   namespace taeda::cuda {                                                                                       \
   constinit thread_local uint64_t simulated_shift = 0;                                                          \
   }                                                                                                             \
   extern "C" [[gnu::visibility("default")]] void taeda_fused(const void* body, int64_t items, uint64_t shift) { \
     taeda::cuda::simulated_shift = shift;                                                                       \
-    taeda::cuda::run_on_host<taeda::cuda::Fused<taeda::cuda::CHAIN>>(body, items);                              \
+    using namespace taeda::cuda;                                                                                \
+    run_on_host<__VA_ARGS__>(body, items);                                                                      \
   }
 #endif

@@ -1,5 +1,5 @@
 // Kernels of variances and norms.
-#include "kernels/moments.h"
+#include "kernels/reduce.h"
 
 #define TAEDA_FAMILY "moments"
 

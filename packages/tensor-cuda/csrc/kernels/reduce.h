@@ -3,62 +3,10 @@
 #include "scalar/arith.h"
 
 #include "kernels/before.h"
-#include "kernels/elementwise.h"
+#include "kernels/fold.h"
 
 namespace taeda::cuda {
 
-// --- what is folded: states that are joined in order ---
-
-template <class C>
-struct Sum {
-  using Input = C;
-  struct State {
-    C value;
-  };
-  TAEDA_HD static State start() { return {C(0)}; }
-  TAEDA_HD static State take(C value, int64_t) { return {value}; }
-  TAEDA_HD static State join(State a, State b) { return {C(a.value + b.value)}; }
-};
-template <class C>
-struct Product {
-  using Input = C;
-  struct State {
-    C value;
-  };
-  TAEDA_HD static State start() { return {C(1)}; }
-  TAEDA_HD static State take(C value, int64_t) { return {value}; }
-  TAEDA_HD static State join(State a, State b) { return {C(a.value * b.value)}; }
-};
-/// Any, or with All all.
-template <bool All>
-struct Truth {
-  using Input = bool;
-  struct State {
-    bool value;
-  };
-  TAEDA_HD static State start() { return {All}; }
-  TAEDA_HD static State take(bool value, int64_t) { return {value}; }
-  TAEDA_HD static State join(State a, State b) { return {All ? a.value && b.value : a.value || b.value}; }
-};
-/// The first extreme and its place; with Last the last one. A NaN is extreme.
-template <class C, bool Largest, bool Last = false>
-struct Extreme {
-  using Input = C;
-  struct State {
-    C value;
-    int64_t place;
-  };
-  TAEDA_HD static State start() { return {C(0), -1}; }
-  TAEDA_HD static State take(C value, int64_t place) { return {value, place}; }
-  TAEDA_HD static State join(State a, State b) {
-    if (a.place < 0) return b;
-    if (b.place < 0) return a;
-    const bool nan_a = a.value != a.value, nan_b = b.value != b.value;
-    if (nan_a || nan_b) return nan_b && (Last || !nan_a) ? b : a;
-    if (a.value == b.value) return Last ? b : a;
-    return (Largest ? b.value > a.value : b.value < a.value) ? b : a;
-  }
-};
 template <class C>
 struct LogSum {
   using Input = C;
@@ -79,37 +27,6 @@ struct LogSum {
 
 // --- folds ---
 
-/// Which elements, and where the results go.
-struct Fold {
-  Walk kept, across;      // where an output's elements begin, and where they lie from there
-  int64_t length;         // elements of an output
-  int64_t parts, part;    // in so many parts of so many elements
-  Array in, out, places;  // row-major results; what is not wanted has no address
-  Address partial;        // states of the parts
-  double divisor;         // of sums; a number that the operation knows
-  template <class State>
-  TAEDA_HD void finish(int64_t output, State s) const {
-    if constexpr (requires { s.result(divisor); }) {
-      store<double>(out, output, s.result(divisor));
-    } else {
-      using C = decltype(s.value);
-      if (out.data) {
-        if constexpr (is_float<C>) s.value = divisor != 1 ? s.value / divisor : s.value;
-        if constexpr (is_complex<C>)
-          if (divisor != 1) s.value = C(s.value.re / divisor, s.value.im / divisor);
-        store<C>(out, output, s.value);
-      }
-      if constexpr (requires { s.place; })
-        if (places.data) store<int64_t>(places, output, s.place);
-    }
-  }
-  /// What an element comes to.
-  template <class Op, class C>
-  TAEDA_HD auto taken(C value, int64_t i) const {
-    if constexpr (requires { Op::take(value, i, divisor); }) return Op::take(value, i, divisor);
-    else return Op::take(value, i);
-  }
-};
 /// A thread for each output.
 template <class Op>
 struct FoldEach {
@@ -123,13 +40,6 @@ struct FoldEach {
     fold.finish(output, state);
   }
 };
-/// Elements are met out of order: of equal extremes the earlier one is the first.
-template <class Op, class State>
-TAEDA_HD inline State joined_in_order(State a, State b) {
-  if constexpr (requires { a.place; })
-    if (b.place >= 0 && (a.place < 0 || b.place < a.place)) return Op::join(b, a);
-  return Op::join(a, b);
-}
 /// What elements `first`, `first + step`... before `end` of an output that begins at `origin` come to: several are read
 /// before they are joined.
 template <class Op>

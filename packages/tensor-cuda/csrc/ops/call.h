@@ -35,19 +35,22 @@ struct StandIn {
 };
 
 class Tensor;
+struct FoldEnd;
 struct Row;
 struct Numbers;
 enum class Class : int;
 /// Takes down what an operator's function would launch, instead of a launch (fusion/).
 class Recorder {
  public:
-  /// Thrown where a function does more than lines.
+  /// Thrown where a function does more than a line or a fold.
   struct Refused {
     std::string why;
   };
   [[noreturn]] void refuse(const std::string& why) const { throw Refused{why}; }
   virtual void line(const Row& row, Class c, const Tensor& out, std::span<const Tensor* const> operands,
                     const Numbers& numbers, bool may_divide_by_zero) = 0;
+  /// Of the dimensions whose bits are set.
+  virtual void fold(const FoldEnd& end, const Tensor& out, const Tensor& self, uint64_t dimensions, double divisor) = 0;
 
  protected:
   ~Recorder() = default;
@@ -226,7 +229,7 @@ struct Operation {
 /// Hands all of them to taeda.
 int32_t register_operations();
 const char* operation_name(int32_t number);
-/// Has the function of an element-wise operator taken down; false where there is none of that name.
+/// Has the function of an element-wise operator or of a fold taken down; false where there is none of that name.
 bool record_operation(const char* name, const taeda_call& call, Recorder& recorder);
 
 }  // namespace taeda::cuda

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "kernels/moments.h"
 #include "ops/elementwise.h"
+#include "ops/fold.h"
 #include "ops/walk.h"
 
 namespace taeda::cuda {
@@ -19,14 +19,46 @@ uint64_t dimensions(const Call& call, int argument, int ndim) {
   return mask ? mask : all;
 }
 
-/// Below so many elements an output is a thread's work; up to so many that of 32 threads; a part is never smaller.
-constexpr int64_t kAlone = 32, kShort = 1024, kPart = 4096, kTilePart = 128;
-/// With so many blocks the device is busy without parts.
-constexpr int64_t kBusy = 1056, kMostParts = 1024;
+// --- by which chains may end ---
+
+template <class Op> constexpr const char* kText = nullptr;
+#define TAEDA_ENDS(...) template <> constexpr const char* kText<__VA_ARGS__> = #__VA_ARGS__;
+TAEDA_ENDS(Sum<int64_t>)
+TAEDA_ENDS(Sum<double>)
+TAEDA_ENDS(Product<int64_t>)
+TAEDA_ENDS(Product<double>)
+TAEDA_ENDS(Truth<true>)
+TAEDA_ENDS(Truth<false>)
+TAEDA_ENDS(Extreme<double, true>)
+TAEDA_ENDS(Extreme<double, false>)
+TAEDA_ENDS(Moments)
+TAEDA_ENDS(NormSum<OfSizes>)
+TAEDA_ENDS(NormSum<OfSquares>)
+TAEDA_ENDS(NormSum<OfPowers>)
+TAEDA_ENDS(NormSum<OfTruths>)
+TAEDA_ENDS(NormExtreme<true>)
+TAEDA_ENDS(NormExtreme<false>)
+#undef TAEDA_ENDS
+
+template <class Op>
+void join_parts(const Call& call, const Fold& f, int64_t outputs) {
+  constexpr int rows = FoldParts<Op>::kRows;
+  call.launch(FoldParts<Op>{f, outputs}, (outputs + rows - 1) / rows);
+}
+template <class Op>
+void take_down(Recorder& recorder, const Tensor& self, uint64_t mask, const Tensor* out, const Tensor* places,
+               double divisor) {
+  if constexpr (kText<Op> != nullptr) {
+    static constexpr FoldEnd end{kText<Op>, sizeof(decltype(Op::start())), &join_parts<Op>};
+    if (out && !places) return recorder.fold(end, *out, self, mask, divisor);
+  }
+  recorder.refuse("its fold is none by which chains end");
+}
 
 template <class Op>
 void fold(const Call& call, const Tensor& self, uint64_t mask, const Tensor* out, const Tensor* places,
           double divisor = 1) {
+  if (call.recorder()) return take_down<Op>(*call.recorder(), self, mask, out, places, divisor);
   const Tensor& shape = out ? *out : *places;
   std::optional<Target> to, to_places;
   if (out) to.emplace(call, *out);
@@ -46,17 +78,10 @@ void fold(const Call& call, const Tensor& self, uint64_t mask, const Tensor* out
   const bool columns = f.kept.ndim > 0 && f.kept.strides[f.kept.ndim - 1] == 1 && outputs >= 16 &&
                        !(f.across.ndim == 1 && f.across.strides[0] == 1);
   const bool alone = f.length < kAlone;
-  // Of many outputs each gets 32 threads, which wait for each other less than a block's.
-  const bool narrow = f.length <= kShort || outputs >= 8 * kBusy / 2;
-  const int64_t together = columns ? 32 : narrow ? 8 : 1, blocks = (outputs + together - 1) / together;
+  const int64_t together = columns ? 32 : outputs_of_block(f.length, outputs);
+  const int64_t blocks = (outputs + together - 1) / together;
   f.parts = 1, f.part = f.length;
-  if (!alone && outputs > 0) {
-    const int64_t wanted = blocks < kBusy ? kBusy / blocks : 1, least = columns ? kTilePart : kPart;
-    f.part = std::max((f.length + wanted - 1) / wanted, least);
-    f.part = std::max(f.part, (f.length + kMostParts - 1) / kMostParts);
-    f.part = (f.part + 7) / 8 * 8;  // packs stay aligned
-    f.parts = (f.length + f.part - 1) / f.part;
-  }
+  if (!alone && outputs > 0) divide(f, blocks, columns ? kTilePart : kPart);
   using State = decltype(Op::start());
   Tensor partial;
   if (f.parts > 1) {
@@ -67,8 +92,7 @@ void fold(const Call& call, const Tensor& self, uint64_t mask, const Tensor* out
   else if (columns) call.launch(FoldTile<Op>{f, outputs}, blocks * f.parts);
   else if (together == 8) call.launch(FoldBlock<Op, 8>{f, outputs}, blocks * f.parts);
   else call.launch(FoldBlock<Op, 1>{f, outputs}, blocks * f.parts);
-  constexpr int rows = FoldParts<Op>::kRows;
-  if (f.parts > 1) call.launch(FoldParts<Op>{f, outputs}, (outputs + rows - 1) / rows);
+  if (f.parts > 1) join_parts<Op>(call, f, outputs);
   if (out) to->done();
   if (places) to_places->done();
 }

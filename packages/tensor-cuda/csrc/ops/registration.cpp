@@ -72,16 +72,18 @@ const char* operation_name(int32_t number) { return entries()[size_t(number)].na
 
 bool record_operation(const char* name, const taeda_call& given, Recorder& recorder) {
   static const auto* const by_name = [] {
-    auto* const made = new std::map<std::string_view, const LineOperation*>;
+    auto* const made = new std::map<std::string_view, LineOperation>;
     for (const LineOperation& o : line_operations())
-      if (std::string_view(o.name).back() != '_') made->emplace(o.name, &o);
+      if (std::string_view(o.name).back() != '_') made->emplace(o.name, o);
+    for (const Operation& o : reduce_operations()) made->emplace(o.name, LineOperation{o.name, nullptr, o.function});
     return made;
   }();
   const auto found = by_name->find(name);
   if (found == by_name->end()) return false;
-  const Call call(found->second->name, given, recorder);
-  if (found->second->row) run_plain_line(call, *found->second->row);
-  else found->second->function(call);
+  const LineOperation& operation = found->second;
+  const Call call(operation.name, given, recorder);
+  if (operation.row) run_plain_line(call, *operation.row);
+  else operation.function(call);
   return true;
 }
 
