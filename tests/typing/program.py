@@ -20,7 +20,8 @@ class Net(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         hidden = self.first(x).relu()
-        return self.second(hidden)
+        out: Tensor = self.second(hidden)
+        return out
 
 
 def train(steps: int) -> float:

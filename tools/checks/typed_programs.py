@@ -28,9 +28,9 @@ def main() -> int:
     package = CORE / "src" / "taeda_tensor_core"
     package.joinpath("_ops.pyi").write_bytes(generated.joinpath("_ops.pyi").read_bytes())
     programs = sorted(ROOT.glob("tests/typing/*.py"))
-    stubs = [package / "_C.pyi", package / "_ops.pyi"]
+    stubs = [package / name for name in ("__init__.pyi", "_C.pyi", "_ops.pyi")]
     # Only what is named is held to account; the packages' own code is seen through its annotations.
-    options = ["--follow-imports=silent", "--python-version=3.11", "--no-error-summary"]
+    options = ["--strict", "--follow-imports=silent", "--python-version=3.11", "--no-error-summary"]
     environment = {**os.environ, "MYPYPATH": os.pathsep.join(map(str, sorted(ROOT.glob("packages/*/src"))))}
     command = [sys.executable, "-m", "mypy", *options, *map(str, [*programs, *stubs])]
     status = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
