@@ -370,3 +370,19 @@ def test_grouped_heads_that_do_not_divide_are_refused(to_tensor):
 
 def test_backends_are_shown_by_name():
     assert f"{SDPBackend.MATH}" == str(SDPBackend.MATH) == "SDPBackend.MATH" and SDPBackend.MATH == 0
+
+
+@pytest.mark.parametrize("dtype", [tt.float32, tt.bfloat16])
+@pytest.mark.parametrize("heads", [(0, 0), (0, 1), (0, 2)])
+def test_queries_without_heads_leave_gradients_of_zero(heads, dtype):
+    q = tt.ones(2, heads[0], 1, 3, dtype=dtype, requires_grad=True)
+    k = tt.ones(2, heads[1], 2, 3, dtype=dtype, requires_grad=True)
+    v = tt.ones(2, heads[1], 2, 4, dtype=dtype, requires_grad=True)
+    for found in (
+        F.scaled_dot_product_attention(q, k, v, enable_gqa=True),
+        tt.ops.fused_attention(q, k, v, None, False, 0.5)[0],
+    ):
+        assert found.shape == (2, 0, 1, 4)
+        for given, gradient in zip((q, k, v), autograd.grad(found.sum(), (q, k, v)), strict=True):
+            assert gradient.shape == given.shape
+            assert not gradient.any()

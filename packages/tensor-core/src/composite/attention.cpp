@@ -63,8 +63,8 @@ void expect_heads(const char* argument, const Tensor& t, const Tensor& query) {
   check(query.dim() >= 3 && t.dim() >= 3, ErrorKind::Runtime,
         "scaled_dot_product_attention: argument 'enable_gqa' needs heads in dimension -3");
   const int64_t heads = query.size(-3), own = t.size(-3);
-  check(own > 0 && heads % own == 0, ErrorKind::Runtime, "scaled_dot_product_attention: argument '", argument, "' has ",
-        own, " heads, expected a divisor of the ", heads, " of 'query'");
+  check(own == heads || (own > 0 && heads % own == 0), ErrorKind::Runtime, "scaled_dot_product_attention: argument '",
+        argument, "' has ", own, " heads, expected a divisor of the ", heads, " of 'query'");
 }
 /// Whether several heads of queries attend to one of `t`.
 bool shares_heads(const Tensor& query, const Tensor& t) { return t.size(-3) != query.size(-3); }

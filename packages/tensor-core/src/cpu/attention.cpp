@@ -63,7 +63,8 @@ struct Attention {
   static constexpr bool halves = !std::is_same_v<T, S>;
 
   Tensor query, key, value, mask;
-  int64_t n, heads, group, length, places, features, outputs;  // group: heads of queries for one of keys
+  int64_t n, heads, shared, group;  // heads of queries, of keys, and of queries for each of keys
+  int64_t length, places, features, outputs;
   bool causal, backward;
   T scale;
 
@@ -75,7 +76,8 @@ struct Attention {
         mask(as_mask(attn_mask, dtype_of<T>)),
         n(q.size(0)),
         heads(q.size(1)),
-        group(heads / std::max<int64_t>(k.size(1), 1)),
+        shared(k.size(1)),
+        group(shared > 0 ? heads / shared : 0),
         length(q.size(2)),
         places(k.size(2)),
         features(q.size(3)),
@@ -85,7 +87,7 @@ struct Attention {
         scale(T(factor)) {}
 
   /// Heads, of which a thread of backward takes those of one group.
-  int64_t tasks() const { return n * (backward ? heads / group : heads); }
+  int64_t tasks() const { return n * (backward ? shared : heads); }
   /// Few heads are shared out by their blocks, and the products in them too.
   bool few() const { return tasks() < 8; }
   /// c = a @ b, added to c when `add`, with a (rows, inner); ldc is `columns` for bfloat16 operands.
@@ -371,7 +373,6 @@ std::tuple<Tensor, Tensor, Tensor> fused_attention_backward_kernel(const Tensor&
          place(2, key),
          place(4, value)};
     const Unlocked unlocked(s.n * s.heads * s.work() > blas::kUnlockFlops);
-    const int64_t shared = s.heads / s.group;
     parallel_for(s.tasks(), std::max<int64_t>(1, (int64_t(1) << 17) / std::max<int64_t>(1, s.group * s.work())),
                  [&](int64_t first, int64_t last) {
                    const size_t size = s.room();
@@ -380,10 +381,10 @@ std::tuple<Tensor, Tensor, Tensor> fused_attention_backward_kernel(const Tensor&
                    if constexpr (s.halves) {
                      const HalfRoom room(s);
                      for (int64_t i = first; i < last; ++i)
-                       backward_group(s, g, i / shared, i % shared, weights, slopes, room);
+                       backward_group(s, g, i / s.shared, i % s.shared, weights, slopes, room);
                    } else {
                      for (int64_t i = first; i < last; ++i)
-                       backward_group(s, g, i / shared, i % shared, weights, slopes);
+                       backward_group(s, g, i / s.shared, i % s.shared, weights, slopes);
                    }
                  });
   });
