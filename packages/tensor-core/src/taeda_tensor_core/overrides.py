@@ -289,11 +289,14 @@ def get_default_nowrap_functions() -> set[Callable]:
     return {Tensor._base.__get__, Tensor.grad.__get__}
 
 
+_OF_ATTRIBUTES = frozenset({"__get__", "__set__", "__delete__"})
+
+
 def is_tensor_method_or_property(func: Callable) -> bool:
     """Whether a function is a method of Tensor or reads or writes one of its attributes."""
     if func in _tensor_functions():
         return True
-    return getattr(func, "__name__", "") in ("__get__", "__set__", "__delete__")
+    return getattr(func, "__name__", "") in _OF_ATTRIBUTES
 
 
 def _tensor_functions() -> set[Callable]:
@@ -380,6 +383,27 @@ def _path(func: Callable) -> tuple[str, ...]:
 
 
 _fixed_path = functools.lru_cache(1024)(_path)
+
+
+def name_at(path: tuple[str, ...]) -> str:
+    """A function's name by its path: ``matmul``; ``T`` of what reads that attribute, ``T__set__`` of what writes it."""
+    name = path[-1]
+    if name not in _OF_ATTRIBUTES:
+        return name
+    return path[-2] if name == "__get__" else f"{path[-2]}{name}"
+
+
+def answers_in(table: dict[str, Callable]) -> Callable[..., Callable[[Callable], Callable]]:
+    """A decorator, given names: the function is what stands under them in the table of a class of tensors."""
+
+    def named(*names: str) -> Callable[[Callable], Callable]:
+        def put(function: Callable) -> Callable:
+            table.update(dict.fromkeys(names, function))
+            return function
+
+        return put
+
+    return named
 
 
 def _public_module(module: str, name: str, f: Callable) -> str | None:

@@ -10,7 +10,7 @@ from taeda_tensor_core import _C, _info
 from taeda_tensor_core._C import Tensor
 from taeda_tensor_core._inner_gradients import Inner, is_of_engine, through_inner
 from taeda_tensor_core._sizes import as_tuple
-from taeda_tensor_core.overrides import misplaced, path_of
+from taeda_tensor_core.overrides import answers_in, misplaced, name_at, path_of
 
 #: What each function or method computes with nested arguments, by its name.
 _table: dict[str, Callable[..., Any]] = {}
@@ -24,14 +24,8 @@ _for_each = frozenset({
 })  # fmt: skip
 
 
-def nested(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator: what functions of these names compute where a nested tensor is among their arguments."""
-
-    def put(function: Callable[..., Any]) -> Callable[..., Any]:
-        _table.update(dict.fromkeys(names, function))
-        return function
-
-    return put
+#: Decorator: what functions of these names compute where a nested tensor is among their arguments.
+nested = answers_in(_table)
 
 
 def _no_part() -> Tensor:
@@ -130,11 +124,9 @@ class NestedTensor(Tensor):
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         parts = path_of(func)
-        name = parts[-1]
         if is_of_engine(parts) and parts[-2] != "Tensor":  # the method has a form of its own
             return through_inner(_INNER, func, args, kwargs)
-        if name in ("__get__", "__set__"):
-            name = parts[-2] if name == "__get__" else f"{parts[-2]}{name}"
+        name = name_at(parts)
         if name in _for_each:
             return by_parts(name, func, *args, **(kwargs or {}))
         known = _table.get(name)

@@ -8,7 +8,7 @@ from typing import Any
 from taeda_tensor_core import _C, ops
 from taeda_tensor_core._C import Tensor
 from taeda_tensor_core._printing import formatted, with_suffixes
-from taeda_tensor_core.overrides import misplaced, path_of
+from taeda_tensor_core.overrides import answers_in, misplaced, name_at, path_of
 from taeda_tensor_core.quantized import _schemes
 
 #: What each function or method computes with quantized arguments, by its name.
@@ -17,14 +17,8 @@ _table: dict[str, Callable[..., Any]] = {}
 repeated: set[str] = set()
 
 
-def quantized(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator: what functions of these names compute where a quantized tensor is among their arguments."""
-
-    def put(function: Callable[..., Any]) -> Callable[..., Any]:
-        _table.update(dict.fromkeys(names, function))
-        return function
-
-    return put
+#: Decorator: what functions of these names compute where a quantized tensor is among their arguments.
+quantized = answers_in(_table)
 
 
 class QuantizedTensor(Tensor):
@@ -52,10 +46,7 @@ class QuantizedTensor(Tensor):
     def __torch_function__(
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        parts = path_of(func)
-        name = parts[-1]
-        if name in ("__get__", "__set__"):
-            name = parts[-2] if name == "__get__" else f"{parts[-2]}{name}"
+        name = name_at(path_of(func))
         known = _table.get(name)
         if known is not None:
             try:

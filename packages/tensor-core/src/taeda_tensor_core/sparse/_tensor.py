@@ -10,7 +10,7 @@ import taeda_tensor_core as core
 from taeda_tensor_core import _C
 from taeda_tensor_core._inner_gradients import is_of_engine, through_inner
 from taeda_tensor_core._printing import sparse_text
-from taeda_tensor_core.overrides import misplaced, path_of
+from taeda_tensor_core.overrides import answers_in, misplaced, name_at, path_of
 
 Tensor = core.Tensor
 
@@ -26,14 +26,8 @@ _PLAIN = frozenset({
 _OF_GRADIENTS = frozenset({"add", "add_", "clone", "detach", "_fused_sgd_"})
 
 
-def sparse(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator: what functions of these names compute where a sparse tensor is among their arguments."""
-
-    def put(function: Callable[..., Any]) -> Callable[..., Any]:
-        _table.update(dict.fromkeys(names, function))
-        return function
-
-    return put
+#: Decorator: what functions of these names compute where a sparse tensor is among their arguments.
+sparse = answers_in(_table)
 
 
 class SparseTensor(Tensor):
@@ -76,8 +70,9 @@ class SparseTensor(Tensor):
     def __torch_function__(
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        name = _name(func)
-        if name in ("grad", "backward") and is_of_engine(path_of(func)):
+        path = path_of(func)
+        name = name_at(path)
+        if name in ("grad", "backward") and is_of_engine(path):
             from taeda_tensor_core.sparse._gradients import INNER
 
             return through_inner(INNER, func, args, kwargs)
@@ -147,15 +142,6 @@ class SparseTensor(Tensor):
         return _table["__format__"](self, spec)  # type: ignore[no-any-return]
 
     __hash__ = Tensor.__hash__
-
-
-def _name(func: Any) -> str:
-    """``matmul`` of ``taeda.matmul``, ``Tensor.matmul``, ``Tensor.__rmatmul__`` alike; of attributes their name."""
-    parts = path_of(func)
-    name = parts[-1]
-    if name in ("__get__", "__set__", "__delete__"):
-        return parts[-2] if name == "__get__" else f"{parts[-2]}{name}"
-    return name
 
 
 def _is_fact(name: str) -> bool:
