@@ -123,6 +123,10 @@ def vjp(
         v: Weights of the outputs, of their shapes; may be left out for one output of one element.
         create_graph: Make the results differentiable.
         strict: RuntimeError when an output does not depend on an input, instead of zeros.
+
+    Example:
+        >>> taeda.autograd.functional.vjp(lambda x: x**2, taeda.tensor([1.0, 2.0]), taeda.tensor([1.0, 10.0]))
+        (tensor([1., 4.]), tensor([ 2., 40.]))
     """
     with enable_grad():
         single_in, inputs, single_out, outputs = _call(func, inputs, create_graph, "vjp")
@@ -143,6 +147,10 @@ def jvp(
         v: Direction, of the inputs' shapes; may be left out for one input of one element.
         create_graph: Make the results differentiable.
         strict: RuntimeError when an output does not depend on an input, instead of zeros.
+
+    Example:
+        >>> taeda.autograd.functional.jvp(lambda x: x**2, taeda.tensor([1.0, 2.0]), taeda.tensor([1.0, 10.0]))
+        (tensor([1., 4.]), tensor([ 2., 40.]))
     """
     with enable_grad():
         _, inputs, single_out, outputs = _call(func, inputs, create_graph, "jvp")
@@ -207,6 +215,11 @@ def jacobian(
 
     Returns:
         A tensor for one input and one output, else a tuple over outputs (of tuples over inputs).
+
+    Example:
+        >>> taeda.autograd.functional.jacobian(lambda x: x**2, taeda.tensor([1.0, 2.0]))
+        tensor([[2., 0.],
+                [0., 4.]])
     """
     _check_strategy("jacobian", strict, vectorize, strategy)
     with enable_grad():
@@ -270,6 +283,11 @@ def hessian(
         create_graph: Make the result differentiable.
         strict: RuntimeError when the function does not depend on an input, instead of zeros.
         vectorize, outer_jacobian_strategy: As `vectorize` and `strategy` of `jacobian`, for the second derivative.
+
+    Example:
+        >>> taeda.autograd.functional.hessian(lambda x: (x**3).sum(), taeda.tensor([1.0, 2.0]))
+        tensor([[ 6.,  0.],
+                [ 0., 12.]])
     """
     _check_strategy("hessian", strict, vectorize, outer_jacobian_strategy)
     single, _ = _tuple(inputs, "hessian: argument 'inputs'")
@@ -284,7 +302,12 @@ def hessian(
 def hvp(
     func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """Result of a scalar `func` and the product of its Hessian with `v`."""
+    """Result of a scalar `func` and the product of its Hessian with `v`.
+
+    Example:
+        >>> taeda.autograd.functional.hvp(lambda x: (x**3).sum(), taeda.tensor([1.0, 2.0]), taeda.ones(2))
+        (tensor(9.), tensor([ 6., 12.]))
+    """
     return _hessian_product("hvp", func, inputs, v, create_graph, strict)
 
 
@@ -304,7 +327,12 @@ def _hessian_product(
 def vhp(
     func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """Result of a scalar `func` and the product of `v` with its Hessian: the same as `hvp`, since it is symmetric."""
+    """Result of a scalar `func` and the product of `v` with its Hessian: the same as `hvp`, since it is symmetric.
+
+    Example:
+        >>> taeda.autograd.functional.vhp(lambda x: (x**3).sum(), taeda.tensor([1.0, 2.0]), taeda.ones(2))
+        (tensor(9.), tensor([ 6., 12.]))
+    """
     return _hessian_product("vhp", func, inputs, v, create_graph, strict)
 
 

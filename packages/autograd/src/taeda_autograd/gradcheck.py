@@ -227,6 +227,11 @@ def gradcheck(
     Raises:
         GradcheckError: They differ.
         ValueError: No input requires gradients.
+
+    Example:
+        >>> x = taeda.tensor([0.5, 2.0], dtype=taeda.float64, requires_grad=True)
+        >>> taeda.autograd.gradcheck(lambda x: x.log(), x)
+        True
     """
     inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     checked = [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]
@@ -268,6 +273,11 @@ def gradgradcheck(
         grad_outputs: Weights of the outputs; by default fixed, uneven numbers.
         check_fwd_over_rev: Compare the derivatives of the gradients by forward mode.
         check_rev_over_rev: Compare the gradients of the gradients.
+
+    Example:
+        >>> x = taeda.tensor([0.5, 2.0], dtype=taeda.float64, requires_grad=True)
+        >>> taeda.autograd.gradgradcheck(lambda x: x.log(), x)
+        True
     """
     inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     outputs = _outputs(func, inputs)

@@ -94,14 +94,27 @@ class no_grad(_Switch):
 
 
 class enable_grad(_Switch):
-    """Record operations again, inside no_grad."""
+    """Record operations again, inside no_grad.
+
+    Example:
+        >>> with taeda.no_grad(), taeda.enable_grad():
+        ...     taeda.is_grad_enabled()
+        True
+    """
 
     __slots__ = ()
     _switches = _GRAD_ON
 
 
 class set_grad_enabled(_Switch):
-    """Record operations or not: at once when called, and until the end of a `with` block when used as one."""
+    """Record operations or not: at once when called, and until the end of a `with` block when used as one.
+
+    Example:
+        >>> training = False
+        >>> with taeda.set_grad_enabled(training):
+        ...     taeda.is_grad_enabled()
+        False
+    """
 
     __slots__ = ("_pending",)
 
@@ -138,7 +151,14 @@ class set_grad_enabled(_Switch):
 
 
 class inference_mode(_Switch):
-    """no_grad, and tensors made inside can never take part in recorded operations later."""
+    """no_grad, and tensors made inside can never take part in recorded operations later.
+
+    Example:
+        >>> with taeda.inference_mode():
+        ...     x = taeda.ones(2)
+        >>> x.is_inference()
+        True
+    """
 
     __slots__ = ()
     _switches = _INFERENCE_ON | _GRAD_OFF

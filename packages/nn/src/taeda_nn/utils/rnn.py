@@ -127,6 +127,14 @@ def pack_padded_sequence(
 
     Raises:
         RuntimeError: A length is not positive or exceeds T, their number is not B, or they are not sorted.
+
+    Example:
+        >>> batch = taeda.tensor([[1, 2, 3], [4, 5, 0]])
+        >>> packed = nn.utils.rnn.pack_padded_sequence(batch, [3, 2], batch_first=True)
+        >>> packed.data
+        tensor([1, 4, 2, 5, 3])
+        >>> packed.batch_sizes
+        tensor([2, 2, 1])
     """
     if not isinstance(lengths, Tensor):
         lengths = tensor.tensor([int(n) for n in lengths], dtype=tensor.int64)
@@ -181,6 +189,12 @@ def pad_packed_sequence(
         total_length: T of the result; at least the longest length, which is the default.
 
     Returns: the padded batch and the lengths, int64, in the order given to ``pack_padded_sequence``.
+
+    Example:
+        >>> packed = nn.utils.rnn.pack_sequence([taeda.tensor([1, 2, 3]), taeda.tensor([4, 5])])
+        >>> nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+        (tensor([[1, 2, 3],
+                [4, 5, 0]]), tensor([3, 2]))
     """
     padded, lengths = _pad_packed_sequence(
         sequence.data, sequence.batch_sizes, batch_first, padding_value, total_length
@@ -228,7 +242,13 @@ def pad_sequence(
     padding_value: float = 0.0,
     padding_side: str = "right",
 ) -> Tensor:
-    """Stacks tensors (length, ...) of different lengths into (T, B, ...), or (B, T, ...) if ``batch_first``."""
+    """Stacks tensors (length, ...) of different lengths into (T, B, ...), or (B, T, ...) if ``batch_first``.
+
+    Example:
+        >>> nn.utils.rnn.pad_sequence([taeda.tensor([1, 2, 3]), taeda.tensor([4])], batch_first=True)
+        tensor([[1, 2, 3],
+                [4, 0, 0]])
+    """
     if isinstance(sequences, Tensor):
         sequences = sequences.unbind(0)
     sequences = list(sequences) if isinstance(sequences, Iterable) else []
@@ -255,20 +275,36 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """Undoes ``pad_sequence``: a list of tensors of the given lengths, with memory of their own."""
+    """Undoes ``pad_sequence``: a list of tensors of the given lengths, with memory of their own.
+
+    Example:
+        >>> nn.utils.rnn.unpad_sequence(taeda.tensor([[1, 2], [3, 0]]), taeda.tensor([2, 1]), batch_first=True)
+        [tensor([1, 2]), tensor([3])]
+    """
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
     return [row[:n].clone() for row, n in zip(padded_sequences.unbind(0), lengths.tolist(), strict=True)]
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
-    """Packs a list of tensors (length, ...)."""
+    """Packs a list of tensors (length, ...).
+
+    Example:
+        >>> nn.utils.rnn.pack_sequence([taeda.tensor([1, 2, 3]), taeda.tensor([4, 5])]).data
+        tensor([1, 4, 2, 5, 3])
+    """
     return pack_padded_sequence(
         pad_sequence(sequences), [s.shape[0] for s in sequences], enforce_sorted=enforce_sorted
     )
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """Undoes ``pack_sequence``."""
+    """Undoes ``pack_sequence``.
+
+    Example:
+        >>> packed = nn.utils.rnn.pack_sequence([taeda.tensor([1, 2, 3]), taeda.tensor([4, 5])])
+        >>> nn.utils.rnn.unpack_sequence(packed)
+        [tensor([1, 2, 3]), tensor([4, 5])]
+    """
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)
