@@ -224,18 +224,21 @@ class FileSystemReader(StorageReader):
         for item in plan.items:
             by_file.setdefault(self.storage_data[item.storage_index].relative_path, []).append(item)
         for name, items in by_file.items():
-            with (self.path / name).open("rb") as file:
-                for item in sorted(items, key=lambda i: self.storage_data[i.storage_index].offset):
-                    place = self.storage_data[item.storage_index]
-                    file.seek(place.offset)
-                    content = io.BytesIO(file.read(place.length))
-                    if item.type is LoadItemType.BYTE_IO:
-                        planner.load_bytes(item, content)
-                    else:
-                        take(planner, item, torch.load(content, map_location="cpu", weights_only=True))
+            self._read_file(name, items, planner)
         future: Future = Future()
         future.set_result(None)
         return future
+
+    def _read_file(self, name: str, items: list[Any], planner: LoadPlanner) -> None:
+        with (self.path / name).open("rb") as file:
+            for item in sorted(items, key=lambda i: self.storage_data[i.storage_index].offset):
+                place = self.storage_data[item.storage_index]
+                file.seek(place.offset)
+                content = io.BytesIO(file.read(place.length))
+                if item.type is LoadItemType.BYTE_IO:
+                    planner.load_bytes(item, content)
+                else:
+                    take(planner, item, torch.load(content, map_location="cpu", weights_only=True))
 
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id: Any) -> bool:

@@ -27,7 +27,7 @@ from taeda.distributed.checkpoint.metadata import (
     TensorProperties,
     TensorStorageMetadata,
 )
-from taeda.distributed.checkpoint.planner import LoadPlan, LoadPlanner, SavePlan, SavePlanner, WriteItemType
+from taeda.distributed.checkpoint.planner import LoadPlanner, SavePlan, SavePlanner, WriteItemType
 from taeda.distributed.checkpoint.storage import WriteResult
 from taeda.futures import Future
 
@@ -160,15 +160,7 @@ class HuggingFaceStorageReader(FileSystemReader):
         meta = StorageMeta(checkpoint_id=str(self.path), load_id=self.load_id)
         return Metadata(found, storage_data=places, storage_meta=meta)
 
-    def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Any:
-        """Reads, file by file."""
-        by_file: dict[str, list[Any]] = {}
-        for item in plan.items:
-            by_file.setdefault(self.storage_data[item.storage_index].relative_path, []).append(item)
-        for name, items in by_file.items():
-            tensors = torch.load(self.path / name, map_location="cpu", weights_only=True)
-            for item in items:
-                take(planner, item, tensors[item.storage_index.fqn])
-        future: Future = Future()
-        future.set_result(None)
-        return future
+    def _read_file(self, name: str, items: list[Any], planner: LoadPlanner) -> None:
+        tensors = torch.load(self.path / name, map_location="cpu", weights_only=True)
+        for item in items:
+            take(planner, item, tensors[item.storage_index.fqn])

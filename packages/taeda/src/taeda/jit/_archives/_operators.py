@@ -250,10 +250,6 @@ def _shape_of_both(a: list[int], b: list[int]) -> list[int]:
     return list(tensor.broadcast_shapes(tuple(a), tuple(b)))
 
 
-def _filled(size: Any, value: Any, **named: Any) -> Any:
-    return tensor.full(size, value, **named)
-
-
 def _grads(
     outputs: Any, inputs: Any, grads: Any = None, keep: Any = None, create: bool = False, allow: bool = False
 ) -> Any:

@@ -263,11 +263,17 @@ class PContext(ABC):
         while self._followers:
             self._followers.pop().stop()
 
-    def _failure(self, rank: int, pid: int, exitcode: int) -> ProcessFailure:
-        return ProcessFailure(rank, pid, exitcode, self.error_files[rank])
-
-    def _result(self, values: dict[int, Any], failures: dict[int, ProcessFailure]) -> RunProcsResult:
-        return RunProcsResult(values, failures, self.stdouts, self.stderrs)
+    def _result(self, states: dict[int, int | None], values: dict[int, Any]) -> RunProcsResult | None:
+        """What came of processes by their exit codes; None while others run and none has failed."""
+        pids = self.pids()
+        failures = {
+            rank: ProcessFailure(rank, pids[rank], state, self.error_files[rank])
+            for rank, state in states.items()
+            if state
+        }
+        if failures or all(state == 0 for state in states.values()):
+            return RunProcsResult({} if failures else values, failures, self.stdouts, self.stderrs)
+        return None
 
     @abstractmethod
     def pids(self) -> dict[int, int]:
@@ -312,14 +318,7 @@ class SubprocessContext(PContext):
 
     def _poll(self) -> RunProcsResult | None:
         states = {rank: process.poll() for rank, process in self._running.items()}
-        failures = {
-            rank: self._failure(rank, self._running[rank].pid, state)
-            for rank, state in states.items()
-            if state
-        }
-        if failures or all(state == 0 for state in states.values()):
-            return self._result({} if failures else dict.fromkeys(states), failures)
-        return None
+        return self._result(states, dict.fromkeys(states))
 
     def _sleep(self, seconds: float) -> None:
         running = [process for process in self._running.values() if process.poll() is None]
@@ -415,14 +414,7 @@ class MultiprocessContext(PContext):
             if rank not in self._values and pipe.poll():
                 with contextlib.suppress(EOFError):
                     self._values[rank] = pipe.recv()
-        failures = {
-            rank: self._failure(rank, self._running[rank].pid, state)
-            for rank, state in states.items()
-            if state
-        }
-        if failures or all(state == 0 for state in states.values()):
-            return self._result({} if failures else self._values, failures)
-        return None
+        return self._result(states, self._values)
 
     def _sleep(self, seconds: float) -> None:
         from multiprocessing.connection import wait
