@@ -26,6 +26,11 @@ def random_array(
     return np.asarray(values).astype(dtype)
 
 
+def all_different(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Values that all differ: which of equal ones is taken is not part of every contract."""
+    return rng.permutation(int(np.prod(shape))).reshape(shape).astype(dtype)
+
+
 def widest(array: np.ndarray) -> np.ndarray:
     """In float64 or complex128, in which references are computed."""
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)

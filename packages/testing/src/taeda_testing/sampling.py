@@ -134,6 +134,19 @@ def lists(*cases: tuple[Any, ...]) -> Sampler:
     return samples
 
 
+def mostly_zero(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    """Arrays of which about half of the elements are zero."""
+    for shape in ((6,), (3, 4), (2, 2, 3), (0, 2), ()):
+        kept = random_array(rng, shape, "bool").astype(dtype)
+        yield Sample((np.asarray(random_array(rng, shape, dtype) * kept),))
+
+
+def with_masks(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    """Arrays with masks that broadcast to their shapes."""
+    for shape, mask in (((5,), (5,)), ((2, 3), (2, 3)), ((2, 3), (3,)), ((0,), (0,)), ((), ())):
+        yield Sample((random_array(rng, shape, dtype), np.asarray(rng.integers(0, 2, mask).astype(bool))))
+
+
 def with_axis(function: Callable[..., Any]) -> Callable[..., Any]:
     """A NumPy reduction called with ``dim`` and ``keepdim``."""
 

@@ -4,13 +4,16 @@ Builders of records, in ``taeda_testing.vocabulary``:
 
 * ``OpRecord(name, reference, samples, dtypes)``: any operator; its docstring names all further facts.
 * ``differentiable(...)``: the same, with gradients.
+* ``with_errors(name, reference, samples, *errors)``: the same, of all dtypes, with wrong calls.
+* ``composed(...)``: an operator of several differentiable steps, in which digits may cancel.
 * ``function_of_one(name, reference, low, high)``: a function of each element; results in float64 are rounded.
 * ``function_of_two(name, reference, dtypes)``: a function of two operands that broadcast.
 
 Samples, in ``taeda_testing.sampling``: ``unary`` and ``binary`` give arrays of every shape and pairs that broadcast,
 ``reduction`` an array with every ``dim`` and ``keepdim``, ``calls`` arrays of given shapes with further arguments,
 ``lists`` the same with lists of arrays. Each returns a function ``(dtype, rng) -> samples`` that makes its arrays only
-when it is called. ``with_axis`` and ``float_result`` turn functions of NumPy into references.
+when it is called. ``mostly_zero`` and ``with_masks`` are such functions. ``with_axis`` and ``float_result`` turn
+functions of NumPy into references.
 
 ``kinks`` tells of points at which derivatives are special, ``NEARLY_EXACT`` how exact values usually are.
 
@@ -31,7 +34,7 @@ from typing import Any
 
 import numpy as np
 
-from taeda_testing.record import COMPLEX, FLOATS, NUMBERS, Kink, OpRecord
+from taeda_testing.record import ALL, COMPLEX, FLOATS, NUMBERS, ErrorSample, Kink, OpRecord
 from taeda_testing.sampling import binary, float_result, unary
 from taeda_testing.wrong import broadcast
 
@@ -43,6 +46,20 @@ differentiable = partial(OpRecord, differentiable=True)
 
 #: How exact functions of one argument are, as a rule.
 NEARLY_EXACT = {"float32": (2e-6, 1e-7), "float64": (2e-14, 0.0)}
+
+
+def with_errors(
+    name: str, reference: Any, samples: Any, *errors: ErrorSample, dtypes: Any = ALL, **more: Any
+) -> OpRecord:
+    """`OpRecord`, with wrong calls as its last positional arguments."""
+    return OpRecord(name, reference, samples, dtypes, errors=errors, **more)
+
+
+def composed(
+    name: str, reference: Any, samples: Any, dtypes: tuple[str, ...] = FLOATS, **more: Any
+) -> OpRecord:
+    """An operator of several differentiable steps, in which digits may cancel."""
+    return OpRecord(name, reference, samples, dtypes, **{"differentiable": True, "cancels": True, **more})
 
 
 def kinks(slopes: dict[float, float], *others: float, **options: Any) -> tuple[Kink, ...]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from scipy import special
 
 from taeda_testing.arrays import SHAPES, random_array
 from taeda_testing.record import (
-    ALL,
     COMPLEX,
     FLOATS,
     FLOATS_AND_COMPLEX,
@@ -22,7 +20,13 @@ from taeda_testing.record import (
     Sample,
 )
 from taeda_testing.sampling import binary, float_result, over, unary, with_numbers
-from taeda_testing.vocabulary import WITH_INEXACT_RESULT, differentiable, function_of_one, function_of_two
+from taeda_testing.vocabulary import (
+    WITH_INEXACT_RESULT,
+    differentiable,
+    function_of_one,
+    function_of_two,
+    with_errors,
+)
 from taeda_testing.wrong import wrong_call, zeros
 
 
@@ -52,12 +56,6 @@ _ALPHA_ERRORS = (
 _ALPHA = {"samples": _scaled, "errors": _ALPHA_ERRORS}
 
 _APART = binary(0.5, 4, other=(1, 3))
-
-
-def _cast(
-    name: str, reference: Any, samples: Any, *errors: ErrorSample, dtypes: Any = ALL, **more: Any
-) -> OpRecord:
-    return OpRecord(name, reference, samples, dtypes, errors=errors, **more)
 
 
 def _limits(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
@@ -143,8 +141,9 @@ RECORDS = [
     function_of_two("gcd", np.gcd, INTEGERS, samples=binary(0, 12), differentiable=False),
     function_of_two("lcm", np.lcm, INTEGERS, samples=binary(0, 9), differentiable=False),
     function_of_two("heaviside", np.heaviside, FLOATS, samples=binary(), differentiable=False),
-    _cast("positive", np.copy, unary(), wrong_call((TypeError, RuntimeError), "positive bool", zeros(2, dtype=bool)),
-            dtypes=NUMBERS, differentiable=True),
+    with_errors("positive", np.copy, unary(),
+            wrong_call((TypeError, RuntimeError), "positive bool", zeros(2, dtype=bool)), dtypes=NUMBERS,
+            differentiable=True),
     differentiable("clamp_min", lambda x, low: np.maximum(x, np.asarray(low, x.dtype)), _limits, REALS,
              in_place=True),
     differentiable("clamp_max", lambda x, high: np.minimum(x, np.asarray(high, x.dtype)), _limits, REALS,

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from taeda_testing.arrays import SHAPES, random_array
-from taeda_testing.record import ALL, COMPLEX, ErrorSample, OpRecord, Sample
+from taeda_testing.record import ALL, COMPLEX, OpRecord, Sample
 from taeda_testing.sampling import SPECIAL, unary
+from taeda_testing.vocabulary import with_errors
 from taeda_testing.wrong import REFUSED, wrong_call, zeros
 
 
@@ -65,12 +66,6 @@ def _formats(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
         yield Sample((random_array(rng, (2, 3, 2, 2), dtype),), {"memory_format": name})
 
 
-def _cast(
-    name: str, reference: Any, samples: Any, *errors: ErrorSample, dtypes: Any = ALL, **more: Any
-) -> OpRecord:
-    return OpRecord(name, reference, samples, dtypes, errors=errors, **more)
-
-
 def _full(x: np.ndarray, value: Any) -> np.ndarray:
     return np.full(x.shape, value, x.dtype)
 
@@ -81,23 +76,24 @@ def _clones(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
 
 
 RECORDS = [
-    _cast("cast", _converted, _conversions, namespace="ops", differentiable=True, behaviours=("casts",)),
-    _cast("contiguous", lambda x, memory_format="": x, _formats,
+    with_errors("cast", _converted, _conversions, namespace="ops", differentiable=True, behaviours=("casts",)),
+    with_errors("contiguous", lambda x, memory_format="": x, _formats,
             wrong_call((TypeError, *REFUSED), "memory_format rows", zeros(2, 3), memory_format="rows"),
             wrong_call(REFUSED, "channels_last 4", zeros(2, 3), memory_format="channels_last"), differentiable=True,
             behaviours=("layouts",)),
-    _cast("copy_", _copied, _copies("int32", "float32", extras=True),
+    with_errors("copy_", _copied, _copies("int32", "float32", extras=True),
             wrong_call(REFUSED, "copy_ 2 3", zeros(2), zeros(3)), differentiable=True, constant=(0,), writes=(0,),
             behaviours=("copies", "gradients across devices and dtypes")),
-    _cast("copy_", _copied, _copies("complex64"), dtypes=COMPLEX, writes=(0,)),
-    _cast("copy_same_", _copied, _copies("int32", "float32"), namespace="ops", differentiable=True, constant=(0,),
+    with_errors("copy_", _copied, _copies("complex64"), dtypes=COMPLEX, writes=(0,)),
+    with_errors("copy_same_", _copied, _copies("int32", "float32"), namespace="ops", differentiable=True, constant=(0,),
             writes=(0,), behaviours=("copies",)),
-    _cast("fill", _full, _fills, wrong_call(REFUSED, "fill 2", zeros(2), zeros(2)), differentiable=True, in_place=True),
-    _cast("fill_", _full, _fills, wrong_call(REFUSED, "fill_ value 2", zeros(2), zeros(2)), differentiable=True,
+    with_errors("fill", _full, _fills, wrong_call(REFUSED, "fill 2", zeros(2), zeros(2)), differentiable=True,
+            in_place=True),
+    with_errors("fill_", _full, _fills, wrong_call(REFUSED, "fill_ value 2", zeros(2), zeros(2)), differentiable=True,
             constant=(0,), writes=(0,), behaviours=("fills",)),
-    _cast("to_device", lambda x: x, unary(), creates=True, namespace="ops",
+    with_errors("to_device", lambda x: x, unary(), creates=True, namespace="ops",
             behaviours=("round trip", "gradients across devices and dtypes")),
-    _cast("to_dtype", _converted, _conversions, differentiable=True),
-    _cast("zero_", np.zeros_like, unary(), writes=(0,)),
+    with_errors("to_dtype", _converted, _conversions, differentiable=True),
+    with_errors("zero_", np.zeros_like, unary(), writes=(0,)),
     OpRecord("clone", np.copy, _clones, ALL, differentiable=True),
 ]  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -18,28 +17,17 @@ from taeda_testing.record import (
     OpRecord,
     Sample,
 )
-from taeda_testing.sampling import binary, unary
+from taeda_testing.sampling import binary, mostly_zero, unary, with_masks
 from taeda_testing.vocabulary import function_of_two
 from taeda_testing.wrong import REFUSED, misfit, zeros
-
-
-def _cast(
-    name: str, reference: Any, samples: Any, *errors: ErrorSample, dtypes: Any = ALL, **more: Any
-) -> OpRecord:
-    return OpRecord(name, reference, samples, dtypes, errors=errors, **more)
 
 
 def _record(name, reference, samples, dtypes=ALL, differentiable=True, **more):
     return OpRecord(name, reference, samples, dtypes, differentiable=differentiable, **more)
 
 
-def _masks(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
-    for shape, mask in (((5,), (5,)), ((2, 3), (2, 3)), ((2, 3), (3,)), ((0,), (0,)), ((), ())):
-        yield Sample((random_array(rng, shape, dtype), np.asarray(rng.integers(0, 2, mask).astype(bool))))
-
-
 def _filled(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
-    for sample in _masks(dtype, rng):
+    for sample in with_masks(dtype, rng):
         yield Sample((*sample.args, 1))
 
 
@@ -47,17 +35,6 @@ def _chosen(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
     for c, a, b in (((3,), (3,), (3,)), ((2, 1), (3,), (2, 3)), ((), (2,), ()), ((0, 3), (3,), (0, 3))):
         mask = np.asarray(rng.integers(0, 2, c).astype(bool))
         yield Sample((mask, random_array(rng, a, dtype), random_array(rng, b, dtype)))
-
-
-def _sparse(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
-    for shape in ((6,), (3, 4), (2, 2, 3), (0, 2), ()):
-        kept = random_array(rng, shape, "bool").astype(dtype)
-        yield Sample((np.asarray(random_array(rng, shape, dtype) * kept),))
-
-
-def _nonzero(x, as_tuple=False):
-    found = np.argwhere(x).astype(np.int64)
-    return list(np.argwhere(np.atleast_1d(x)).astype(np.int64).T) if as_tuple else found
 
 
 def _numbers(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
@@ -122,7 +99,7 @@ RECORDS = [
     _record("where", np.where, _chosen, out=True, errors=misfit(
         "where", np.zeros(2, bool), (3,), 0.0, words=("2", "3")
     )),
-    _record("where", lambda c: _nonzero(c, True), _sparse, differentiable=False),
+    OpRecord("where", lambda c: list(np.argwhere(np.atleast_1d(c)).astype(np.int64).T), mostly_zero, ALL),
     _record("where", np.where, _numbers, FLOATS_AND_COMPLEX),
     OpRecord("isclose", np.isclose, _close, FLOATS_AND_COMPLEX),
     OpRecord("isposinf", np.isposinf, unary(special=True), FLOATS),

@@ -10,6 +10,7 @@ import numpy as np
 from taeda_testing.arrays import random_array
 from taeda_testing.record import ALL, FLOATS, REALS, ErrorSample, OpRecord, Sample
 from taeda_testing.sampling import Sampler, binary
+from taeda_testing.vocabulary import with_errors
 from taeda_testing.wrong import REFUSED, wrong_call, zeros
 
 _DEFAULT = np.dtype("float32")
@@ -159,12 +160,6 @@ def _complex_of(real: np.ndarray, imag: np.ndarray) -> np.ndarray:
     return (real + 1j * imag.astype(np.result_type(imag, 1j))).astype(np.result_type(real, 1j))
 
 
-def _cast(
-    name: str, reference: Any, samples: Any, *errors: ErrorSample, dtypes: Any = ALL, **more: Any
-) -> OpRecord:
-    return OpRecord(name, reference, samples, dtypes, errors=errors, **more)
-
-
 RECORDS = [
     _record("arange", _arange, _ranges,
             wrong_call(REFUSED, "arange step", 0, 3, 0),
@@ -211,7 +206,7 @@ RECORDS = [
             dtypes=("int32", "int64"), creates=True),
     _record("zeros", _filled(0), _made(*_SIZES), _NEGATIVE, creates=True),
     _record("zeros_like", _filled_like(0), _like()),
-    _cast("complex", _complex_of, binary(),
+    with_errors("complex", _complex_of, binary(),
             wrong_call(REFUSED, "complex real imag int64", zeros(2, dtype=np.int64), zeros(2, dtype=np.int64)),
             wrong_call((TypeError, RuntimeError), "complex float32 float64", zeros(2), zeros(2, dtype=np.float64)),
             wrong_call(REFUSED, "complex 2 3", zeros(2), zeros(3)), dtypes=FLOATS,

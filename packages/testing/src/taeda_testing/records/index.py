@@ -19,6 +19,8 @@ from taeda_testing.record import (
     OpRecord,
     Sample,
 )
+from taeda_testing.sampling import mostly_zero, with_masks
+from taeda_testing.vocabulary import differentiable
 from taeda_testing.wrong import misfit, wrong_call, zeros
 
 _ALONG = (((4,), 0, 3), ((3, 4), 1, 2), ((3, 4), 0, 5), ((2, 3, 4), -1, 2))
@@ -107,24 +109,13 @@ def _index_copy(x, dim, index, source):
     return out
 
 
-def _masks(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
-    for shape, mask in (((5,), (5,)), ((2, 3), (2, 3)), ((2, 3), (3,)), ((0,), (0,)), ((), ())):
-        yield Sample((random_array(rng, shape, dtype), np.asarray(rng.integers(0, 2, mask).astype(bool))))
-
-
-def _sparse(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
-    for shape in ((6,), (3, 4), (2, 2, 3), (0, 2), ()):
-        kept = random_array(rng, shape, "bool").astype(dtype)
-        yield Sample((np.asarray(random_array(rng, shape, dtype) * kept),))
-
-
 def _nonzero(x, as_tuple=False):
     found = np.argwhere(x).astype(np.int64)
     return list(np.argwhere(np.atleast_1d(x)).astype(np.int64).T) if as_tuple else found
 
 
 def _as_tuple(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
-    for sample in _sparse(dtype, rng):
+    for sample in mostly_zero(dtype, rng):
         yield Sample(sample.args, {"as_tuple": True})
 
 
@@ -153,10 +144,6 @@ def _fills(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
 
 
 _WRONG = (RuntimeError, ValueError, IndexError)
-
-
-def _record(name, reference, samples, dtypes=ALL, differentiable=True, **more):
-    return OpRecord(name, reference, samples, dtypes, differentiable=differentiable, **more)
 
 
 def _chosen(rng: np.random.Generator) -> Iterator[tuple[tuple[int, ...], list[Any]]]:
@@ -389,10 +376,6 @@ def _squares(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
     yield Sample((random_array(rng, (9, 3), dtype), 1, True))
 
 
-def _placed(name: str, function: Callable[..., Any], samples: Any, dtypes: Any, **more: Any) -> OpRecord:
-    return OpRecord(name, function, samples, dtypes, **{"differentiable": True, **more})
-
-
 _TWO = np.zeros(2, np.float32)
 
 
@@ -425,12 +408,12 @@ RECORDS = [
     _record("index_copy", _index_copy, _rows, in_place=True, errors=misfit(
         "index_copy", (3,), 0, np.int64([0, 1]), (1,), words=("source", "2", "1")
     )),
-    _record("masked_select", lambda x, m: x[np.broadcast_to(m, x.shape)], _masks, errors=misfit(
+    _record("masked_select", lambda x, m: x[np.broadcast_to(m, x.shape)], with_masks, errors=misfit(
         "masked_select", (2,), np.zeros(3, bool), words=("2", "3")
     )),
-    _record("nonzero", _nonzero, _sparse, differentiable=False),
+    _record("nonzero", _nonzero, mostly_zero, differentiable=False),
     _record("nonzero", _nonzero, _as_tuple, differentiable=False),
-    _record("argwhere", lambda x: np.argwhere(x).astype(np.int64), _sparse, differentiable=False),
+    _record("argwhere", lambda x: np.argwhere(x).astype(np.int64), mostly_zero, differentiable=False),
     _record("repeat_interleave", lambda x, n, dim=None, output_size=None: np.repeat(x, n, dim), _repeated, errors=(
         *misfit("repeat_interleave", (3,), 2, 0, output_size=5, words=("output_size", "5", "6")),
         *misfit("repeat_interleave", (3,), -1, words=("repeats", "-1")),
@@ -474,23 +457,22 @@ RECORDS = [
         *misfit("", (3,), np.int64([4]), 0, words=("4", "3"), error=_WRONG),
         *misfit("take_along_dim", (3, 2), np.int64([1]), 0, words=("indices", "1", "2")),
     )),
-    _placed("put", _put_flat, _puts, ALL, in_place=True, errors=(
+    differentiable("put", _put_flat, _puts, ALL, in_place=True, errors=(
         *misfit("", (3,), np.int64([3]), (1,), words=("3",), error=IndexError),
         *misfit("put", (3,), np.int64([0]), (2,), words=("source", "1", "2")),
     )),
-    _placed("index_reduce", _reduced_rows, _combinations, FLOATS, in_place=True, **_LOOSE, errors=(
+    differentiable("index_reduce", _reduced_rows, _combinations, FLOATS, in_place=True, **_LOOSE, errors=(
         wrong_call(RuntimeError, "index_reduce reduce sum", _TWO, 0, np.int64([0]), _TWO[:1], "sum"),
         wrong_call(RuntimeError, "index_reduce source", _TWO, 0, np.int64([0, 1]), _TWO[:1], "amax"),
         wrong_call(IndexError, "index_reduce index", _TWO, 1, np.int64([0]), _TWO[:1], "amax"),
     )),
-    _placed("fill_diagonal_", _filled_diagonal, _squares, ALL, differentiable=False, writes=(0,), errors=(
+    OpRecord("fill_diagonal_", _filled_diagonal, _squares, ALL, writes=(0,), errors=(
         wrong_call(RuntimeError, "fill_diagonal_ 2", _TWO, 1),
         wrong_call(RuntimeError, "fill_diagonal_ equal", np.zeros((2, 3, 2), np.float32), 1),
     )),
-    _placed("isin", lambda x, tests, invert=False: np.isin(x, tests, invert=invert), _members, REALS,
-            differentiable=False),
-    _placed("unravel_index", lambda at, shape: tuple(np.int64(one) for one in np.unravel_index(at, shape)), _indices,
-            INTEGERS, differentiable=False, errors=(
+    OpRecord("isin", lambda x, tests, invert=False: np.isin(x, tests, invert=invert), _members, REALS),
+    OpRecord("unravel_index", lambda at, shape: tuple(np.int64(one) for one in np.unravel_index(at, shape)), _indices,
+            INTEGERS, errors=(
                 wrong_call(TypeError, "unravel_index indices float32", _TWO, (2,)),
                 wrong_call(ValueError, "unravel_index shape", np.int64([1]), (2, -1)),
             )),

@@ -12,6 +12,7 @@ from scipy import special
 from taeda_testing.arrays import in_double, p_distance, random_array
 from taeda_testing.record import FLOATS, FLOATS_AND_COMPLEX, ErrorSample, OpRecord, Sample
 from taeda_testing.sampling import Sampler, sized
+from taeda_testing.vocabulary import composed
 from taeda_testing.wrong import REFUSED, misfit, zeros
 
 _PAIR_SHAPES = ((), (5,), (2, 3), (4, 1, 2))
@@ -408,12 +409,6 @@ def _class_backward_errors(name: str, *rest: Any) -> tuple[Any, ...]:
     )
 
 
-def _composed(
-    name: str, reference: Any, samples: Any, dtypes: tuple[str, ...] = FLOATS, **more: Any
-) -> OpRecord:
-    return OpRecord(name, reference, samples, dtypes, **{"differentiable": True, "cancels": True, **more})
-
-
 def _cosine_loss(a, b, target, margin=0.0, reduction=1):
     lengths = np.sqrt(((a * a).sum(-1) + 1e-12) * ((b * b).sum(-1) + 1e-12))
     cosine = (a * b).sum(-1) / lengths
@@ -723,16 +718,16 @@ RECORDS = [
         _class_gradients((0.0, 0.1)),
         *_class_backward_errors("cross_entropy_backward", 0.0, (2,), ()),
     ),
-    _composed("cosine_embedding_loss", in_double(_cosine_loss), _signed(
+    composed("cosine_embedding_loss", in_double(_cosine_loss), _signed(
         (((4, 3), (4, 3)), (4,), 0.0), (((2, 2, 3),) * 2, (2, 2), 0.3), (((3,), (3,)), (), 0.0)
     ), errors=misfit("", (2, 3), (2, 4), (2,), words=("3", "4"))),
-    _composed("hinge_embedding_loss", in_double(_hinge), _signed(
+    composed("hinge_embedding_loss", in_double(_hinge), _signed(
         (((4,),), (4,), 1.0), (((2, 3),), (2, 3), 0.5), (((2, 3),), (3,), 1.0)
     ), errors=(
         *misfit("hinge_embedding_loss", (2,), (2,), 1.0, 5, words=("reduction", "5")),
         *misfit("", (2, 3), (4,), words=("3", "4")),
     )),
-    _composed("margin_ranking_loss", in_double(_ranking), _signed(
+    composed("margin_ranking_loss", in_double(_ranking), _signed(
         (((4,), (4,)), (4,), 0.0), (((2, 3), (2, 3)), (3,), 0.5)
     ), errors=misfit("", (2, 3), (4,), (3,), words=("3", "4"))),
     OpRecord(
@@ -746,22 +741,22 @@ RECORDS = [
     ),
     OpRecord("ctc_loss_forward", _ctc_forward, _ctc_steps(False), FLOATS, differentiable=True, namespace="ops",
              errors=_ctc_errors("ctc_loss", 0, False), **_NEAR_CTC),
-    _composed("multilabel_margin_loss", in_double(_multilabel), _labelled, namespace="ops", errors=(
+    composed("multilabel_margin_loss", in_double(_multilabel), _labelled, namespace="ops", errors=(
         *misfit("multilabel_margin_loss", (2, 3), np.zeros((2, 4), np.int64), words=("target", "(2, 4)")),
         *misfit("multilabel_margin_loss", (2, 3), zeros(2, 3), words=("target", "float32")),
         *misfit("multilabel_margin_loss", (2, 3), np.zeros((2, 3), np.int64), 5, words=("reduction", "5")),
     )),
-    _composed("multi_margin_loss", in_double(_multi_margin), _scores, namespace="ops", constant=(4,), errors=(
+    composed("multi_margin_loss", in_double(_multi_margin), _scores, namespace="ops", constant=(4,), errors=(
         *misfit("multi_margin_loss", (2, 3), (2,), 3, words=("p", "3")),
         *misfit("multi_margin_loss", (2, 3), (4,), words=("target", "(4,)")),
         *misfit("multi_margin_loss", (2, 3), np.zeros(2, np.int64), 1, 1.0, (4,), words=("weight", "(4,)")),
     )),
-    _composed("poisson_nll_loss", in_double(_poisson), _counts, errors=misfit(
+    composed("poisson_nll_loss", in_double(_poisson), _counts, errors=misfit(
         "poisson_nll_loss", (2,), (2,), True, False, 1e-8, 3, words=("reduction", "3")
     )),
-    _composed("soft_margin_loss", in_double(_soft_margin), _signed((((4,),), (4,)), (((2, 3),), (2, 3))),
+    composed("soft_margin_loss", in_double(_soft_margin), _signed((((4,),), (4,)), (((2, 3),), (2, 3))),
             namespace="ops", errors=misfit("soft_margin_loss", (2, 3), (2,), words=("(2, 3)", "(2,)"))),
-    _composed("triplet_margin_loss", in_double(_triplet), sized(
+    composed("triplet_margin_loss", in_double(_triplet), sized(
         *(((4, 3),) * 3 + (1.0, p, 1e-6, swap, r) for p in (2.0, 1.0, 3.0) for swap in (False, True) for r in (0, 1)),
     ), FLOATS_AND_COMPLEX, errors=misfit("triplet_margin_loss", (2, 3), (2, 3), (2, 3), -1.0, words=("margin", "-1"))),
 ]  # fmt: skip

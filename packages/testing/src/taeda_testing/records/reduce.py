@@ -19,8 +19,8 @@ from taeda_testing.record import (
     OpRecord,
     Sample,
 )
-from taeda_testing.sampling import Sampler, reduction, sized, with_axis
-from taeda_testing.vocabulary import differentiable
+from taeda_testing.sampling import Sampler, mostly_zero, reduction, sized, with_axis
+from taeda_testing.vocabulary import composed, differentiable
 from taeda_testing.wrong import dimension, misfit, wrong_call
 
 
@@ -146,12 +146,6 @@ def _record(name, reference, samples, dtypes=ALL, differentiable=True, **more):
     return OpRecord(name, reference, samples, dtypes, differentiable=differentiable, **more)
 
 
-def _sparse(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
-    for shape in ((6,), (3, 4), (2, 2, 3), (0, 2), ()):
-        kept = random_array(rng, shape, "bool").astype(dtype)
-        yield Sample((np.asarray(random_array(rng, shape, dtype) * kept),))
-
-
 def _counted(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
     for sample in reduction(-1, 1)(dtype, rng):
         if not sample.kwargs.pop("keepdim", False):
@@ -253,10 +247,6 @@ def _trapezoids(y: np.ndarray, x: Any = None, dx: float = 1, dim: int = -1) -> n
     return _areas(y, x, dx, dim).cumsum(dim)
 
 
-def _placed(name: str, function: Callable[..., Any], samples: Any, dtypes: Any, **more: Any) -> OpRecord:
-    return OpRecord(name, function, samples, dtypes, **{"differentiable": True, **more})
-
-
 _TWO = np.zeros(2, np.float32)
 
 _TOLERANCE = {"float32": 1e-4, "float64": 1e-9}
@@ -327,12 +317,6 @@ def _errors(inner: str) -> Any:
         *misfit(inner, (2, 3), 2, words=("dim", "2"), error=IndexError),
         *misfit(inner, np.zeros(3, np.int64), words=("int64",), error=(RuntimeError, TypeError)),
     )
-
-
-def _composed(
-    name: str, reference: Any, samples: Any, dtypes: tuple[str, ...] = FLOATS, **more: Any
-) -> OpRecord:
-    return OpRecord(name, reference, samples, dtypes, **{"differentiable": True, "cancels": True, **more})
 
 
 def _cosine(a, b, dim=1, eps=1e-8):
@@ -420,7 +404,7 @@ RECORDS = [
              errors=misfit("cummin", (2, 3), 2, words=("dim", "2"), error=IndexError)),
     differentiable("logcumsumexp", _log_sums, _along, FLOATS_AND_COMPLEX, out=True,
              errors=misfit("logcumsumexp", (3,), 1, words=("dim", "1"), error=IndexError), half="largest"),
-    _record("count_nonzero", _count_nonzero, _sparse, differentiable=False),
+    _record("count_nonzero", _count_nonzero, mostly_zero, differentiable=False),
     _record("count_nonzero", _count_nonzero, _counted, differentiable=False, errors=misfit(
         "", (2, 3), 2, words=("dim", "2"), error=IndexError
     )),
@@ -437,16 +421,16 @@ RECORDS = [
     _norm_record("vector_norm", _norm, _norms(False), FLOATS_AND_COMPLEX, namespace="ops", out=True, errors=misfit(
         "vector_norm", (2, 3), 2, -3, error=IndexError, words=("dim", "-3")
     ), half="largest"),
-    _placed("diff", _diff, _differences, ALL, out=True, errors=(
+    differentiable("diff", _diff, _differences, ALL, out=True, errors=(
         wrong_call(RuntimeError, "diff", np.float32(1)[...]),
         wrong_call(RuntimeError, "diff n -1", _TWO, -1),
         wrong_call(IndexError, "1", _TWO, 1, 1),
     )),
-    _placed("trapezoid", _summed_differences, _curves, FLOATS_AND_COMPLEX, **_LOOSE, errors=(
+    differentiable("trapezoid", _summed_differences, _curves, FLOATS_AND_COMPLEX, **_LOOSE, errors=(
         wrong_call(RuntimeError, "trapezoid x dx", _TWO, _TWO, dx=1),
         wrong_call(RuntimeError, "trapezoid x 3", _TWO, np.zeros(3, np.float32)),
     )),
-    _placed("cumulative_trapezoid", _trapezoids, _curves, FLOATS_AND_COMPLEX, **_LOOSE, errors=(
+    differentiable("cumulative_trapezoid", _trapezoids, _curves, FLOATS_AND_COMPLEX, **_LOOSE, errors=(
         wrong_call(RuntimeError, "cumulative_trapezoid x 3", _TWO, np.zeros(3, np.float32)),
     )),
     _spread("aminmax", _both, _extrema, ("bool", *REALS), errors=(
@@ -463,13 +447,13 @@ RECORDS = [
     _spread("var", _variance, _spreads, (*FLOATS, *COMPLEX), out=True, errors=_errors("var")),
     _spread("var_mean", _with_mean(_variance), _spreads, (*FLOATS, *COMPLEX), errors=_errors("var_mean")),
     _spread("std", _deviation, lambda d, rng: [Sample((np.full(3, 2, d),))], second=False, half="largest"),
-    _composed("cosine_similarity", in_double(_cosine), sized(
+    composed("cosine_similarity", in_double(_cosine), sized(
         *((a, b, -1) for a, b in _ROW_PAIRS), ((4, 3), (4, 3)), ((2, 3, 2), (2, 3, 2), 1, 1e-3)
     ), errors=(
         *misfit("", (2, 3), (4,), words=("3", "4")),
         *misfit("", (2, 3), (2, 3), 2, error=IndexError, words=("2",)),
     )),
-    _composed("pairwise_distance", in_double(p_distance), sized(
+    composed("pairwise_distance", in_double(p_distance), sized(
         *((a, b, p, 1e-6, keep) for a, b in _ROW_PAIRS for p in (2.0, 1.0, 3.0, np.inf) for keep in (False, True)),
         ((4, 3), (4, 3)), ((3,), (3,)),
     ), FLOATS_AND_COMPLEX, errors=misfit("", (2, 3), (4,), words=("3", "4"))),

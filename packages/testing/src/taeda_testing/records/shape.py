@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from taeda_testing.arrays import random_array
-from taeda_testing.record import ALL, FLOATS, NUMBERS, ErrorSample, OpRecord, Sample
+from taeda_testing.record import ALL, NUMBERS, ErrorSample, OpRecord, Sample
 from taeda_testing.sampling import calls, lists, sized
+from taeda_testing.vocabulary import composed
 from taeda_testing.wrong import REFUSED, dimension, misfit, wrong_call, zeros
 
 
@@ -264,12 +265,6 @@ _SLICES = (
     ((3, 5), 1, 3, 0, -2),
     ((2, 0), 1, 1, 3),
 )
-
-
-def _composed(
-    name: str, reference: Any, samples: Any, dtypes: tuple[str, ...] = FLOATS, **more: Any
-) -> OpRecord:
-    return OpRecord(name, reference, samples, dtypes, **{"differentiable": True, "cancels": True, **more})
 
 
 def _extended(x, pad, mode="constant", value=None):
@@ -533,30 +528,30 @@ RECORDS = [
             row_major=True),
     OpRecord("view", lambda x, dtype: x.view(dtype), _reinterpreted, NUMBERS, row_major=True,
              errors=(wrong_call(REFUSED, "view", np.zeros((2, 3), np.int8), np.dtype("int16")),), half=""),
-    _composed("pad", _extended, _pads, ALL, namespace="ops", errors=(
+    composed("pad", _extended, _pads, ALL, namespace="ops", errors=(
         *misfit("pad", (3,), [1], words=("pad", "even")),
         *misfit("pad", (3,), [3, 0], "reflect", words=("pad", "3", "reflect")),
         *misfit("pad", (3,), [4, 0], "circular", words=("pad", "4", "circular")),
         *misfit("pad", (3,), [1, 1], "reflect", 1.0, words=("value", "reflect")),
         *misfit("pad", (3,), [1, 1], "mirror", error=NotImplementedError, words=("mode", "mirror")),
     )),
-    _composed("pad_borders", _extended, _borders, ALL, namespace="ops", errors=(
+    composed("pad_borders", _extended, _borders, ALL, namespace="ops", errors=(
         *misfit("pad_borders", (3,), [1], "reflect", words=("pad_borders", "pad")),
         *misfit("pad_borders", (3,), [-1, 1], "replicate", words=("pad_borders", "pad")),
         *misfit("pad_borders", (3,), [3, 0], "reflect", words=("pad", "3", "reflect")),
         *misfit("pad_borders", (3,), [1, 1], "mirror", error=NotImplementedError, words=("mode", "mirror")),
     )),
-    _composed("pad_borders_backward", _folded, _borders, NUMBERS, namespace="ops", errors=(
+    composed("pad_borders_backward", _folded, _borders, NUMBERS, namespace="ops", errors=(
         *misfit("pad_borders_backward", (3,), [1], "reflect", words=("pad_borders_backward", "pad")),
         *misfit("pad_borders_backward", (3,), [2, 2], "reflect", words=("pad", "reflect")),
     )),
-    _composed("pixel_shuffle", _shuffled, sized(((8, 2, 3), 2), ((2, 9, 1, 2), 3), ((4, 3, 3), 1), ((0, 4, 1, 1), 2)),
+    composed("pixel_shuffle", _shuffled, sized(((8, 2, 3), 2), ((2, 9, 1, 2), 3), ((4, 3, 3), 1), ((0, 4, 1, 1), 2)),
             ALL, errors=(
         *misfit("pixel_shuffle", (6, 2, 2), 2, words=("(6, 2, 2)", "2")),
         *misfit("pixel_shuffle", (2, 2), 1, words=("(2, 2)",)),
         *misfit("pixel_shuffle", (4, 2, 2), 0, words=("upscale_factor", "0")),
     )),
-    _composed("pixel_unshuffle", _unshuffled, sized(((2, 4, 6), 2), ((2, 1, 3, 6), 3), ((4, 3, 3), 1)),
+    composed("pixel_unshuffle", _unshuffled, sized(((2, 4, 6), 2), ((2, 1, 3, 6), 3), ((4, 3, 3), 1)),
             ALL, errors=(
         *misfit("pixel_unshuffle", (1, 3, 4), 2, words=("(1, 3, 4)", "2")),
         *misfit("pixel_unshuffle", (1, 4, 4), -2, words=("downscale_factor", "-2")),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from taeda_testing.arrays import random_array
+from taeda_testing.arrays import all_different, random_array
 from taeda_testing.record import ALL, FLOATS, INTEGERS, REALS, ErrorSample, OpRecord, Sample
 from taeda_testing.wrong import dimension, misfit, zeros
 
@@ -16,11 +16,6 @@ _ORDERED = tuple(d for d in REALS if d not in ("uint16", "uint32", "uint64"))
 
 def _record(name, reference, samples, dtypes=_ORDERED, differentiable=False, **more):
     return OpRecord(name, reference, samples, dtypes, differentiable=differentiable, **more)
-
-
-def _distinct(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """Values that all differ: which of equal ones is taken is not part of every contract."""
-    return rng.permutation(int(np.prod(shape))).reshape(shape).astype(dtype)
 
 
 def _with_nan(rng: np.random.Generator, dtype: str) -> Iterator[np.ndarray]:
@@ -34,8 +29,8 @@ def _sorted(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
         yield Sample((x,), {"stable": True})
         for dim in range(-1, len(shape)):
             yield Sample((x, dim, True, True))
-    yield Sample((_distinct(rng, (3, 4), dtype),))
-    yield Sample((_distinct(rng, (3, 4), dtype), 0, True))
+    yield Sample((all_different(rng, (3, 4), dtype),))
+    yield Sample((all_different(rng, (3, 4), dtype), 0, True))
     yield Sample((random_array(rng, (), dtype),))
     for x in _with_nan(rng, dtype):
         yield Sample((x,), {"descending": False, "stable": True})
@@ -55,7 +50,7 @@ def _tops(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
     for shape, k, dim in (((7,), 3, 0), ((3, 5), 2, 1), ((4, 3), 4, 0), ((2, 300), 5, -1)):
         for largest in (True, False):
             if dtype not in ("int8", "uint8") or np.prod(shape) < 100:
-                yield Sample((_distinct(rng, shape, dtype), k, dim, largest))
+                yield Sample((all_different(rng, shape, dtype), k, dim, largest))
 
 
 def _topk(x, k, dim, largest):
@@ -65,11 +60,11 @@ def _topk(x, k, dim, largest):
 
 def _kth(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
     for shape, k, dim in (((7,), 3, 0), ((3, 5), 5, 1), ((4, 3), 1, -2), ((2, 3, 4), 2, 1)):
-        yield Sample((_distinct(rng, shape, dtype), k, dim))
-        yield Sample((_distinct(rng, shape, dtype), k), {"dim": dim, "keepdim": True})
-    yield Sample((_distinct(rng, (3, 4), dtype), 2))
+        yield Sample((all_different(rng, shape, dtype), k, dim))
+        yield Sample((all_different(rng, shape, dtype), k), {"dim": dim, "keepdim": True})
+    yield Sample((all_different(rng, (3, 4), dtype), 2))
     yield Sample((random_array(rng, (), dtype), 1))
-    yield Sample((_distinct(rng, (0, 3), dtype), 2, 1))
+    yield Sample((all_different(rng, (0, 3), dtype), 2, 1))
     for x in _with_nan(rng, dtype):
         yield Sample((x[0], 4), {}, "NaN is the last")
 
@@ -85,8 +80,8 @@ def _kthvalue(x, k, dim=-1, keepdim=False):
 def _medians(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
     for shape in ((5,), (4,), (3, 5), (2, 3, 4)):
         for dim in range(-1, len(shape)):
-            yield Sample((_distinct(rng, shape, dtype), dim))
-        yield Sample((_distinct(rng, shape, dtype),), {"dim": 0, "keepdim": True})
+            yield Sample((all_different(rng, shape, dtype), dim))
+        yield Sample((all_different(rng, shape, dtype),), {"dim": 0, "keepdim": True})
     for x in _with_nan(rng, dtype):
         yield Sample((x, 1), {}, "NaN")
         yield Sample((np.abs(x), 0), {}, "NaN")

@@ -8,17 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from taeda_testing.arrays import random_array
+from taeda_testing.arrays import all_different, random_array
 from taeda_testing.record import COMPLEX, FLOATS, FLOATS_AND_COMPLEX, REALS, OpRecord, Sample
 from taeda_testing.sampling import calls
 from taeda_testing.vocabulary import differentiable
 from taeda_testing.wrong import misfit
 
 _ORDERED = tuple(d for d in REALS if d not in ("uint16", "uint32", "uint64"))
-
-
-def _distinct(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    return rng.permutation(int(np.prod(shape))).reshape(shape).astype(dtype)
 
 
 def _combined(x: np.ndarray, r: int = 2, with_replacement: bool = False) -> np.ndarray:
@@ -106,8 +102,8 @@ def _frequent(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
     """Each value that is the most frequent one stands once, so that its place is known."""
     for shape in ((5,), (3, 4), (2, 3, 4), (1,)):
         for dim in range(-1, len(shape)):
-            yield Sample((_distinct(rng, shape, dtype), dim))
-        yield Sample((_distinct(rng, shape, dtype),), {"dim": 0, "keepdim": True})
+            yield Sample((all_different(rng, shape, dtype), dim))
+        yield Sample((all_different(rng, shape, dtype),), {"dim": 0, "keepdim": True})
     yield Sample((random_array(rng, (), dtype),))
 
 
@@ -120,7 +116,7 @@ def _mode(x, dim=-1, keepdim=False):
 
 
 def _holed(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    x = _distinct(rng, shape, dtype)
+    x = all_different(rng, shape, dtype)
     if np.dtype(dtype).kind == "f":
         x.reshape(-1)[::3] = np.nan
     return x
@@ -130,7 +126,7 @@ def _holed_medians(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
     for shape in ((5,), (6, 5), (2, 3, 4)):
         for dim in range(-1, len(shape)):
             yield Sample((_holed(rng, shape, dtype), dim), {}, "NaN")
-        yield Sample((_distinct(rng, shape, dtype), 0, True))
+        yield Sample((all_different(rng, shape, dtype), 0, True))
     if np.dtype(dtype).kind == "f":
         yield Sample((np.full((2, 3), np.nan, dtype), 1), {}, "NaN alone")
 
@@ -146,7 +142,7 @@ def _nanmedian(x, dim, keepdim=False):
 
 def _holed_all(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
     for shape in ((5,), (2, 3), (1,), ()):
-        yield Sample((_distinct(rng, shape, dtype),))
+        yield Sample((all_different(rng, shape, dtype),))
     if np.dtype(dtype).kind == "f":
         yield Sample((_holed(rng, (3, 4), dtype),), {}, "NaN")
         yield Sample((np.zeros((0, 2), dtype),), {}, "nothing")
@@ -159,13 +155,13 @@ def _middle(x):
 
 def _quantiles(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
     for shape in ((7,), (3, 4), (2, 3, 4), (1,), ()):
-        x = _distinct(rng, shape, dtype)
+        x = all_different(rng, shape, dtype)
         yield Sample((x, 0.3))
         yield Sample((x, 0.5), {"keepdim": True})
         for how in ("linear", "lower", "higher", "midpoint", "nearest"):
             yield Sample((x, 0.37, 0), {"interpolation": how})
         yield Sample((x, np.array([0.0, 0.25, 1.0], dtype), -1, True), {}, "kinks at the elements")
-    x = _distinct(rng, (4, 3), dtype)
+    x = all_different(rng, (4, 3), dtype)
     x[1, 2] = np.nan
     yield Sample((x, 0.4, 1), {}, "NaN")
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from scipy import special
 
 from taeda_testing.arrays import random_array
 from taeda_testing.record import (
-    ALL,
     COMPLEX,
     FLOATS,
     FLOATS_AND_COMPLEX,
-    ErrorSample,
-    OpRecord,
     Sample,
 )
 from taeda_testing.sampling import binary, unary
@@ -27,6 +23,7 @@ from taeda_testing.vocabulary import (
     function_of_two,
     kinks,
     rounded,
+    with_errors,
 )
 from taeda_testing.wrong import REFUSED, wrong_call, zeros
 
@@ -47,12 +44,6 @@ def _sinc(x: np.ndarray) -> np.ndarray:
 def _pairs(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
     for shape in ((2,), (3, 2), (0, 2), (2, 3, 2)):
         yield Sample((random_array(rng, shape, dtype),))
-
-
-def _cast(
-    name: str, reference: Any, samples: Any, *errors: ErrorSample, dtypes: Any = ALL, **more: Any
-) -> OpRecord:
-    return OpRecord(name, reference, samples, dtypes, errors=errors, **more)
 
 
 RECORDS = [
@@ -92,15 +83,15 @@ RECORDS = [
     differentiable("deg2rad", np.deg2rad, unary(), FLOATS, accuracy=NEARLY_EXACT),
     differentiable("sinc", _sinc, unary(), FLOATS_AND_COMPLEX, accuracy=NEARLY_EXACT),
     function_of_two("atan2", np.arctan2, FLOATS),
-    _cast("polar", lambda r, phi: _complex_of(r * np.cos(phi), r * np.sin(phi)), binary(),
+    with_errors("polar", lambda r, phi: _complex_of(r * np.cos(phi), r * np.sin(phi)), binary(),
             wrong_call(REFUSED, "2 3", zeros(2), zeros(3)), dtypes=FLOATS,
             behaviours=("gradients through complex numbers",), half=""),
-    _cast("view_as_complex", lambda x: _complex_of(x[..., 0], x[..., 1]), _pairs,
+    with_errors("view_as_complex", lambda x: _complex_of(x[..., 0], x[..., 1]), _pairs,
             wrong_call(REFUSED, "view_as_complex 3", zeros(2, 3)),
             wrong_call(REFUSED, "view_as_complex", zeros()),
             wrong_call((TypeError, RuntimeError), "view_as_complex int64", zeros(2, dtype=np.int64)),
             dtypes=FLOATS, row_major=True, behaviours=("gradients through complex numbers",), half=""),
-    _cast("view_as_real", lambda x: np.stack([x.real, x.imag], -1), unary(),
+    with_errors("view_as_real", lambda x: np.stack([x.real, x.imag], -1), unary(),
             wrong_call((TypeError, RuntimeError), "view_as_real float32", zeros(2)), dtypes=COMPLEX,
             behaviours=("gradients through complex numbers",), half=""),
     differentiable("frac", lambda x: x - np.trunc(x), unary(), FLOATS),
