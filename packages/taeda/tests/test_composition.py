@@ -285,3 +285,19 @@ def test_programs_that_take_the_library_out_of_the_imported_modules():
     assert (done.stdout.split("\n")[:2], done.returncode) == (["4.0", "[[1.0, 1.0]] [1.0, 1.0] False"], 0), (
         done.stderr
     )
+
+
+def test_a_star_import_leaves_modules_and_built_in_names_alone():
+    """Programs have modules and variables of these names themselves."""
+    import builtins
+    import types
+
+    found = {}
+    exec("from taeda import *", found)
+    given = {name for name in found if not name.startswith("_")}
+    assert not [name for name in given if isinstance(found[name], types.ModuleType)]
+    assert {"Tensor", "arange", "float32", "inf", "load", "manual_seed", "no_grad", "save", "vmap"} <= given
+    # Operators, dtypes and `compile` have names of built-in functions in PyTorch too.
+    shadowed = {"abs", "all", "any", "bool", "compile", "complex", "float", "hash", "int", "max", "min", "pow", "range",
+                "round", "sum"}  # fmt: skip
+    assert {name for name in given if hasattr(builtins, name)} <= shadowed

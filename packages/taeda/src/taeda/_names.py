@@ -104,7 +104,7 @@ def lookup(name: str) -> object:
 
         return taeda
     if name == "__all__":
-        return [item for item in listing() if not item.startswith("_")]
+        return starred()
     if name.startswith("__"):
         raise AttributeError(f"module 'taeda' has no attribute {name!r}")
     tensor = _tensor()
@@ -238,6 +238,28 @@ def listing() -> list[str]:
     return sorted({*offered, *MODULES, *packages, *own, "save", "load", "__version__"})
 
 
+def starred() -> list[str]:
+    """What ``from taeda import *`` binds: no module and no built-in name, which would hide the program's own.
+
+    A function may well have the name of a built-in function, as ``sum`` and ``max``; `slice` is one of tensors alone.
+    """
+    tensor = _tensor()
+    modules = {*MODULES, *OWN, *PACKAGES, "slice"}
+    return [
+        name
+        for name in listing()
+        if not name.startswith("_") and name not in modules and not _is_module(tensor, name)
+    ]
+
+
+def _is_module(tensor: ModuleType, name: str) -> bool:
+    if name in vars(tensor):
+        return isinstance(vars(tensor)[name], type(sys))
+    if name in OWN_NAMES or name in CONTRIBUTED["nn"]:
+        return False
+    return _has_submodule(tensor, name) or isinstance(getattr(tensor, name, None), type(sys))
+
+
 def _is_installed(package: str) -> bool:
     from importlib.util import find_spec
 
@@ -303,12 +325,13 @@ def _optional(slot: str) -> ModuleType | None:
 
 
 def _submodule(module: ModuleType, name: str) -> ModuleType | None:
+    return import_module(f"{module.__name__}.{name}") if _has_submodule(module, name) else None
+
+
+def _has_submodule(module: ModuleType, name: str) -> bool:
     from importlib.util import find_spec
 
     from taeda_registry.submodules import is_package
 
-    full_name = f"{module.__name__}.{name}"
     # Names with dots are asked for by programs that guess; of such ones Python would import the parent.
-    if not is_package(module) or not name.isidentifier() or find_spec(full_name) is None:
-        return None
-    return import_module(full_name)
+    return is_package(module) and name.isidentifier() and find_spec(f"{module.__name__}.{name}") is not None
