@@ -454,3 +454,32 @@ def test_optimizers_of_many_parameters_at_once():
         _multi_tensor.SGD([torch.ones(1, requires_grad=True)], lr=0.1, foreach=False).defaults["foreach"]
         is False
     )
+
+
+class Newer(Lion):
+    """Fills in an option that states of its earlier version lack, as many do."""
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group.setdefault("nesterov", True)
+
+
+def test_a_class_completes_older_states_when_they_are_loaded():
+    weight = torch.ones(2, requires_grad=True)
+    older, newer = Lion([weight], lr=0.5), Newer([weight], lr=0.1)
+    assert "nesterov" not in newer.param_groups[0]
+    newer.load_state_dict(older.state_dict())
+    assert newer.param_groups[0]["nesterov"] and newer.param_groups[0]["lr"] == 0.5
+
+
+def test_an_optimizer_is_copied_with_what_a_program_keeps_in_its_state():
+    weight = torch.ones(2, requires_grad=True)
+    optimizer = optim.Adam([weight])
+    optimizer.state["seen"] = 3
+    weight.sum().backward()
+    optimizer.step()
+    again = copy.deepcopy(optimizer)
+    assert again.state["seen"] == 3
+    again.load_state_dict(optimizer.state_dict())
+    assert again.state["seen"] == 3

@@ -52,9 +52,12 @@ def raise_counts(states: States) -> None:
 
 
 def as_tensors(states: Any) -> None:
-    """Makes tensors of counts that are numbers, as in the states of other libraries and of earlier releases."""
+    """Makes tensors of counts that are numbers, as in the states of other libraries and of earlier releases.
+
+    What a program keeps among the states of parameters, and is none, is left alone.
+    """
     for state in states:
-        if isinstance(state.get("step"), (int, float)):
+        if isinstance(state, dict) and isinstance(state.get("step"), (int, float)):
             state["step"] = count_of(state["step"])
 
 

@@ -60,12 +60,10 @@ def restore(optimizer: Optimizer, state_dict: Mapping[str, Any], strict: bool) -
             state[param] = _checked(param, label, saved, names, problems)
     if problems:
         raise ValueError(f"{kind}.load_state_dict: " + "; ".join(problems))
-    if optimizer._counts:
-        counting.as_tensors(state.values())
     state.update(_of_the_program(state_dict["state"]))
-    optimizer.state = state
-    # Dicts of their own: who kept one of the groups before keeps what it said then.
-    optimizer.param_groups = merged
+    # Dicts of their own: who kept one of the groups before keeps what it said then. Classes that fill in what states of
+    # their older versions lack do it where they are unpickled, and so here.
+    optimizer.__setstate__({"state": state, "param_groups": merged})
 
 
 def _of_the_program(saved: Mapping[Any, Any]) -> dict[Any, Any]:
