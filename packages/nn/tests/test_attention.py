@@ -368,6 +368,26 @@ def test_grouped_heads_that_do_not_divide_are_refused(to_tensor):
         tt.ops.fused_attention(q, k, k, None, False, 1.0)
 
 
+@pytest.mark.parametrize("width", [3, 4])
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ((0, 1, 2, 3), (0, 1, 2, 3)),  # row-major: programs view it with heads and places joined
+        ((0, 2, 1, 3), (0, 2, 1, 3)),  # heads side by side: joining them needs no copy
+        ((2, 0, 1, 3), (2, 0, 1, 3)),  # as in multi-head attention whose batch comes second
+        ((0, 1, 3, 2), (0, 1, 2, 3)),  # rows with gaps are no order of rows
+    ],
+)
+def test_rows_follow_one_another_as_those_of_queries_do(order, expected, width):
+    sizes = (2, 3, 5, 4)
+    inverse = np.argsort(order)
+    q = tt.rand([sizes[d] for d in order]).permute(*inverse)
+    assert tuple(q.shape) == sizes
+    found = F.scaled_dot_product_attention(q, tt.rand(2, 3, 7, 4), tt.rand(2, 3, 7, width))
+    assert tuple(found.shape) == (2, 3, 5, width)
+    assert found.permute(*expected).is_contiguous()
+
+
 def test_backends_are_shown_by_name():
     assert f"{SDPBackend.MATH}" == str(SDPBackend.MATH) == "SDPBackend.MATH" and SDPBackend.MATH == 0
 

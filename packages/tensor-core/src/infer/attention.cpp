@@ -5,6 +5,7 @@
 
 #include "infer/dtypes.h"
 #include "infer/gradients.h"
+#include "infer/memory_format.h"
 #include "taeda/ops/attention.h"
 
 namespace taeda::infer {
@@ -37,6 +38,15 @@ void expect_operands(const char* op, const Tensor& query, const Tensor& key, con
   if (mask.dtype() != DType::Bool) expect_dtype(op, "attn_mask", mask, query.dtype(), "query");
 }
 
+/// Strides of rows that follow one another as those of `query` do: where heads lie side by side in it, joining the
+/// result's needs no copy, and where they do not, programs view the result as row-major. Empty: row-major.
+Shape rows_laid_as(const Tensor& query, const Shape& sizes) {
+  if (product(sizes) == 0) return {};
+  const Tensor* const only[] = {&query};
+  const Shape strides = closed_strides(sizes, only);
+  return !strides.empty() && strides[3] == 1 ? strides : Shape();
+}
+
 }  // namespace
 
 std::array<Spec, 2> fused_attention(const Tensor& query, const Tensor& key, const Tensor& value,
@@ -44,8 +54,7 @@ std::array<Spec, 2> fused_attention(const Tensor& query, const Tensor& key, cons
   expect_operands("fused_attention", query, key, value, attn_mask);
   const int64_t n = query.size(0), h = query.size(1), length = query.size(2), features = value.size(3);
   Spec result = spec(Shape{n, h, length, features}, query.dtype());
-  // Heads side by side, so that joining them needs no copy.
-  if (product(result.sizes) != 0) result.strides = Shape{length * h * features, features, h * features, 1};
+  result.strides = rows_laid_as(query, result.sizes);
   return {result, spec(Shape{n, h, length}, statistics_dtype(query.dtype()))};
 }
 
