@@ -150,6 +150,18 @@ def test_inputs_that_are_no_leaves_retain_their_gradient(x, asked):
     assert x.grad is None
 
 
+def test_retained_gradients_can_be_written(x):
+    given = taeda.tensor([1.0, 1.0])
+    y, z = x * 2, x * 3
+    y.retain_grad()
+    z.retain_grad()
+    backward((y, z.sum()), (given, None))
+    y.grad.mul_(5)
+    z.grad[0] = 7  # the gradient of a sum shows one number in all places; what is kept does not
+    assert y.grad.tolist() == [5, 5] and z.grad.tolist() == [7, 1] and z.grad.is_contiguous()
+    assert given.tolist() == [1, 1] and x.grad.tolist() == [5, 5]
+
+
 def test_hook_can_record_second_derivatives(x):
     y = x * x
     y.register_hook(lambda g: g * x)

@@ -272,6 +272,11 @@ void Run::take_buffer(Node* node, Tensor* into) {
   elsewhere_.erase(found);
 }
 
+/// A retained gradient of its own memory, row by row: programs write to it.
+Tensor own_rows(const Tensor& grad) {
+  return is_wrapper(grad) || grad.contiguous() ? ops::clone(grad) : ops::contiguous(grad);
+}
+
 /// Adds to the .grad of tensors that keep it. While the sum is computed other threads may run: they may let go of the
 /// tensor, or add too.
 void Run::retain(Node* node, const Tensor* grads) {
@@ -285,7 +290,8 @@ void Run::retain(Node* node, const Tensor* grads) {
     const auto& [output, meta] = item;
     while (grads[output].defined() && kept(item)) {
       const Tensor before = meta->grad;
-      Tensor sum = before.defined() ? accumulate(before, grads[output], options_.create_graph) : grads[output];
+      Tensor sum =
+          before.defined() ? accumulate(before, grads[output], options_.create_graph) : own_rows(grads[output]);
       if (!kept(item) || !meta->grad.same(before)) continue;
       meta->grad = std::move(sum);
       break;
