@@ -62,7 +62,7 @@ template <class Body>
 void visit_ordered(DType dtype, const char* op, Body&& body) {
   visit_dtype(dtype, [&]<class T>() {
     if constexpr (std::is_same_v<T, Complex64> || std::is_same_v<T, Complex128>)
-      fail(ErrorKind::Type, op, ": complex numbers have no order");
+      fail(ErrorKind::NotImplemented, op, ": complex numbers have no order");
     else body.template operator()<T>();
   });
 }

@@ -10,7 +10,7 @@ namespace taeda::infer {
 namespace {
 
 void check_ordered(const char* op, const Tensor& tensor, const char* argument = "self") {
-  check(!is_complex(tensor.dtype()), ErrorKind::Type, op, ": argument '", argument, "' has dtype ",
+  check(!is_complex(tensor.dtype()), ErrorKind::NotImplemented, op, ": argument '", argument, "' has dtype ",
         name(tensor.dtype()), "; complex numbers have no order");
 }
 

@@ -269,13 +269,19 @@ int truth(PyObject* self) noexcept {
   }
 }
 
+/// RuntimeError for numbers off the real line.
+void expect_real(const Scalar& v, const char* kind) {
+  check(v.imag() == 0, ErrorKind::Runtime, kind, ": a number with an imaginary part cannot become ",
+        kind[0] == 'i' ? "an " : "a ", kind, "; take .real first");
+}
+
 PyObject* as_int(PyObject* self) noexcept {
   if (answered_elsewhere(self)) [[unlikely]]
     return override_operator("__int__", {self});
   return guarded([&]() -> PyObject* {
     const Scalar v = scalar_of(tensor_of(self), "int");
-    check(!v.is_complex(), ErrorKind::Type, "int: a complex tensor cannot become an int; take .real first");
-    if (v.is_floating()) return PyLong_FromDouble(v.to_double());
+    expect_real(v, "int");
+    if (v.is_floating() || v.is_complex()) return PyLong_FromDouble(v.to_double());
     return v.kind() == Scalar::Kind::UInt ? PyLong_FromUnsignedLongLong(v.to<uint64_t>())
                                           : PyLong_FromLongLong(v.to<int64_t>());
   });
@@ -285,7 +291,7 @@ PyObject* as_float(PyObject* self) noexcept {
     return override_operator("__float__", {self});
   return guarded([&] {
     const Scalar v = scalar_of(tensor_of(self), "float");
-    check(!v.is_complex(), ErrorKind::Type, "float: a complex tensor cannot become a float; take .real first");
+    expect_real(v, "float");
     return PyFloat_FromDouble(v.to_double());
   });
 }
