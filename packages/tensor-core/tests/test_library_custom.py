@@ -493,6 +493,9 @@ def test_operators_give_lists_of_tensors():
         assert [t.tolist() for t in parts(x, 2)] == [[0, 4, 8], [2, 6, 10]]
         assert [t.tolist() for t in taeda.ops.lists.parts.default(x, count=3)] == [[0, 6], [2, 8], [4, 10]]
         assert [t.tolist() for t in parts(x, 1)] == [[0, 2, 4, 6, 8, 10]] and parts(x, 0) == []
+        schema = taeda.ops.lists.parts.default._schema
+        assert str(schema) == "lists::parts(Tensor x, int count=2) -> Tensor[]"
+        assert [(a.name, a.type) for a in schema.arguments] == [("x", "Tensor"), ("count", "int")]
         library.register_fake(
             "lists::parts", lambda x, count: [taeda.empty_like(x[i::count]) for i in range(count)]
         )

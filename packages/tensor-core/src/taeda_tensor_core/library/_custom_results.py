@@ -18,9 +18,10 @@ from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
 from taeda_tensor_core._overridable import stand_ins
 from taeda_tensor_core.library import _custom
+from taeda_tensor_core.library._aten_schemas import parsed
 from taeda_tensor_core.library._operators import NewOperator, publish, unpublish
 from taeda_tensor_core.library._schemas import translated
-from taeda_tensor_core.library._table import Argument, Plain
+from taeda_tensor_core.library._table import Argument, OperatorSchema, Plain
 
 _OTHERS = {"Tensor?", "Tensor[]", "Tensor?[]", "int", "SymInt", "float", "bool", "Scalar"}
 _ARGUMENT = re.compile(r"Tensor\((\w+)!\).*->\s*Tensor\(\1!\)\s*$", re.DOTALL)
@@ -91,6 +92,14 @@ class Named(Plain):
     def arguments(self) -> tuple[Argument, ...]:
         """Arguments in calling order; none where the operator does not tell them."""
         return getattr(self._function, "arguments", ())
+
+    @property
+    def _schema(self) -> OperatorSchema:
+        """Its schema, of an operator that tells it."""
+        text = getattr(self._function, "schema", None)
+        if text is None:
+            raise AttributeError(f"{self!r} has no attribute '_schema'")
+        return OperatorSchema(self._full, "", lambda: parsed(text))
 
     def __str__(self) -> str:
         return self._full.replace("::", ".")
