@@ -7,7 +7,9 @@ from taeda_tensor_core._C import _Mode
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, TypeVar
+
+    _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _GRAD_ON, _GRAD_OFF, _INFERENCE_ON, _INFERENCE_OFF = 1, 2, 4, 8
 _GENERATOR = 0x20  # flag of code objects of generator functions
@@ -24,7 +26,7 @@ class _Switch(_Mode):
         """What the class called with an argument gives."""
         return cls()(function)
 
-    def __call__(self, function: Callable) -> Callable:
+    def __call__(self, function: _Function) -> _Function:
         """Run `function` in this mode; generators are switched in and out at every step."""
         if not callable(function):
             raise TypeError(
@@ -35,14 +37,14 @@ class _Switch(_Mode):
         cls, switches = type(self), self.switches
         code = getattr(function, "__code__", None)
         if code is not None and code.co_flags & _GENERATOR:
-            return _wrap_generator(function, cls, switches)
+            return _wrap_generator(function, cls, switches)  # type: ignore[return-value]
 
         @wraps(function)
         def inside(*args: Any, **kwargs: Any) -> Any:
             with cls._create(switches):
                 return function(*args, **kwargs)
 
-        return inside
+        return inside  # type: ignore[return-value]
 
     def clone(self) -> _Switch:
         """Another one that does the same."""
@@ -143,7 +145,7 @@ class set_grad_enabled(_Switch):
         self._pending = False
         return self
 
-    def __call__(self, function: Callable) -> Callable:
+    def __call__(self, function: _Function) -> _Function:
         if getattr(self, "_pending", False):
             self._pending = False
             self.__exit__(None, None, None)

@@ -1,0 +1,2 @@
+# What type checkers and editors see: the first-party provider.
+from taeda_nn.modules.channelshuffle import *
