@@ -863,3 +863,20 @@ def test_a_gradient_that_cannot_be_converted_leaves_its_parameter_alike():
     with pytest.raises(MemoryError):
         layer.double()
     assert layer.weight.dtype == layer.weight.grad.dtype
+
+
+def test_conversions_take_types_of_numbers_and_name_what_is_none():
+    layer = nn.Linear(2, 2)
+    assert layer.to(float).weight.dtype == layer.to(dtype=float).weight.dtype == tt.float64
+    assert layer.to(dtype=complex).bias.dtype == tt.complex128
+    for wrong in (
+        {"dtype": 3},
+        {"dtype": "float32"},
+        {"dtype": [tt.float32]},
+        {"dtype": int},
+        {"memory_format": 3},
+    ):
+        with pytest.raises(TypeError, match=f"Module.to: .*{next(iter(wrong))}"):
+            layer.to(**wrong)
+    with pytest.raises(TypeError, match=r"Module\.to: argument 'dtype'"):
+        layer.to(str)

@@ -133,6 +133,10 @@ class Converting:
         return self
 
 
+#: Python's types of numbers, which stand for the dtype that holds their numbers exactly.
+_TYPES = {float: "float64", complex: "complex128", int: "int64", bool: "bool"}
+
+
 def _parse_to(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
     device, dtype, options = kwargs.pop("device", None), kwargs.pop("dtype", None), {}
     for name in ("non_blocking", "memory_format"):
@@ -145,10 +149,8 @@ def _parse_to(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Any, dict[str, 
     for arg in (*args, other):
         if isinstance(arg, Tensor):
             device, dtype = arg.device, arg.dtype
-        elif isinstance(arg, tensor.dtype):
+        elif isinstance(arg, (tensor.dtype, type)):
             dtype = arg
-        elif arg is float:
-            dtype = tensor.float64
         elif isinstance(arg, bool):
             if arg:
                 options["non_blocking"] = True
@@ -158,4 +160,13 @@ def _parse_to(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Any, dict[str, 
             raise TypeError(
                 f"Module.to: expected a device, dtype, Tensor or bool (non_blocking), got {type(arg).__name__}"
             )
+    if isinstance(dtype, type) and dtype in _TYPES:
+        dtype = getattr(tensor, _TYPES[dtype])
+    if dtype is not None and not isinstance(dtype, tensor.dtype):
+        raise TypeError(f"Module.to: argument 'dtype' must be a dtype, got {type(dtype).__name__}")
+    order = options.get("memory_format")
+    if order is not None and not isinstance(order, getattr(tensor, "memory_format", object)):
+        raise TypeError(
+            f"Module.to: argument 'memory_format' must be a memory format, got {type(order).__name__}"
+        )
     return device, dtype, options
