@@ -231,9 +231,10 @@ bool is_right_in_halves(const ConvPlan& s) {
   const auto covers = [times](int64_t size, int64_t kernel, int64_t step, int64_t border, int64_t apart) {
     return (step <= kernel || (kernel == 1 && step <= size)) && times * border < kernel && apart * (kernel - 1) < size;
   };
+  const bool reached = !s.deep() || (s.od - 1) * s.sd + (s.kd - 1) * s.dd + 1 >= s.d + s.pd;
   const bool in_windows = s.kw > 1 && s.kw == s.sw && s.pw == 0;
   return covers(s.d, s.kd, s.sd, s.pd, s.dd) && covers(s.h, s.kh, s.sh, s.ph, s.dh) &&
-         covers(s.w, s.kw, s.sw, s.pw, s.dw) && !in_windows &&
+         covers(s.w, s.kw, s.sw, s.pw, s.dw) && !in_windows && reached &&
          (s.groups == 1 || (s.in_group(s.c) > 1 && s.in_group(s.o) > 1));
 }
 /// Whether activations are bfloat16 and stay so, as the processor multiplies them faster than float32.
