@@ -11,6 +11,7 @@ from taeda_nn.modules.dropout import *
 from taeda_nn.modules.flatten import *
 from taeda_nn.modules.fold import *
 from taeda_nn.modules.instancenorm import *
+from taeda_nn.modules.lazy import *
 from taeda_nn.modules.linear import *
 from taeda_nn.modules.linear_cross_entropy_options import *
 from taeda_nn.modules.loss import *
