@@ -29,7 +29,7 @@ def test_the_stubs_name_every_family_of_nn():
 
     ours, theirs = (Path(module.__file__).parent for module in (taeda, taeda_nn))
     pairs = {
-        ours / "nn/__init__.pyi": theirs / "modules/__init__.py",
+        ours / "nn/modules/__init__.pyi": theirs / "modules/__init__.py",
         ours / "nn/functional.pyi": theirs / "functional/__init__.py",
     }
     for stub, package in pairs.items():
