@@ -91,6 +91,32 @@ def test_conv2d_and_gradients(case, dtype, channels_last):
         close(value, want, dtype)
 
 
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(
+    "shape, outputs", [((2, 3, 32, 48), 16), ((1, 16, 12, 12), 5), ((2, 24, 8, 20), 1), ((16, 8, 24), 3)]
+)
+def test_images_cut_into_patches(shape, outputs, dtype, channels_last):
+    """Windows side by side that fill the image, with its gradients; a single image too."""
+    rng = np.random.default_rng(16)
+    kind, images = getattr(taeda, dtype), shape if len(shape) == 4 else (1, *shape)
+    x, weight, bias = (
+        rng.integers(-4, 5, s).astype("float64") for s in (shape, (outputs, images[1], 4, 4), (outputs,))
+    )
+    tx, tw, tb = (taeda.from_numpy(a).to(kind) for a in (x, weight, bias))
+    if channels_last and len(shape) == 4:
+        tx = tx.contiguous(memory_format=taeda.channels_last)
+    expected = reference(x.reshape(images), weight, bias, 4, 0, 1, 1)
+    got = taeda.conv2d(tx, tw, tb, 4)
+    close(got.reshape(expected.shape), expected, dtype)
+    grad = rng.integers(-2, 3, tuple(got.shape)).astype("float64")
+    parts = taeda.ops.conv2d_backward(taeda.from_numpy(grad).to(kind), tx, tw, [4], [0], [1], 1, 7)
+    wanted = reference_gradients(grad.reshape(expected.shape), x.reshape(images), weight, 4, 0, 1, 1)
+    for value, want, of in zip(parts, wanted, (tx, tw, tb), strict=True):
+        assert value.shape == of.shape
+        close(value.reshape(want.shape), want, dtype)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 @pytest.mark.parametrize("step", [1, 2, 4])
 def test_volumes_of_one_slice_with_borders(step, dtype):

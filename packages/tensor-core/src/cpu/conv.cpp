@@ -303,11 +303,63 @@ Tensor sum_of_repeated(const Tensor& grad, int64_t times) {
   return sum;
 }
 
+/// Windows that lie side by side and fill images, as where those are cut into patches: each is a pixel whose channels
+/// are all that it holds, and the convolution is one by a weight of single elements.
+class Cut {
+ public:
+  Cut(const ConvPlan& s) : s_(s) {}
+
+  /// Whether a plan is of this kind, and better computed so: see is_right_in_halves().
+  static bool fits(const ConvPlan& s, const Tensor& input, const Tensor& weight) {
+    return s.groups == 1 && !s.deep() && s.kw > 1 && s.kh == s.sh && s.kw == s.sw && s.ph == 0 && s.pw == 0 &&
+           (s.dh == 1 || s.kh == 1) && s.dw == 1 && s.oh * s.kh == s.h && s.ow * s.kw == s.w &&
+           input.dtype() == DType::BFloat16 && weight.dtype() == DType::BFloat16 && onednn::has_bfloat16();
+  }
+  /// (n, c, h, w) as (n, kh * kw * c, oh, ow), the channels last.
+  Tensor pixels(const Tensor& images) const {
+    const Tensor made = empty(Shape{s_.n, s_.oh, s_.ow, s_.kh, s_.kw, s_.c}, images.dtype());
+    ops::copy_(made, windows(images));
+    const Shape sizes{s_.n, s_.c * s_.kernel(), s_.oh, s_.ow};
+    return alias(made, sizes, channels_last_strides(sizes), 0);
+  }
+  /// The way back, into images.
+  void put(const Tensor& images, const Tensor& pixels) const {
+    const Tensor dense = channels_last(pixels, pixels.dtype());
+    const Shape sizes{s_.n, s_.oh, s_.ow, s_.kh, s_.kw, s_.c};
+    ops::copy_(windows(images), alias(dense, sizes, contiguous_strides(sizes), 0));
+  }
+  /// (o, c, kh, kw) as (o, kh * kw * c, 1, 1), and back.
+  Tensor rows(const Tensor& weight) const {
+    const Tensor last = row_major(permuted(weight, {0, 2, 3, 1}));
+    const Shape sizes{s_.o, s_.c * s_.kernel(), 1, 1};
+    return alias(last, sizes, contiguous_strides(sizes), 0);
+  }
+  Tensor weight(const Tensor& rows) const {
+    const Tensor dense = row_major(rows);
+    const Shape sizes{s_.o, s_.kh, s_.kw, s_.c};
+    return row_major(permuted(alias(dense, sizes, contiguous_strides(sizes), 0), {0, 3, 1, 2}));
+  }
+
+ private:
+  /// (n, oh, ow, kh, kw, c)
+  Tensor windows(const Tensor& images) const {
+    const int64_t h = images.stride(2), w = images.stride(3);
+    return alias(images, Shape{s_.n, s_.oh, s_.ow, s_.kh, s_.kw, s_.c},
+                 Shape{images.stride(0), h * s_.kh, w * s_.kw, h, w, images.stride(1)}, 0);
+  }
+  const ConvPlan& s_;
+};
+const int64_t kOnes[] = {1, 1}, kNone[] = {0, 0};
+
 void conv_kernel(const Tensor& out, const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride,
                  IntSpan padding, IntSpan dilation, int64_t groups) {
   const ConvPlan s = infer::conv_plan(input, weight, stride, padding, dilation, groups);
   const bool plain = is_plain(s, out.dtype()) && out.contiguous() && input.contiguous();
   const DType dtype = compute_dtype(out.dtype());
+  if (s.c > 0 && !plain && Cut::fits(s, input, weight)) {
+    const Cut cut(s);
+    return conv_kernel(batched(out, 2), cut.pixels(batched(input, 2)), cut.rows(weight), bias, kOnes, kNone, kOnes, 1);
+  }
   if (!plain && of_repeated_channels(s, dtype))
     return conv_kernel(out, with_repeated_channels(batched(input, weight.dim() - 2), s.o / s.c), weight, bias, stride,
                        padding, dilation, s.o);
@@ -440,6 +492,22 @@ std::tuple<Tensor, Tensor, Tensor> conv_backward_kernel(const Tensor& grad, cons
         conv_backward_kernel(batched(grad, rank), repeated, weight, stride, padding, dilation, s.o, output_mask);
     if (x.defined()) x = sum_of_repeated(x, times);
     if (x.defined() && input.dim() < weight.dim()) x = alias(x, input.sizes(), x.strides().subspan(1), 0);
+    return {x, w, b};
+  }
+  if (s.n > 0 && s.c > 0 && s.o > 0 && !plain && Cut::fits(s, input, weight)) {
+    const Cut cut(s);
+    const Tensor images = batched(input, 2);
+    auto [x, w, b] = conv_backward_kernel(batched(grad, 2), cut.pixels(images), cut.rows(weight), kOnes, kNone, kOnes,
+                                          1, output_mask);
+    if (x.defined()) {
+      const Tensor whole = empty_strided(
+          images.sizes(),
+          images.channels_last() ? channels_last_strides(images.sizes()) : contiguous_strides(images.sizes()),
+          x.dtype());
+      cut.put(whole, x);
+      x = input.dim() < 4 ? alias(whole, input.sizes(), whole.strides().subspan(1), 0) : whole;
+    }
+    if (w.defined()) w = cut.weight(w);
     return {x, w, b};
   }
   if (s.n > 0 && s.c > 0 && s.o > 0 && !plain) {
