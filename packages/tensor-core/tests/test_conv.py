@@ -201,6 +201,53 @@ def test_convolutions_of_any_sizes(seed, dtype):
             assert abs(float((found.double() * probe).sum()) - wanted) <= error * scale, (case, where)
 
 
+def volume_reference(x, weight, step, border):
+    """Volumes, by an einsum for each tap."""
+    image = np.pad(x, [(0, 0), (0, 0), *((b, b) for b in border)])
+    kernel, out = weight.shape[2:], 0
+    size = [(n - k) // s + 1 for n, k, s in zip(image.shape[2:], kernel, step, strict=True)]
+    for tap in np.ndindex(*kernel):
+        window = tuple(slice(t, t + s * (n - 1) + 1, s) for t, s, n in zip(tap, step, size, strict=True))
+        out = out + np.einsum("ncxyz,oc->noxyz", image[(..., *window)], weight[(..., *tap)])
+    return out
+
+
+VOLUMES = [  # size, kernel, step, border: narrow ones, borders beyond half of the kernel, slices that no window reaches
+    ((6, 11, 11), (5, 5, 5), (3, 3, 3), (4, 0, 4)),
+    ((4, 6, 13), (4, 4, 4), (2, 2, 2), (3, 1, 2)),
+    ((8, 6, 17), (5, 5, 5), (4, 4, 4), (0, 0, 0)),
+    ((7, 5, 20), (3, 3, 3), (3, 3, 3), (0, 2, 1)),
+    ((1, 8, 9), (3, 3, 3), (1, 2, 2), (1, 1, 1)),
+    ((8, 8, 8), (2, 2, 2), (2, 2, 2), (0, 0, 0)),
+    ((5, 7, 6), (1, 1, 1), (3, 3, 3), (0, 0, 0)),
+    ((9, 6, 7), (3, 3, 3), (2, 2, 2), (1, 1, 1)),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize(("size", "kernel", "step", "border"), VOLUMES)
+@pytest.mark.parametrize(("channels", "outputs"), [(2, 1), (16, 8), (3, 16)])
+def test_volumes_of_any_sizes(size, kernel, step, border, channels, outputs, dtype):
+    rng = np.random.default_rng(25)
+    kind, error = getattr(taeda, dtype), {"float32": 1e-5, "float64": 1e-12}.get(dtype, 1e-2)
+    x, weight = (
+        rng.integers(-4, 5, s).astype("float64") for s in ((2, channels, *size), (outputs, channels, *kernel))
+    )
+    tx, tw = (taeda.from_numpy(a).to(kind) for a in (x, weight))
+    exact = volume_reference(x, weight, step, border)
+    got = taeda.conv3d(tx, tw, None, step, border)
+    close(got, exact, dtype)
+    grad = rng.integers(-4, 5, exact.shape).astype("float64")
+    parts = taeda.ops.conv3d_backward(taeda.from_numpy(grad).to(kind), tx, tw, step, border, [1] * 3, 1, 3)
+    for _ in range(3):
+        for place, found in enumerate(parts[:2]):  # the identities of the test above
+            probe = rng.integers(-1, 2, tuple(found.shape)).astype("float64")
+            operands = (probe, weight) if place == 0 else (x, probe)
+            wanted = (grad * volume_reference(*operands, step, border)).sum()
+            inner = found.double().numpy() * probe
+            assert abs(inner.sum() - wanted) <= error * (np.abs(inner).sum() + 1), place
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(20, 20, 3, 1, 2), (18, 36, 2, 2, 1), (5, 5, 4, 1, 3)])
 def test_volumes_of_windows_of_one_channel_each(shape, dtype):

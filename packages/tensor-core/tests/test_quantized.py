@@ -192,6 +192,22 @@ def test_convolutions_of_codes(kind, groups, channels, layout):
     holds(found, made[0] if layout == "one image" else made, 0.17, 120 if kind is tc.quint8 else 0)
 
 
+@pytest.mark.parametrize("channels", [3, 24, 64])
+@pytest.mark.parametrize(
+    "kernel, step, border",
+    [((7, 4), (1, 5), (5, 3)), ((5, 5), (1, 5), (4, 4)), ((4, 4), (4, 4), (0, 0)), ((1, 1), (3, 3), (0, 0))],
+)
+def test_convolutions_of_codes_with_wide_borders(channels, kernel, step, border):
+    """Borders beyond half of the kernel, rows of whole windows, steps that pass over pixels."""
+    rng = np.random.default_rng(8)
+    x, w, x_64, w_64 = layer_operands(rng, ((2, channels, 12, 20), (9, channels, *kernel)), tc.quint8, 0)
+    packed = tc.ops.quantized.conv2d_prepack(w, None, step, border, (1, 1), 1)
+    padded = np.pad(x_64, ((0, 0), (0, 0), *((b, b) for b in border)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, kernel, (2, 3))[:, :, :: step[0], :: step[1]]
+    made = np.einsum("nchwij,ocij->nohw", windows, w_64)
+    holds(tc.ops.quantized.conv2d(x, packed, 0.17, 120), made, 0.17, 120)
+
+
 @pytest.mark.parametrize("rows", [0, 1, 3, 200])
 @pytest.mark.parametrize("reduce_range", [False, True])
 def test_inputs_that_are_quantized_by_their_own_range(rows, reduce_range):

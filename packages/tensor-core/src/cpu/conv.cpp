@@ -11,6 +11,7 @@
 #include "cpu/column_sums.h"
 #include "cpu/depthwise.h"
 #include "cpu/onednn/conv.h"
+#include "cpu/onednn/geometry.h"
 #include "cpu/onednn/matmul.h"
 #include "cpu/onednn/quantized.h"
 #include "cpu/patches.h"
@@ -222,25 +223,12 @@ void depthwise(const Tensor& out, const ConvPlan& s, const Tensor& input, const 
   if (!direct) ops::copy_(to, y->view);
 }
 
-/// Whether oneDNN (3.2) computes this in bfloat16 correctly. On tile registers it was seen to give wrong numbers, or to
-/// write where it must not, for steps that pass over elements, borders as wide as the kernel (in volumes as half of
-/// it), kernels wider than the image, and rows of whole windows side by side; and for groups of one channel, on all
-/// processors.
-bool is_right_in_halves(const ConvPlan& s) {
-  const int64_t times = s.deep() ? 2 : 1;
-  const auto covers = [times](int64_t size, int64_t kernel, int64_t step, int64_t border, int64_t apart) {
-    return (step <= kernel || (kernel == 1 && step <= size)) && times * border < kernel && apart * (kernel - 1) < size;
-  };
-  const bool reached = !s.deep() || (s.od - 1) * s.sd + (s.kd - 1) * s.dd + 1 >= s.d + s.pd;
-  const bool in_windows = s.kw > 1 && s.kw == s.sw && s.pw == 0;
-  return covers(s.d, s.kd, s.sd, s.pd, s.dd) && covers(s.h, s.kh, s.sh, s.ph, s.dh) &&
-         covers(s.w, s.kw, s.sw, s.pw, s.dw) && !in_windows && reached &&
-         (s.groups == 1 || (s.in_group(s.c) > 1 && s.in_group(s.o) > 1));
-}
-/// Whether activations are bfloat16 and stay so, as the processor multiplies them faster than float32.
+/// Whether activations are bfloat16 and stay so, as the processor multiplies them faster than float32. Not those of one
+/// channel to a group: gradients of such weights were NaN, and crashed, in oneDNN 3.2, and there is little to win.
 bool in_halves(const ConvPlan& s, const Tensor& a, const Tensor& b) {
   return a.dtype() == DType::BFloat16 && b.dtype() == DType::BFloat16 && onednn::has_bfloat16() &&
-         is_right_in_halves(s);
+         (s.groups == 1 || (s.in_group(s.c) > 1 && s.in_group(s.o) > 1)) &&
+         onednn::is_right_on_tiles(s, s.deep() ? onednn::Borders::Half : onednn::Borders::Whole);
 }
 
 template <class T>
@@ -309,7 +297,7 @@ class Cut {
  public:
   Cut(const ConvPlan& s) : s_(s) {}
 
-  /// Whether a plan is of this kind, and better computed so: see is_right_in_halves().
+  /// Whether a plan is of this kind, and better computed so: see onednn::is_right_on_tiles().
   static bool fits(const ConvPlan& s, const Tensor& input, const Tensor& weight) {
     return s.groups == 1 && !s.deep() && s.kw > 1 && s.kh == s.sh && s.kw == s.sw && s.ph == 0 && s.pw == 0 &&
            (s.dh == 1 || s.kh == 1) && s.dw == 1 && s.oh * s.kh == s.h && s.ow * s.kw == s.w &&

@@ -148,6 +148,10 @@ struct Piece {
   int64_t x, y;  // where its activations begin, in elements
 };
 
+/// Whether borders of a volume are wider than half the kernel, and windows more than a slice apart: oneDNN (3.2) leaves
+/// part of the weights' gradient unwritten then.
+bool is_unwritten(const ConvPlan& s) { return s.deep() && s.sd > 1 && 2 * s.pd > (s.kd - 1) * s.dd + 1; }
+
 /// Row pieces need windows that reach into the image, which all do but those of a padding beyond the kernel. Volumes
 /// are not cut.
 bool has_row_pieces(const ConvPlan& s) { return !s.deep() && s.ph <= (s.kh - 1) * s.dh; }
@@ -324,6 +328,7 @@ bool conv_backward_data(const ConvPlan& shape, const T* grad, Weights& weight, T
 
 template <class T>
 bool conv_backward_weights(const ConvPlan& shape, const T* x, const T* grad, float* grad_weight, float* grad_bias) {
+  if (is_unwritten(shape)) return false;
   return guarded(shape.deep() ? "conv3d_backward" : "conv2d_backward", [&] {
     Passage passage(shape, Pass::Weights, grad_bias != nullptr, type_of<T>);
     if (!passage.prepare(nullptr)) return false;
