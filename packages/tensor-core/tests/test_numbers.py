@@ -402,5 +402,5 @@ def test_numbers_are_rounded_to_elements_of_sixteen_bits(dtype, wrap, name):
 @pytest.mark.parametrize("kind", [float, int])
 def test_complex_numbers_on_the_real_line_become_real_ones(kind):
     assert kind(taeda.tensor(2 + 0j)) == 2 and type(kind(taeda.tensor([2 + 0j]))) is kind
-    with pytest.raises(RuntimeError, match=f"{kind.__name__}: a number with an imaginary part"):
+    with pytest.raises(RuntimeError, match=f"{kind.__name__}: a complex number with an imaginary part"):
         kind(taeda.tensor(2 + 1j))

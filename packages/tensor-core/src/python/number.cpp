@@ -271,7 +271,7 @@ int truth(PyObject* self) noexcept {
 
 /// RuntimeError for numbers off the real line.
 void expect_real(const Scalar& v, const char* kind) {
-  check(v.imag() == 0, ErrorKind::Runtime, kind, ": a number with an imaginary part cannot become ",
+  check(v.imag() == 0, ErrorKind::Runtime, kind, ": a complex number with an imaginary part cannot become ",
         kind[0] == 'i' ? "an " : "a ", kind, "; take .real first");
 }
 

@@ -61,7 +61,7 @@ def _gradient(x: np.ndarray, spacing: Any = None, dim: Any = None, edge_order: i
 def _counted(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
     for shape in ((20,), (3, 4), (1,), ()):
         x = random_array(rng, shape, dtype)
-        yield Sample((x, 4))
+        yield Sample((x, 4 if x.size > 1 else 3))  # a lone element lies in the middle, where there is no edge
         yield Sample((x,), {"bins": 3, "range": (-2.0, 2.5)})
         yield Sample((x, 5), {"weight": random_array(rng, shape, dtype, 0, 1)})
         yield Sample((x, 5), {"range": (-5.0, 5.0), "density": True})
