@@ -26,15 +26,18 @@ def near(found, expected, tolerance=TOLERANCE):
     assert np.allclose(found, expected, rtol=tolerance, atol=tolerance, equal_nan=True), abs(found - expected).max()
 """
 _LAUNCHES = """
-def launches(work):
-    WARM
+def counted(work):
     kind = tc.get_device_module("cuda")
     start, end = (kind.Event(enable_timing=True) for _ in range(2))
     start.record()
-    work()
+    result = work()
     end.record()
     end.synchronize()
-    return round(start.elapsed_time(end) * 1000 / 2)
+    return result, round(start.elapsed_time(end) * 1000 / 2)
+
+def launches(work):
+    WARM
+    return counted(work)[1]
 """
 
 
@@ -46,7 +49,7 @@ def compared(tolerance: float) -> str:
 def launches(warm: bool = False) -> str:
     """Source of `launches(work)`: how many a call makes, as one of few items takes two microseconds of simulated time.
 
-    `warm`: of a second call.
+    And of `counted(work)`: what the call gives, too. `warm`: launches of a second call.
     """
     return _LAUNCHES.replace("WARM", "work()" if warm else "pass")
 

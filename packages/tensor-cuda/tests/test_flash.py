@@ -9,21 +9,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-HEAD = """
+HEAD = (
+    programs.launches()
+    + """
 import numpy as np
 import taeda_tensor_core as tc
 kind = tc.get_device_module("cuda")
 tc.manual_seed(SEED)
 tried = 0
-
-def launches(work):
-    # A kernel of few items takes two microseconds of simulated time.
-    start, end = (kind.Event(enable_timing=True) for _ in range(2))
-    start.record()
-    result = work()
-    end.record()
-    end.synchronize()
-    return result, round(start.elapsed_time(end) * 1000 / 2)
 
 def numbers(t):
     return t.cpu().to(tc.float64).numpy()
@@ -74,8 +67,8 @@ def check(q, k, v, mask, causal, scale, what, flash=True):
     g = tc.randn(q.shape[0], q.shape[2], q.shape[1], v.shape[3]).to(q.dtype).transpose(1, 2)
     q, k, v, g = (t.to("cuda") for t in (q, k, v, g))
     there = None if mask is None else mask.to("cuda")
-    (out, lse), forward = launches(lambda: tc.ops.fused_attention(q, k, v, there, causal, scale))
-    slopes, backward = launches(
+    (out, lse), forward = counted(lambda: tc.ops.fused_attention(q, k, v, there, causal, scale))
+    slopes, backward = counted(
         lambda: tc.ops.fused_attention_backward(g, q, k, v, there, out, lse, causal, scale, 7))
     assert not flash or (forward, backward) == (1, 3), (forward, backward)
     of_mask = None if mask is None else mask.numpy() if mask.dtype == tc.bool else numbers(mask)
@@ -87,6 +80,7 @@ def heads(n, h, rows, width, dtype):
     "As layers make them: heads lie beside each other."
     return tc.randn(n, rows, h, width).to(dtype).transpose(1, 2)
 """
+)
 
 
 def run(program: str, least: int, **environment: str) -> None:

@@ -169,25 +169,17 @@ def test_what_is_no_line_runs_between_chains(run) -> None:
     )
 
 
-FOLDS = """
-def launches(work):
-    "A kernel of few items takes two microseconds of simulated time."
-    kind = tc.get_device_module("cuda")
-    start, end = (kind.Event(enable_timing=True) for _ in range(2))
-    start.record()
-    result = work()
-    end.record()
-    end.synchronize()
-    return result, round(start.elapsed_time(end) * 1000 / 2)
-
+FOLDS = (
+    programs.launches()
+    + """
 def folded(function, *tensors, bound=1e-6):
     "A launch for the chain and its fold; the numbers of the calls one by one."
     global tried
     tried += 1
     fast = compile_graph(function, *tensors)
     assert fast.reason == "", fast.reason
-    found, count = launches(lambda: fast(*tensors))
-    expected, calls = launches(lambda: function(*tensors))
+    found, count = counted(lambda: fast(*tensors))
+    expected, calls = counted(lambda: function(*tensors))
     assert count == 1 and calls > 1, (count, calls)
     single = isinstance(found, tc.Tensor)
     for a, b in zip((found,) if single else found, (expected,) if single else expected, strict=True):
@@ -196,6 +188,7 @@ def folded(function, *tensors, bound=1e-6):
         assert np.allclose(a, b, rtol=bound, atol=0, equal_nan=True), (a, b)
     return fast
 """
+)
 
 
 def test_folds_at_the_end_of_chains(run) -> None:
@@ -246,7 +239,7 @@ def test_long_folds_go_in_parts_and_their_bits_do_not_change(run) -> None:
             x = tc.rand(size).to("cuda")
             fast = compile_graph(lambda t: (t * 2 - 0.5).sum(), x)
             assert fast.reason == ""
-            found, count = launches(lambda: fast(x))
+            found, count = counted(lambda: fast(x))
             assert tc.equal(found.cpu(), fast(x).cpu())
             expected = (x.cpu().numpy() * np.float32(2) - np.float32(0.5)).sum(dtype=np.float64)
             near(found, expected.astype(np.float32), size, 1e-6)
@@ -281,7 +274,7 @@ def test_what_needs_a_fold_runs_behind_it(run) -> None:
         for dims, y in (((1,), tc.randn(64, 5)), ((0,), tc.randn(64, 64))):
             y = y.to("cuda")
             fast = compile_graph(lambda t: ((t * 2).sin() + 1).sum(dims), y)
-            found, count = launches(lambda: fast(y))
+            found, count = counted(lambda: fast(y))
             assert count > 1
             near(found, (np.sin(y.cpu().numpy() * 2) + 1).sum(dims), dims, 1e-5)
         # More dimensions than kernels have: by its calls.
