@@ -48,8 +48,9 @@ struct Format<float> {
   using Bits = uint32_t;
   static constexpr int mantissa = 23, bias = 127;
   static constexpr float smallest = 0x1p-126f;
-  static constexpr float magic = 0x1.8p23f;           // adding it leaves a rounded integer in the low bits
-  static constexpr float power_magic = magic + bias;  // and this a number's biased exponent
+  static constexpr float magic = 0x1.8p23f;                    // adding it leaves a rounded integer in the low bits
+  static constexpr float power_magic = magic + bias;           // and this a number's biased exponent
+  static constexpr float two_powers_magic = magic + 2 * bias;  // and this the sum of two of them
   static constexpr float ln2_high = 0x1.62ep-1f, ln2_low = 0x1.0bfbe8e7bcd5ep-15f;
   static constexpr float exp_min = -110.f, exp_max = 90.f;
 };
@@ -58,7 +59,7 @@ struct Format<double> {
   using Bits = uint64_t;
   static constexpr int mantissa = 52, bias = 1023;
   static constexpr double smallest = 0x1p-1022;
-  static constexpr double magic = 0x1.8p52, power_magic = magic + bias;
+  static constexpr double magic = 0x1.8p52, power_magic = magic + bias, two_powers_magic = magic + 2 * bias;
   static constexpr double ln2_high = 0x1.62e42fefp-1, ln2_low = 0x1.473de6af278edp-34;
   static constexpr double exp_min = -760., exp_max = 720.;
 };

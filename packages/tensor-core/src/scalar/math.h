@@ -26,12 +26,17 @@ template <class T>
 TAEDA_HD inline T power_of_two(T n) {
   return power_of_two_at(n + Format<T>::power_magic);
 }
-/// p 2^n in two steps, so that subnormal results and the overflow to infinity come out right.
+/// p 2^n for n + two_powers_magic, in two steps, so that subnormal results and the overflow to infinity come out right:
+/// the low bits are the sum of the biased exponents of two powers, one of which gets the larger half.
+template <class T>
+TAEDA_HD inline T times_power_of_two_at(T p, T shifted) {
+  const Bits<T> both = bit_cast<Bits<T>>(shifted), half = both >> 1;
+  return p * bit_cast<T>(half << Format<T>::mantissa) * bit_cast<T>((both - half) << Format<T>::mantissa);
+}
+/// p 2^n for whole n.
 template <class T>
 TAEDA_HD inline T times_power_of_two(T p, T n) {
-  using F = Format<T>;
-  const T half = fma(n, T(0.5), F::power_magic);
-  return p * power_of_two_at(half) * power_of_two(n - (half - F::power_magic));
+  return times_power_of_two_at(p, n + Format<T>::two_powers_magic);
 }
 
 /// c[0] + c[1] x + ...: even and odd powers apart, as two short chains are faster than a long one.
@@ -82,13 +87,11 @@ TAEDA_HD inline T whole_powers(T x) {
   return fma(x, T(1.44269504088896340736), Format<T>::power_magic);
 }
 
-/// e^(high - low): in float64 with what the difference and the sum of 1 and it leave out.
+/// e^(high - low), with what the sum of 1 and `high` leaves out.
 template <class T>
 TAEDA_HD inline T exp_of_difference(T high, T low) {
-  const T r = high - low;
-  if constexpr (is_same<T, float>) return T(1) + expm1_core(r);
-  const T s = T(1) + r;
-  return s + (((T(1) - s) + r) + fma(r * r, expm1_series(r), (high - r) - low));
+  const T r = high - low, s = T(1) + high, left_out = high - (s - T(1));
+  return s + (left_out + fma(r * r, expm1_series(r), -low));
 }
 /// e^(high - low) times `power` less `one`: in float64 with what the sums leave out.
 template <class T>
@@ -105,9 +108,9 @@ TAEDA_HD inline T vexp(T x) {
   using F = Format<T>;
   x = x < F::exp_min ? F::exp_min : x;
   x = x > F::exp_max ? F::exp_max : x;
-  const T n = whole_powers(x) - F::power_magic;
+  const T shifted = fma(x, T(1.44269504088896340736), F::two_powers_magic), n = shifted - F::two_powers_magic;
   const Reduced<T> r = less_powers(x, n);
-  return times_power_of_two(exp_of_difference(r.high, r.low), n);
+  return times_power_of_two_at(exp_of_difference(r.high, r.low), shifted);
 }
 
 /// e^x for -87.6 < x <= 0, of float64 numbers for -708 < x.
