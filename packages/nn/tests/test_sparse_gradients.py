@@ -105,3 +105,31 @@ def test_bags_of_a_table_that_is_given_first():
     with pytest.warns(UserWarning, match="embedding_bag: the indices come before the table now"):
         made = F.embedding_bag(w, t.tensor([3, 0, 1]), t.tensor([0, 1]), mode="sum")
     assert made.tolist() == [[6.0, 7.0], [2.0, 4.0]]
+
+
+@pytest.mark.parametrize("dtype", [t.float64, t.complex128])
+@pytest.mark.parametrize("case", ["coordinates", "rows", "right", "vector", "batch"])
+def test_products_have_second_gradients_of_both_operands(case, dtype):
+    generator = t.Generator().manual_seed(3)
+    dense, other, weight = (
+        t.randn(*shape, dtype=dtype, generator=generator) for shape in ((3, 4), (4, 2), (3, 2))
+    )
+    dense = dense * t.tensor([[1, 0, 1, 0], [0, 0, 0, 1], [1, 1, 0, 0]])
+    if case == "vector":
+        other, weight = other[:, 0], weight[:, 0]
+    if case == "batch":
+        dense, other, weight = (x.expand(2, *x.shape).clone() for x in (dense, other, weight))
+
+    def found(product):
+        a, b, w = (x.clone().requires_grad_() for x in (dense, other, weight))
+        first = t.autograd.grad(product(a, b), (a, b), w, create_graph=True)
+        second = t.autograd.grad(first, (a, b, w), [(x * (1 + x.abs())).detach() for x in first])
+        return [*first, *second]
+
+    def product(a, b):
+        if case == "right":
+            return (b.mT @ a.mT.to_sparse()).mT
+        return (a.to_sparse_csr() if case == "rows" else a.to_sparse()) @ b
+
+    for mine, exact in zip(found(product), found(lambda a, b: a @ b), strict=True):
+        t.testing.assert_close(mine, exact)

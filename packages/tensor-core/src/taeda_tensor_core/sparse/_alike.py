@@ -129,7 +129,7 @@ def _unbind(input: SparseTensor, dim: int = 0) -> tuple[Any, ...]:
 def _adjoint(self: SparseTensor) -> Any:
     """The transposed matrix of conjugate numbers."""
     turned = _table["transpose"](self, -2, -1)
-    return _with(turned, turned._elements.conj()) if turned.is_complex() else turned
+    return _table["conj"](turned) if turned.is_complex() else turned
 
 
 @sparse("storage_offset")

@@ -48,19 +48,26 @@ def _product() -> Any:
     from taeda_registry.slots import autograd
 
     class ProductOfSource(autograd.Function):
-        """A product that is known already, with the gradient of the first operand as if that were dense."""
+        """The product of a sparse tensor, with the gradient of that as if it were dense."""
 
         @staticmethod
-        def forward(ctx: Any, source: Any, other: Any, product: Any) -> Any:
-            ctx.save_for_backward(other)
-            return product.view_as(product)
+        def forward(ctx: Any, source: Any, other: Any, x: Any, compute: Any) -> Any:
+            ctx.save_for_backward(source, other, x._elements)
+            ctx.x, ctx.compute = x, compute
+            return compute(_with(x, x._elements.detach()), other)
 
         @staticmethod
         def backward(ctx: Any, grad: Any) -> Any:
-            (other,) = ctx.saved_tensors
-            if other.dim() == 1:
-                return core.outer(grad, other.conj()), None, grad
-            return core.matmul(grad, other.mT.conj()), None, grad
+            source, other, elements = ctx.saved_tensors
+            of_source = of_other = None
+            if ctx.needs_input_grad[0]:
+                by = core.outer if other.dim() == 1 else core.matmul
+                of_source = by(grad, other.conj() if other.dim() == 1 else other.mH)
+            if ctx.needs_input_grad[1]:
+                # A product of its own, since it depends on what the sparse tensor was made of.
+                adjoint = made_of(source, _with(ctx.x, elements)).mH
+                of_other = product_with(adjoint, grad, ctx.compute)
+            return of_source, of_other, None, None
 
     return ProductOfSource
 
@@ -68,6 +75,4 @@ def _product() -> Any:
 def product_with(x: Any, other: Any, compute: Any) -> Any:
     """`compute(x, other)`, the product of a sparse and a dense tensor, with the gradient of what `x` was made of."""
     source = source_of(x)
-    if source is None:
-        return compute(x, other)
-    return _product().apply(source, other, compute(_with(x, x._elements.detach()), other))
+    return compute(x, other) if source is None else _product().apply(source, other, x, compute)

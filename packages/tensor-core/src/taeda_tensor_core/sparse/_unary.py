@@ -19,6 +19,19 @@ _FORMS_IN_PLACE = (
     "conj_physical", "deg2rad", "erf", "erfinv", "expm1", "fix", "floor", "frac", "log1p", "nan_to_num", "neg",
     "negative", "rad2deg", "relu", "round", "sgn", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc",
 )  # fmt: skip
+_LINEAR = frozenset(
+    (
+        "conj",
+        "conj_physical",
+        "deg2rad",
+        "neg",
+        "negative",
+        "positive",
+        "rad2deg",
+        "resolve_conj",
+        "resolve_neg",
+    )
+)
 
 
 def _of_zero(name: str) -> None:
@@ -26,10 +39,10 @@ def _of_zero(name: str) -> None:
     def apply(input: Any, *args: Any, **kwargs: Any) -> Any:
         x = coalesced(input) if input._way == "sparse_coo" else input
         if name == "real":  # an attribute
-            return _with(x, x._elements.real)
+            return along(input, _with(x, x._elements.real), lambda dense: dense.real)
         function = getattr(core, name)
         made = _with(x, function(x._elements, *args, **kwargs))
-        return along(input, made, core.neg) if name in ("neg", "negative") else made
+        return along(input, made, function) if name in _LINEAR else made
 
 
 def _in_place(name: str) -> None:
