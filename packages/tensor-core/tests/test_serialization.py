@@ -28,9 +28,9 @@ DTYPES = [
 DTYPES += ["float64", "complex64", "complex128"]
 
 
-def round_trip(obj):
+def round_trip(obj, format="safetensors"):
     file = io.BytesIO()
-    save(obj, file)
+    save(obj, file, format=format)
     file.seek(0)
     return load(file)
 
@@ -88,14 +88,14 @@ def test_numbers_and_strings_keep_their_class(value):
 
 
 def test_layouts_and_orders_are_data():
-    loaded = round_trip({"layout": tc.sparse_coo, "order": tc.channels_last_3d})
+    loaded = round_trip({"layout": tc.sparse_coo, "order": tc.channels_last_3d}, "torch")
     assert loaded["layout"] is tc.sparse_coo
     assert loaded["order"] is tc.channels_last_3d
 
 
 def test_a_view_costs_its_visible_elements():
     file = io.BytesIO()
-    save({"x": tc.zeros(1_000_000)[:10]}, file)
+    save({"x": tc.zeros(1_000_000)[:10]}, file, format="safetensors")
     assert len(file.getvalue()) < 2000
 
 
@@ -132,7 +132,7 @@ def test_saving_keeps_permissions(tmp_path):
 def test_views_share_memory_again():
     base = tc.arange(12.0).reshape(3, 4)
     file = io.BytesIO()
-    save({"base": base, "row": base[1], "turned": base.t(), "other": tc.ones(2)}, file)
+    save({"base": base, "row": base[1], "turned": base.t(), "other": tc.ones(2)}, file, format="safetensors")
     assert len(file.getvalue()) < 12 * 4 + 600
     file.seek(0)
     loaded = load(file)
@@ -152,7 +152,7 @@ def test_views_without_a_common_base_share_what_they_have_in_common():
 def test_interleaved_views_are_stored_apart():
     file = io.BytesIO()
     both = tc.arange(20_000).reshape(10_000, 2)
-    save({"even": both[:, 0]}, file)
+    save({"even": both[:, 0]}, file, format="safetensors")
     assert len(file.getvalue()) < 81_000
     loaded = round_trip({"even": both[:, 0], "odd": both[:, 1]})
     loaded["even"][0] = 7
@@ -161,7 +161,7 @@ def test_interleaved_views_are_stored_apart():
 
 def test_plain_dicts_are_plain_safetensors():
     file = io.BytesIO()
-    save({"a": tc.ones(2), "b.c": tc.zeros(1, dtype=tc.int64)}, file)
+    save({"a": tc.ones(2), "b.c": tc.zeros(1, dtype=tc.int64)}, file, format="safetensors")
     data = file.getvalue()
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + size])
@@ -175,20 +175,31 @@ def test_plain_dicts_are_plain_safetensors():
 def test_state_dicts_keep_their_class_and_versions():
     state = OrderedDict(b=tc.ones(2), a=OrderedDict({1: None}))
     state._metadata = OrderedDict({"": {"version": 2}, "inner": {}})
-    loaded = round_trip({"model": state, "plain": {}})
+    loaded = round_trip({"model": state, "plain": {}}, "torch")
     assert type(loaded["plain"]) is dict
     assert type(loaded["model"]) is type(loaded["model"]["a"]) is OrderedDict
     assert list(loaded["model"]) == ["b", "a"] and loaded["model"]["b"].tolist() == [1.0, 1.0]
     assert loaded["model"]._metadata == state._metadata and not hasattr(loaded["model"]["a"], "_metadata")
-    state.more = 1  # other attributes are kept by a file of another format
-    assert round_trip(state).more == 1
+    state.more = 1
+    assert round_trip(state, "torch").more == 1
+
+
+def test_ordered_dicts_of_older_files_are_read():
+    """Files of safetensors once kept the class and the versions of state dicts."""
+    versions = {"ordered": [[["", {"dict": [["version", {"value": 2}]]}]], {"value": None}]}
+    structure = {"ordered": [[["b", {"tensor": "a"}], [1, {"value": None}]], versions]}
+    loaded = load(file_of(described(structure, a=entry()), np.ones(1, "<f4").tobytes()))
+    assert type(loaded) is OrderedDict
+    assert list(loaded) == ["b", 1]
+    assert loaded["b"].tolist() == [1]
+    assert loaded._metadata == OrderedDict({"": {"version": 2}})
 
 
 def test_state_dicts_are_plain_safetensors_where_these_are_asked_for():
     state = OrderedDict(a=tc.ones(1))
     state._metadata = OrderedDict({"": {"version": 2}})
     plain, asked = io.BytesIO(), io.BytesIO()
-    save({"a": tc.ones(1)}, plain)
+    save({"a": tc.ones(1)}, plain, format="safetensors")
     save(state, asked, format="safetensors")
     assert asked.getvalue() == plain.getvalue()
 
@@ -265,9 +276,11 @@ def test_loading_to_a_device_keeps_sharing():
     assert loaded["a"] is loaded["b"][0] is loaded["b"][1][0]
 
 
-def test_damaged_files_only_raise_checkpoint_errors():
+@pytest.mark.parametrize("form", ["torch", "older", "safetensors"])
+def test_damaged_files_only_raise_checkpoint_errors(form):
     file = io.BytesIO()
-    save({"a": tc.arange(6).reshape(2, 3), "n": {"lr": 0.5, "b": [tc.ones(4)]}}, file)
+    asked = {"_use_new_zipfile_serialization": False} if form == "older" else {"format": form}
+    save({"a": tc.arange(6).reshape(2, 3), "n": {"lr": 0.5, "b": [tc.ones(4)]}}, file, **asked)
     good = file.getvalue()
     seed = 20240817
     source = random.Random(seed)

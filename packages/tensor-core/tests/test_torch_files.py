@@ -7,6 +7,7 @@ import io
 import json
 import mmap
 import pickle
+import re
 import subprocess
 import sys
 import types
@@ -86,14 +87,55 @@ def test_tensors_without_memory():
     assert (loaded.device.type, tuple(loaded.shape), loaded.dtype) == ("meta", (2, 3), tc.float16)
 
 
-@pytest.mark.parametrize("name", ["m.pt", "m.pth", "m.bin", "m.tar"])
-def test_names_of_pytorchs_files_give_its_format(tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [
+        *(("m.pt", "m"), ("m.pth.tar", "m.pth"), ("m", "m"), ("m.", "m"), ("m.npz", "m"), ("a b.x/m", "m")),
+        *((".m", "m"), ("mü.pt", "archive")),
+    ],
+)
+def test_archives_are_written_whatever_the_name_and_have_it_inside(tmp_path, name, folder):
+    (tmp_path / "a b.x").mkdir()
     save({"x": tc.ones(2)}, tmp_path / name)
-    assert zipfile.is_zipfile(tmp_path / name)
+    with zipfile.ZipFile(tmp_path / name) as file:
+        names = file.namelist()
+        identity = file.read(f"{folder}/.data/serialization_id")
+    assert names[0] == f"{folder}/data.pkl"
+    assert all(entry.startswith(folder + "/") for entry in names)
+    assert re.fullmatch(rb"\d{40}", identity)
     assert load(tmp_path / name)["x"].tolist() == [1, 1]
     save({"x": tc.ones(2)}, tmp_path / name, format="safetensors")
     assert not zipfile.is_zipfile(tmp_path / name)
     assert load(tmp_path / name)["x"].tolist() == [1, 1]
+
+
+def test_equal_content_has_one_identity_and_other_content_another():
+    def identity(obj):
+        with zipfile.ZipFile(written(obj)) as file:
+            return file.read("archive/.data/serialization_id")
+
+    assert identity({"x": tc.ones(2)}) == identity({"x": tc.ones(2)})
+    assert len({identity({"x": tc.ones(2)}), identity({"x": tc.zeros(2)}), identity({"y": tc.ones(2)})}) == 3
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_the_older_form_is_written_where_it_is_asked_for(weights_only):
+    base = tc.arange(10.0)
+    data = written([base, base[3:5], {"h": tc.ones(2, dtype=tc.bfloat16)}, tc.ones(3, dtype=tc.uint16), "text"],
+                   _use_new_zipfile_serialization=False)  # fmt: skip
+    assert pickle.load(data) == 0x1950A86A20F9469CFC6C
+    assert pickle.load(data) == 1001
+    assert pickle.load(data)["little_endian"] is True
+    data.seek(0)
+    loaded = load(data, weights_only=weights_only)
+    assert loaded[0].equal(base)
+    assert loaded[2]["h"].equal(tc.ones(2, dtype=tc.bfloat16))
+    assert loaded[3].equal(tc.ones(3, dtype=tc.uint16))
+    assert loaded[4] == "text"
+    loaded[0][4] = -1
+    assert loaded[1].tolist() == [3, -1]
+    with pytest.raises(ValueError, match="older form"):
+        save(base, io.BytesIO(), None, 2, False, format="safetensors")
 
 
 def test_the_archive_is_a_plain_zip_file_with_aligned_entries():
@@ -107,7 +149,7 @@ def test_the_archive_is_a_plain_zip_file_with_aligned_entries():
 def test_large_archives_have_wide_numbers(monkeypatch):
     expected = load(written({"x": tc.arange(300)}))["x"]
     monkeypatch.setattr(write_torch, "_FULL", 200)
-    parts = b"".join(write_torch.zipped({f"archive/data/{i}": bytes(i * 50) for i in range(6)}))
+    parts = b"".join(write_torch.zipped({f"data/{i}": bytes(i * 50) for i in range(6)}))
     monkeypatch.undo()
     # The short fields hold a number below the mark here, so only this reader's own look at the wide ones is tested.
     assert b"PK\6\6" in parts
@@ -185,7 +227,7 @@ def test_declared_classes_and_functions_are_read_themselves():
 
 def test_declared_functions_are_called_by_the_name_that_files_have():
     data = b"\x80\x02csomewhere\nsquare\nK\x07\x85R."
-    file = io.BytesIO(b"".join(write_torch.zipped({"archive/data.pkl": data})))
+    file = io.BytesIO(b"".join(write_torch.zipped({"data.pkl": data})))
     with serialization.safe_globals([(lambda x: x * x, "somewhere.square")]):
         assert load(file) == 49
 
@@ -194,7 +236,7 @@ def test_functions_of_pytorchs_compiled_parts_are_found():
     """Modules keep them as attributes: `nn.functional.gelu` is one of `torch._C._nn`."""
     for home in (b"torch._C._nn", b"torch._C"):
         data = b"\x80\x02c" + home + (b"\ngelu\n." if home.endswith(b"nn") else b"\n_nn.gelu\n.")
-        file = io.BytesIO(b"".join(write_torch.zipped({"archive/data.pkl": data})))
+        file = io.BytesIO(b"".join(write_torch.zipped({"data.pkl": data})))
         assert load(file, weights_only=False)(tc.zeros(1)).tolist() == [0]
 
 
@@ -297,8 +339,9 @@ def test_files_of_every_kind(tmp_path, format):
     assert mapped["x"][1:].equal(obj["x"][1:])
 
 
-def test_what_is_written_to_mapped_tensors_goes_to_the_file_where_that_is_asked_for(tmp_path):
-    place = tmp_path / "shared"
+@pytest.mark.parametrize("name", ["shared.pt", "shared.safetensors"])
+def test_what_is_written_to_mapped_tensors_goes_to_the_file_where_that_is_asked_for(tmp_path, name):
+    place = tmp_path / name
     save({"x": tc.arange(100.0)}, place)
     with tc.serialization.set_default_mmap_options(mmap.MAP_SHARED):
         load(place, mmap=True)["x"][3] = -1
@@ -407,7 +450,7 @@ def test_storages_by_themselves(weights_only):
 def legacy_parts(count):
     """A file as PyTorch 0.3 wrote it, of the part of a storage of four numbers from the second on."""
     kind = write_torch._Global("torch", "FloatStorage")
-    reference = write_torch._Reference("7", kind, "cpu", 4)
+    reference = write_torch._Reference(kind, "7", "cpu", 4)
     reference.id += (("8", 1, count),)
     file = io.BytesIO()
     for obj in (0x1950A86A20F9469CFC6C, 1001, {"little_endian": True}, [reference, reference], ["7"]):

@@ -1,10 +1,9 @@
 """Checkpoints: safetensors and PyTorch's files, loaded entirely or not at all, without running code of theirs.
 
-Tensors and containers go to safetensors (https://github.com/huggingface/safetensors): eight bytes of header length, a
-JSON header that maps names to dtype, shape and byte range, then the bytes. A flat dict of tensors is stored as exactly
-that, so that other readers understand it; nesting, numbers, strings and views of shared memory are described in the
-header's ``__metadata__``. Files named ``.pt``, ``.pth``, ``.bin`` or ``.tar``, and objects that are more than tensors
-and containers, go to PyTorch's zip format.
+Objects go to PyTorch's zip format. Files named ``.safetensors`` hold tensors and containers as safetensors
+(https://github.com/huggingface/safetensors): eight bytes of header length, a JSON header that maps names to dtype,
+shape and byte range, then the bytes. A flat dict of tensors is stored as exactly that, so that other readers understand
+it; nesting, numbers, strings and views of shared memory are described in the header's ``__metadata__``.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from taeda_tensor_core.checkpoint.other_pickles import pickler_of
 from taeda_tensor_core.checkpoint.read_safetensors import decode
 from taeda_tensor_core.checkpoint.source import Source
 from taeda_tensor_core.checkpoint.torch_names import placer
-from taeda_tensor_core.checkpoint.write_safetensors import NestedTooDeeply, encode
+from taeda_tensor_core.checkpoint.write_safetensors import encode
 
 #: The protocol of pickles, which PyTorch loads with ``weights_only=True``.
 DEFAULT_PROTOCOL = 2
@@ -43,7 +42,6 @@ _OWN = (
     "save_sharded",
 )
 
-_TORCH_NAMES = (".pt", ".pth", ".bin", ".tar")
 FORMATS = (None, "safetensors", "torch")
 
 
@@ -74,53 +72,44 @@ def save(
         pickle_module: whose `Pickler` writes functions, classes and objects in PyTorch's format that the standard one
             cannot (dill, cloudpickle); `load` needs the module installed and ``weights_only=False``.
         pickle_protocol: of the pickle in PyTorch's format; PyTorch loads 2 with ``weights_only=True``.
-        _use_new_zipfile_serialization: False asks for a file of PyTorch's; the older form is read and not written, so
-            it is the zip form all the same.
+        _use_new_zipfile_serialization: False asks for PyTorch's older form, one pickle after another and the storages
+            behind them.
         _disable_byteorder_record: accepted as in PyTorch and not used.
-        format: ``safetensors`` or ``torch``; by default the first, unless the path is named like a file of PyTorch's
-            (``.pt``, ``.pth``, ``.bin``, ``.tar``) or ``obj`` is more than safetensors can hold: dicts (str or int
-            keys), lists and tuples of tensors, numbers, strings and None. State dicts keep their order's class and
-            their modules' versions, unless safetensors are asked for. Parameters, tensors that require grad and
-            containers of other classes come back as what they were from a file of PyTorch's alone.
+        format: ``torch`` or ``safetensors``; by default the second where the path is named ``.safetensors``. That one
+            holds dicts (str or int keys), lists and tuples of tensors, numbers, strings and None; parameters, tensors
+            that require grad and containers of other classes come back as what they were from the first alone.
         metadata: texts by name, which a file of safetensors tells beside its tensors; needs ``format="safetensors"``.
 
     Raises:
         TypeError: something inside ``obj`` that the format cannot hold, a text file, or a `pickle_module` without a
             pickler; nothing was written.
-        ValueError: an unknown format, or containers nested deeper than 200 where safetensors were asked for; metadata
-            for another format.
+        ValueError: an unknown format, or containers nested deeper than 200 in safetensors; metadata or PyTorch's older
+            form for another format.
         OSError: the file could not be written completely.
 
     Example:
         >>> save(model.state_dict(), "model.safetensors")
         >>> save({"model": model, "optimizer": optimizer}, "whole.pt")
     """
-    if not _use_new_zipfile_serialization and format is None:
-        format = "torch"
     if format not in FORMATS:
         raise ValueError(f"save: argument 'format' must be 'safetensors' or 'torch', found {format!r}")
     if metadata is not None and format != "safetensors":
         raise ValueError(f"save: argument 'metadata' needs format='safetensors', found {format!r}")
-    files.write(
-        f,
-        _encoded(obj, os.fsdecode(f) if is_path(f) else "", format, pickle_protocol, pickle_module, metadata),
-    )  # type: ignore[arg-type]
-
-
-def _encoded(
-    obj: Any, name: str, format: str | None, protocol: int, module: Any, metadata: Mapping[str, str] | None
-) -> list[Any]:
-    kind = pickler_of(module)
-    if format == "torch" or (format is None and name.endswith(_TORCH_NAMES)):
-        return write_torch.encode(obj, protocol, kind)
-    asked = format is not None or name.endswith(".safetensors")
-    try:
-        head, chunks = encode(obj, exact=not asked, metadata=metadata)
-    except (TypeError, NestedTooDeeply):
-        if asked:
-            raise
-        return write_torch.encode(obj, protocol, kind)
-    return [head, *chunks]
+    if not _use_new_zipfile_serialization and format == "safetensors":
+        raise ValueError(
+            "save: format='safetensors' has no older form, _use_new_zipfile_serialization must be True"
+        )
+    name = os.fsdecode(f) if is_path(f) else ""  # type: ignore[arg-type]
+    named = format is None and _use_new_zipfile_serialization and name.endswith(".safetensors")
+    if named or format == "safetensors":
+        head, chunks = encode(obj, metadata=metadata)
+        files.write(f, [head, *chunks])
+        return
+    kind = pickler_of(pickle_module)
+    if _use_new_zipfile_serialization:
+        files.write(f, write_torch.encode(obj, pickle_protocol, kind, write_torch.archive_name(f)))
+    else:
+        files.write(f, write_torch.encode_older(obj, pickle_protocol, kind))
 
 
 def save_sharded(

@@ -20,6 +20,8 @@ _END64 = struct.Struct("<4sQ2H2L4Q")
 _LENGTHS = struct.Struct("<2H")
 _ENTRY = struct.Struct("<4s6H3L5H2L")
 _LOCAL = struct.Struct("<4s5H3L2H")
+# Where the checksum is in an entry of the directory and in a local header, and what says that there is none.
+_LISTED_SUM, _LOCAL_SUM, _NO_SUM = 16, 14, bytes(4)
 _ENCRYPTED = 1
 _DEFLATED = 8
 _FULL = 0xFFFFFFFF
@@ -27,6 +29,7 @@ _FULL = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
+    listed: int  # where the directory has it
     begin: int  # of its local header
     data: int
     size: int
@@ -52,7 +55,7 @@ class Archive:
         self._entries: dict[str, _Entry] = {}
         at = 0
         for _ in range(count):
-            at = self._add(text, at)
+            at = self._add(text, at, begin)
         if at != len(text):
             fail(f"the directory of the archive has {len(text) - at} bytes too many")
         self._check_apart(begin)
@@ -100,6 +103,9 @@ class Archive:
         data = self._source.tensor(entry.data, entry.size)
         if entry.size and not self._source.mapped:
             self._checked(name, entry, memoryview(data.numpy()))
+        if self._source.shared and entry.checksum:  # which what the program writes would not have
+            self._source.overwrite(entry.begin + _LOCAL_SUM, _NO_SUM)
+            self._source.overwrite(entry.listed + _LISTED_SUM, _NO_SUM)
         return data
 
     def _entry(self, name: str) -> _Entry:
@@ -112,8 +118,9 @@ class Archive:
             fail(f"entry {shown(name)} of the archive is damaged: its checksum is wrong")
         return data
 
-    def _add(self, text: bytes, at: int) -> int:
+    def _add(self, text: bytes, at: int, directory: int) -> int:
         """Reads one entry of the directory; where the next one begins."""
+        listed = directory + at
         if at + _ENTRY.size > len(text):
             fail("the directory of the archive is cut off")
         fields = _ENTRY.unpack_from(text, at)
@@ -131,7 +138,7 @@ class Archive:
             fail(f"entry {shown(name)} of the archive is compressed or encrypted")
         if name in self._entries:
             fail(f"the archive repeats the entry {shown(name)}")
-        self._entries[name] = _Entry(begin, self._data(raw, begin), size, checksum, packed, deflated)
+        self._entries[name] = _Entry(listed, begin, self._data(raw, begin), size, checksum, packed, deflated)
         return stop
 
     def _data(self, name: bytes, begin: int) -> int:

@@ -13,6 +13,8 @@ STRUCTURE = "taeda.structure"
 #: The attribute in which a state dict has its modules' versions.
 METADATA = "_metadata"
 MAX_HEADER = 100_000_000
+#: What files of PyTorch's older form begin with: a number that tells them from others, and the form's version.
+OLDER_HEAD = (0x1950A86A20F9469CFC6C, 1001)
 # Containers within containers: in a header, and in a pickle, which nothing here follows by recursion.
 MAX_DEPTH = 200
 MAX_PICKLED_DEPTH = 500

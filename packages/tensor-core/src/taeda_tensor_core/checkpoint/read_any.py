@@ -9,8 +9,8 @@ from typing import Any
 
 import taeda_tensor_core as tc
 from taeda_tensor_core.checkpoint import torch_names
-from taeda_tensor_core.checkpoint.common import DTYPES, Budget, CheckpointError
-from taeda_tensor_core.checkpoint.read_torch import MAGIC, PROTOCOL, Zip
+from taeda_tensor_core.checkpoint.common import DTYPES, OLDER_HEAD, Budget, CheckpointError
+from taeda_tensor_core.checkpoint.read_torch import Zip
 from taeda_tensor_core.checkpoint.source import Source
 
 
@@ -104,7 +104,7 @@ def read_legacy(source: Source, place: Callable[[Any, str], Any], encoding: str 
     """The object in a file before zip archives, whose storages stand behind its pickles."""
     file = io.BytesIO(source.part(0, source.size))
     later = _Later(place, source.size)
-    if _Unpickler(file, later).load() != MAGIC or _Unpickler(file, later).load() != PROTOCOL:
+    if (_Unpickler(file, later).load(), _Unpickler(file, later).load()) != OLDER_HEAD:
         raise CheckpointError("load: the file is a pickle, but none of PyTorch's")
     _Unpickler(file, later).load()
     loaded = _Unpickler(file, later, encoding).load()

@@ -16,13 +16,11 @@ from typing import Any
 import taeda_tensor_core as tc
 from taeda_tensor_core.checkpoint import torch_names
 from taeda_tensor_core.checkpoint.archive import Archive
-from taeda_tensor_core.checkpoint.common import DTYPES, Budget, CheckpointError, fail, shown
+from taeda_tensor_core.checkpoint.common import DTYPES, OLDER_HEAD, Budget, CheckpointError, fail, shown
 from taeda_tensor_core.checkpoint.machine import Machine
 from taeda_tensor_core.checkpoint.source import Source
 from taeda_tensor_core.storage import TypedStorage, UntypedStorage
 
-MAGIC = 0x1950A86A20F9469CFC6C
-PROTOCOL = 1001
 # Enough for the pickles of nearly all files; the bytes of tensors follow them.
 HEAD = 1 << 24
 
@@ -326,7 +324,7 @@ class Legacy:
         self._data = source.part(0, min(head, source.size))
         self._at = 0
         self._wanted: dict[str, int] = {}  # bytes by key
-        if self._next() != MAGIC or self._next() != PROTOCOL:
+        if (self._next(), self._next()) != OLDER_HEAD:
             fail("the file is a bare pickle, but none of PyTorch's; expected safetensors or PyTorch's files")
         facts = self._next()
         if not isinstance(facts, dict) or facts.get("little_endian") is not True:

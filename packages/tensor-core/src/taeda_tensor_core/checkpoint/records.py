@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import weakref
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -15,10 +14,7 @@ from taeda_tensor_core.checkpoint.archive import Archive
 from taeda_tensor_core.checkpoint.common import Budget, CheckpointError
 from taeda_tensor_core.checkpoint.read_torch import named_errors
 from taeda_tensor_core.checkpoint.source import Source
-from taeda_tensor_core.checkpoint.write_torch import ZipParts, bytes_of
-
-# The record that tells a file from others.
-_ID = ".data/serialization_id"
+from taeda_tensor_core.checkpoint.write_torch import IDENTITY, ZipParts, archive_name, bytes_of
 
 
 class PyTorchFileReader:
@@ -103,7 +99,7 @@ class PyTorchFileReader:
 
     def serialization_id(self) -> str:
         """What tells this file from others; empty where it does not say."""
-        return self.get_record(_ID).decode() if self.has_record(_ID) else ""
+        return self.get_record(IDENTITY).decode() if self.has_record(IDENTITY) else ""
 
 
 def _discard(whole: AbstractContextManager[Any]) -> None:
@@ -140,10 +136,11 @@ class PyTorchFileWriter:
                 f"PyTorchFileWriter: {os.fsdecode(file)} cannot be written: {error}"
             ) from error
         self._whole, self._discard = whole, weakref.finalize(self, _discard, whole)
-        self._folder = os.path.basename(os.fsdecode(file)).partition(".")[0] if path else "archive"
+        self._folder = archive_name(file)
         self._archive: ZipParts | None = ZipParts()
         self._names: dict[str, None] = {}  # in order
-        self._sum, self._version = hashlib.blake2b(digest_size=16), 3
+        self._version = 3
+        self._identity = self._archive.fingerprint()
 
     def archive_name(self) -> str:
         """The folder inside the archive that all records lie in."""
@@ -159,7 +156,7 @@ class PyTorchFileWriter:
 
     def serialization_id(self) -> str:
         """What tells this file from others of other records."""
-        return self._sum.hexdigest()
+        return self._identity
 
     def write_record(self, name: str, data: Any, size: int) -> None:
         """Writes a record.
@@ -189,8 +186,8 @@ class PyTorchFileWriter:
             )
         self._names[name] = None
         parts = self._archive.entry(f"{self._folder}/{name}", memoryview(found)[:size])
-        if name != _ID:
-            self._sum.update(parts[0])  # which has the name, the size and a checksum
+        if name != IDENTITY:
+            self._identity = self._archive.fingerprint()
         write_to(self._file, parts)
 
     def write_end_of_file(self) -> None:
@@ -199,8 +196,8 @@ class PyTorchFileWriter:
             return
         if "version" not in self._names:
             self.write_record("version", text := f"{self._version}\n", len(text))
-        if _ID not in self._names:
-            self.write_record(_ID, text := self.serialization_id(), len(text))
+        if IDENTITY not in self._names:
+            self.write_record(IDENTITY, text := self.serialization_id(), len(text))
         write_to(self._file, self._archive.end())
         self._archive = None
         self._discard.detach()

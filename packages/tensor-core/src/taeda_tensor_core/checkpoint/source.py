@@ -29,7 +29,7 @@ class Source:
         if isinstance(file, io.TextIOBase):
             raise TypeError(f"load: argument 'f' must be a binary file, found {type(file).__name__}")
         self._file, self._map = _seekable(file), None
-        self.mapped = mapped
+        self.mapped, self.shared = mapped, shared
         self._base = self._file.tell()
         self.size = self._file.seek(0, os.SEEK_END) - self._base
         #: Where what was read ends; known of formats that tell it.
@@ -60,6 +60,12 @@ class Source:
             self._file.seek(place)
             self._fill(memoryview(out.numpy()))
         return out
+
+    def overwrite(self, at: int, data: bytes) -> None:
+        """Puts other bytes into a file that is shared."""
+        assert self._map is not None
+        place = self._place(at, len(data))
+        self._map[place : place + len(data)] = data
 
     def _place(self, at: int, count: int) -> int:
         if at < 0 or count < 0 or at + count > self.size:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +14,6 @@ import taeda_tensor_core as tc
 from taeda_tensor_core.checkpoint.common import (
     DTYPES,
     MAX_DEPTH,
-    METADATA,
     STRUCTURE,
     bounds,
     dtype_name,
@@ -40,21 +38,10 @@ class _Item:
             self.high = self.tensor.data_ptr() + (high + 1) * size
 
 
-class NestedTooDeeply(ValueError):
-    """More containers inside of each other than a file of safetensors describes, as of one that contains itself."""
-
-
 @dataclass
 class Collector:
-    """Walks a nested object: tensors get names and are taken out, the rest becomes JSON.
+    """Walks a nested object: tensors get names and are taken out, the rest becomes JSON."""
 
-    Attributes:
-        exact: Keep ordered dicts and the versions of state dicts, which no other reader sees, and refuse what would
-            come back as something else: tensors of other classes, with attributes, on other devices than the cpu, or
-            that require grad, and containers, numbers and strings of other classes, such as enumerations and layouts.
-    """
-
-    exact: bool = False
     items: list[_Item] = field(default_factory=list)
     _names: set[str] = field(default_factory=lambda: {"__metadata__"})
     _seen: dict[Any, dict[str, Any]] = field(default_factory=dict)
@@ -62,16 +49,11 @@ class Collector:
     def describe(self, value: Any, name: str, depth: int = 0) -> dict[str, Any]:
         """The JSON form of ``value``, which stands at ``name`` inside ``depth`` containers."""
         if depth > MAX_DEPTH:
-            raise NestedTooDeeply(f"save: containers are nested deeper than {MAX_DEPTH} at '{name[:60]}...'")
-        if self.exact:
-            _check_kept(value, name)
+            raise ValueError(f"save: containers are nested deeper than {MAX_DEPTH} at '{name[:60]}...'")
         if isinstance(value, tc.Tensor):
             return self._add(value, name or "tensor")
         if isinstance(value, Mapping):
             pairs = [[_key(k, name), self.describe(v, _join(name, k), depth + 1)] for k, v in value.items()]
-            if self.exact and type(value) is OrderedDict:
-                metadata = self.describe(getattr(value, METADATA, None), _join(name, METADATA), depth + 1)
-                return {"ordered": [pairs, metadata]}
             return {"dict": pairs}
         if isinstance(value, (list, tuple)):
             kind = "list" if isinstance(value, list) else "tuple"
@@ -105,26 +87,6 @@ class Collector:
             name += "_"
         self._names.add(name)
         return name
-
-
-_CLASSES = (Mapping, list, tuple, str, int, float)
-_KEPT = (dict, OrderedDict, list, tuple, str, int, bool, float)
-
-
-def _check_kept(value: Any, name: str) -> None:
-    """Refuse what a file of safetensors gives back without its class or its flags."""
-    if isinstance(value, tc.Tensor):
-        plain = type(value) is tc.Tensor and not tc._C._state_of(value)
-        kept = plain and not value.requires_grad and value.device.type == "cpu"
-    else:
-        # Numbers of NumPy's come back as Python's, which other files do not give back without being told to.
-        kept = isinstance(value, np.generic) or not isinstance(value, _CLASSES) or type(value) in _KEPT
-        kept = kept and (type(value) is not OrderedDict or vars(value).keys() <= {METADATA})
-        if kept and isinstance(value, Mapping):
-            for key in value:
-                _check_kept(key, name)
-    if not kept:
-        raise TypeError(f"save: safetensors do not keep what {type(value).__name__} at '{name}' is")
 
 
 def _join(name: str, key: Any) -> str:
@@ -210,11 +172,9 @@ class _Addresses:
         return np.asarray(self)
 
 
-def encode(
-    obj: Any, exact: bool = False, metadata: Mapping[str, str] | None = None
-) -> tuple[bytes, list[np.ndarray]]:
-    """The head of the file, and the data of the tensors in their order; see `Collector` for `exact`."""
-    collector = Collector(exact)
+def encode(obj: Any, metadata: Mapping[str, str] | None = None) -> tuple[bytes, list[np.ndarray]]:
+    """The head of the file, and the data of the tensors in their order."""
+    collector = Collector()
     structure = collector.describe(obj, "")
     tensors = stored(collector)
     told = dict(metadata or {})

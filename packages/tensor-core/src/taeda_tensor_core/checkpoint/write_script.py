@@ -8,7 +8,7 @@ from typing import Any
 import taeda_tensor_core as tc
 from taeda_registry.files import write
 from taeda_tensor_core.checkpoint.read_script import ScriptArchive, ScriptEnum, ScriptObject, ScriptTyped
-from taeda_tensor_core.checkpoint.write_torch import Pickler, _plain, zipped
+from taeda_tensor_core.checkpoint.write_torch import Pickler, _plain, archive_name, zipped
 
 _NEW, _BUILD, _CALL, _NO_ARGUMENTS = b"\x81", b"b", b"R", b")"
 
@@ -82,4 +82,4 @@ def write_script(archive: ScriptArchive, f: Any) -> None:
         entries[f"extra/{name}"] = content
     entries["version"] = f"{archive.version}\n".encode()
     entries["byteorder"] = b"little"
-    write(f, zipped({f"archive/{name}": content for name, content in entries.items()}))
+    write(f, zipped(entries, archive_name(f)))

@@ -6,7 +6,9 @@ file are PyTorch's where PyTorch has the thing too: ``torch.nn.Linear`` is the a
 
 from __future__ import annotations
 
+import hashlib
 import io
+import os
 import pickle
 import struct
 import sys
@@ -16,15 +18,26 @@ from importlib import import_module
 from typing import Any
 
 import taeda_tensor_core as tc
+from taeda_registry.files import is_path
 from taeda_registry.pickles import DISPATCH
 from taeda_tensor_core import _older_names
 from taeda_tensor_core._copies import storage_bytes, wraps
 from taeda_tensor_core.checkpoint import torch_names
-from taeda_tensor_core.checkpoint.common import DTYPES, dtype_name
+from taeda_tensor_core.checkpoint.common import DTYPES, OLDER_HEAD, dtype_name
 from taeda_tensor_core.storage import TypedStorage, UntypedStorage
 
 # Where the bytes of an entry begin: at multiples of this, so that files can be mapped.
 ALIGNMENT = 64
+#: The entry that tells a file from others.
+IDENTITY = ".data/serialization_id"
+#: The folder of an archive without a name.
+_NAMELESS = "archive"
+#: Before archives, files told of the machine that wrote them.
+_SYSTEM = {
+    "protocol_version": OLDER_HEAD[1],
+    "little_endian": True,
+    "type_sizes": {"short": 2, "int": 4, "long": 4},
+}
 _FULL = 0xFFFFFFFF
 # Objects of their own: `struct.pack` compares its formats with those that zipfile gives it as bytes.
 _BOTH_SIZES = struct.Struct("<HHQQ")
@@ -59,8 +72,8 @@ class _Global:
 class _Reference:
     """A storage inside the pickle."""
 
-    def __init__(self, key: str, kind: _Global, location: str, count: int) -> None:
-        self.id = ("storage", kind, key, location, count)
+    def __init__(self, *id: Any) -> None:
+        self.id = ("storage", *id)
 
 
 class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one written in Python can be told how to write names
@@ -73,6 +86,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one written
         self._first: dict[str, str] = {}  # the dtype that a storage was first seen with
         self._alive: list[Any] = []  # so that no address is used twice
         self.storages: dict[str, Any] = {}
+        self.units: dict[str, int] = {}  # bytes of an element, by which a storage is counted
         self._parameter = torch_names.parameter_class()
 
     def name(self, module: str, name: str) -> _Global:
@@ -91,7 +105,13 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one written
         home = ("torch.storage", "UntypedStorage") if untyped else ("torch", storage.pickle_storage_type())
         if not untyped:
             self._first.setdefault(key, storage.dtype.name)
-        return _Reference(key, self.name(*home), location, memory.numel() // elements.itemsize)
+        return self._reference(home, key, location, memory, elements.itemsize)
+
+    def _reference(
+        self, home: tuple[str, str], key: str, location: str, memory: Any, unit: int
+    ) -> _Reference:
+        self.units.setdefault(key, unit)
+        return _Reference(self.name(*home), key, location, memory.numel() // unit)
 
     def reducer_override(self, obj: Any) -> Any:
         kind = type(obj)
@@ -166,8 +186,8 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one written
         dtype = dtype_name(codes)
         codes, memory, key = self._memory(codes, str(codes.device))
         self._first.setdefault(key, dtype)
-        kind = self.name("torch", kinds.CODES[dtype])
-        reference = _Reference(key, kind, str(tensor._codes.device), memory.numel() // DTYPES[dtype][1])
+        home = "torch", kinds.CODES[dtype]
+        reference = self._reference(home, key, str(tensor._codes.device), memory, DTYPES[dtype][1])
         place = (codes.storage_offset(), tuple(codes.shape), tuple(codes.stride()))
         facts = kinds.mapping(tensor)
         self._alive.append(facts)
@@ -186,14 +206,10 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one written
         location = str(tensor.device)
         tensor, memory, key = self._memory(tensor.detach(), location)
         typed = dtype in _older_names.STORAGES and self._first.setdefault(key, dtype) == dtype
-        kind = (
-            self.name("torch", _older_names.STORAGES[dtype])
-            if typed
-            else self.name("torch.storage", "UntypedStorage")
-        )
-        count = memory.numel() // (DTYPES[dtype][1] if typed else 1)
+        home = ("torch", _older_names.STORAGES[dtype]) if typed else ("torch.storage", "UntypedStorage")
+        reference = self._reference(home, key, location, memory, DTYPES[dtype][1] if typed else 1)
         place = (tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride()))
-        args = (_Reference(key, kind, location, count), *place, grad, OrderedDict())
+        args = (reference, *place, grad, OrderedDict())
         if typed:
             return self.name("torch._utils", "_rebuild_tensor_v2"), args
         return self.name("torch._utils", "_rebuild_tensor_v3"), (*args, getattr(tc, dtype))
@@ -238,25 +254,39 @@ def _dumped(obj: Any, protocol: int, kind: type[Pickler]) -> tuple[io.BytesIO, P
     return file, pickler
 
 
-def encode(obj: Any, protocol: int = 2, kind: type[Pickler] = Pickler) -> list[Any]:
-    """The parts of the file, in their order.
+def _pickled(obj: Any, protocol: int, kind: type[Pickler]) -> tuple[io.BytesIO, Pickler]:
+    """The object's pickle, and the pickler with its storages.
 
     Raises:
         TypeError, AttributeError, pickle.PicklingError: something in ``obj`` that cannot be pickled.
         ValueError: objects within objects beyond what can be followed.
     """
     try:
-        file, pickler = _dumped(obj, protocol, kind)
+        return _dumped(obj, protocol, kind)
     except RecursionError:
         # The library's own pickler follows objects in fewer calls for each: as deep as that one this one gets, too.
         limit = sys.getrecursionlimit()
         sys.setrecursionlimit(_CALLS * limit)
         try:
-            file, pickler = _dumped(obj, protocol, kind)
+            return _dumped(obj, protocol, kind)
         except RecursionError:
             raise ValueError("save: objects are nested too deeply") from None
         finally:
             sys.setrecursionlimit(limit)
+
+
+def archive_name(f: Any) -> str:
+    """The folder that stands for the whole in an archive: the file's name without its ending, as in PyTorch.
+
+    Names of other letters than ASCII's, and files without a name, have ``archive``.
+    """
+    name = os.path.basename(os.fsdecode(f)) if is_path(f) else ""
+    return os.path.splitext(name.lstrip("."))[0] if name.isascii() and name.strip(".") else _NAMELESS
+
+
+def encode(obj: Any, protocol: int = 2, kind: type[Pickler] = Pickler, folder: str = _NAMELESS) -> list[Any]:
+    """The parts of a zip file, in their order; its entries stand in `folder`. Raises as `_pickled` does."""
+    file, pickler = _pickled(obj, protocol, kind)
     entries = {
         "data.pkl": file.getbuffer(),
         ".format_version": b"1",
@@ -265,7 +295,31 @@ def encode(obj: Any, protocol: int = 2, kind: type[Pickler] = Pickler) -> list[A
     entries["byteorder"] = b"little"
     for key, memory in pickler.storages.items():
         entries[f"data/{key}"] = _plain(memory)
-    return zipped({f"archive/{name}": data for name, data in {**entries, "version": b"3\n"}.items()})
+    entries["version"] = b"3\n"
+    return zipped(entries, folder)
+
+
+def encode_older(obj: Any, protocol: int = 2, kind: type[Pickler] = Pickler) -> list[Any]:
+    """The parts of a file in the form before archives: pickles one after another, and the storages behind them."""
+    file, pickler = _pickled(obj, protocol, _older(kind))
+    head = [pickle.dumps(part, protocol) for part in (*OLDER_HEAD, _SYSTEM)]
+    keys = sorted(pickler.storages)
+    parts = [*head, file.getbuffer(), pickle.dumps(keys, protocol)]
+    for key in keys:
+        memory = pickler.storages[key]
+        parts += [(memory.numel() // pickler.units[key]).to_bytes(8, "little"), _plain(memory)]
+    return parts
+
+
+def _older(kind: type[Pickler]) -> type[Pickler]:
+    """The pickler of files in the older form, where a storage's name has a sixth part, for parts of storages."""
+
+    class Older(kind):  # type: ignore[misc,valid-type]
+        def persistent_id(self, obj: Any) -> Any:
+            found = super().persistent_id(obj)
+            return None if found is None else (*found, None)
+
+    return Older
 
 
 def _plain(memory: Any) -> Any:
@@ -284,10 +338,11 @@ def bytes_of(data: Any) -> Any:
     return memoryview(data).cast("B") if isinstance(data, (bytes, bytearray, memoryview)) else None
 
 
-def zipped(entries: dict[str, Any]) -> list[Any]:
-    """A zip archive of entries that are not compressed, as parts."""
+def zipped(entries: dict[str, Any], folder: str = _NAMELESS) -> list[Any]:
+    """A zip archive of entries that are not compressed, as parts; all stand in `folder`, the last tells their sum."""
     archive = ZipParts()
-    parts = [part for name, data in entries.items() for part in archive.entry(name, data)]
+    parts = [part for name, data in entries.items() for part in archive.entry(f"{folder}/{name}", data)]
+    parts += archive.entry(f"{folder}/{IDENTITY}", archive.fingerprint().encode())
     return [*parts, *archive.end()]
 
 
@@ -297,6 +352,11 @@ class ZipParts:
     def __init__(self) -> None:
         self._directory: list[bytes] = []
         self._at = 0
+        self._sum = hashlib.blake2b(digest_size=16)
+
+    def fingerprint(self) -> str:
+        """Forty digits that follow from names, sizes and checksums of the entries so far."""
+        return f"{int.from_bytes(self._sum.digest(), 'little'):040d}"
 
     def entry(self, name: str, data: Any) -> tuple[bytes, Any]:
         """The parts of one entry."""
@@ -310,6 +370,7 @@ class ZipParts:
         facts = _FACTS.pack(45 if large else 20, 0x800, 0, 0, 0x21, checksum, short, short)
         head = b"PK\3\4" + facts + _LENGTHS.pack(len(name), len(extra)) + name.encode() + extra
         self._directory.append(_entry(name, facts, size, begin))
+        self._sum.update(name.encode() + facts)
         self._at += len(head) + size
         return head, data
 
