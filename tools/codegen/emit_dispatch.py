@@ -133,8 +133,9 @@ def per_written(op: Operator, statement: str) -> list[str]:
 def targets_checked(op: Operator) -> list[str]:
     """What is written to must be memory that can be; one value for all elements may meet a place twice."""
     if op.kind == "view":
-        return []  # shows other memory, and writes to none
-    function = "check_memory" if op.one_value else "check_writable"
+        function = "check_shown"  # of other memory, and it writes to none
+    else:
+        function = "check_memory" if op.one_value else "check_writable"
     return per_written(op, f"{function}(op::{op.cxx}::entry, $name, $label);")
 
 
@@ -205,8 +206,11 @@ def function_body(op: Operator) -> list[str]:
 def inplace_body(op: Operator) -> list[str]:
     tag, args, target = op.cxx + "_", t.names(op.arguments), op.arguments[0].name
     if op.kind in ("view", "composite") and op.impl_inplace:
-        count = "bump" if op.kind == "view" else "blame"
-        return [f"impl::{tag}({args});", f"{count}(op::{tag}::entry, {target});"]
+        call = f"impl::{tag}({args});"
+        if op.kind == "composite":
+            return [call, f"blame(op::{tag}::entry, {target});"]
+        check = f"check_shown(op::{tag}::entry, {target}, {literal(target)});"
+        return [check, call, f"bump(op::{tag}::entry, {target});"]
     if op.kind != "structured":
         made = f"impl::{op.cxx}({args})" if op.kind != "direct" else f"compute_{op.cxx}(keys_, {args})"
         return [

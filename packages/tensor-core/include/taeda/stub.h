@@ -131,12 +131,19 @@ struct Layers<R(KeySet, A...)> {
 // What a schema calls written, `Tensor(a!)`, is checked before anything is computed and counted afterwards. Optional
 // tensors may be absent; of a list all items are meant.
 
-/// RuntimeError unless the target is memory that may be written to and, with `apart`, shows no place twice.
+/// RuntimeError unless the target is memory that may be written to, of a tensor that may change, and, with `apart`,
+/// shows no place twice.
 TAEDA_API void check_target(const OpEntry& op, const Tensor& target, const char* argument, bool apart);
 
 inline bool is_readonly(const Tensor& t) noexcept { return t.impl()->storage && t.impl()->storage->readonly; }
+/// Whether the tensor was made under inference_mode and must stay as it is outside: nothing tells its changes. What
+/// `detach` and `.data` gave of it may change.
+inline bool is_sealed(const Tensor& t) noexcept {
+  return (t.impl()->flags & (kInference | kDetachedData)) == kInference && !thread_state.inference_mode;
+}
+inline bool is_fixed(const Tensor& t) noexcept { return is_readonly(t) || is_sealed(t); }
 inline void check_writable(const OpEntry& op, const Tensor& target, const char* argument) {
-  if (target.defined() && (!target.dense() || is_readonly(target))) [[unlikely]]
+  if (target.defined() && (!target.dense() || is_fixed(target))) [[unlikely]]
     check_target(op, target, argument, true);
 }
 inline void check_writable(const OpEntry& op, TensorList list, const char* argument) {
@@ -144,7 +151,12 @@ inline void check_writable(const OpEntry& op, TensorList list, const char* argum
 }
 /// One value for all elements may be written to one place twice.
 inline void check_memory(const OpEntry& op, const Tensor& target, const char* argument) {
-  if (is_readonly(target)) [[unlikely]]
+  if (is_fixed(target)) [[unlikely]]
+    check_target(op, target, argument, false);
+}
+/// What a tensor shows may be changed where its memory must not be.
+inline void check_shown(const OpEntry& op, const Tensor& target, const char* argument) {
+  if (is_sealed(target)) [[unlikely]]
     check_target(op, target, argument, false);
 }
 

@@ -11,6 +11,7 @@
 #include "taeda/backend.h"
 #include "taeda/exported.h"
 #include "taeda/python_api.h"
+#include "taeda/stub.h"
 #include "taeda/texts.h"
 
 namespace taeda {
@@ -169,9 +170,8 @@ void no_kernel(const OpEntry& op, BackendId id) {
 }
 
 void check_inplace(const OpEntry& op, const Tensor& self, IntSpan result_sizes, DType result_dtype) {
-  if (self.impl()->storage && self.impl()->storage->readonly && !keep_lent(*self.impl()->storage)) [[unlikely]]
-    fail(ErrorKind::Runtime, op.name, ": argument 'self' is read-only memory ", describe(self),
-         "; copy it first with clone()");
+  if (stub::is_fixed(self)) [[unlikely]]
+    stub::check_target(op, self, "self", false);
   if (!(self.sizes().size() == result_sizes.size() &&
         std::equal(result_sizes.begin(), result_sizes.end(), self.sizes().begin()))) [[unlikely]]
     fail(ErrorKind::Runtime, op.name, ": the result has shape ", shape_text(result_sizes),

@@ -63,6 +63,10 @@ Place place_mixed(const OpEntry& op, KeySet keys, std::span<const Tensor* const>
 }
 
 void check_target(const OpEntry& op, const Tensor& target, const char* argument, bool apart) {
+  if (is_sealed(target)) [[unlikely]]
+    fail(ErrorKind::Runtime, op.name, ": argument '", argument, "' (", describe(target),
+         ") was made under inference_mode, outside of which it cannot be changed; clone() it first: Inplace update to "
+         "inference tensor outside InferenceMode is not allowed");
   if (is_readonly(target) && !keep_lent(*target.impl()->storage)) [[unlikely]]
     fail(ErrorKind::Runtime, op.name, ": argument '", argument, "' is read-only memory ", describe(target),
          "; copy it first with clone()");

@@ -260,7 +260,7 @@ Tensor bare_alias(const Tensor& self) {
   TensorImpl* from = self.impl();
   Ref<TensorImpl> impl = fresh_on(from->dtype, from->device);
   if (from->flags & (kInference | kCarries)) [[unlikely]] {
-    impl->flags |= from->flags & kInference;
+    if (from->flags & kInference) impl->flags |= kInference | kDetachedData;
     share_carried(impl.get(), self);
   }
   impl->storage = from->storage;

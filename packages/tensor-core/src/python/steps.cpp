@@ -13,7 +13,7 @@ const Tensor* count_in(PyObject* state) {
   const Tensor& count = tensor_of(found);
   const bool real = count.dtype() == DType::Float32 || count.dtype() == DType::Float64;
   const bool simple = real && count.dim() == 0 && count.keys() == KeySet::backend(kCPU) &&
-                      !(count.impl()->flags & (kRequiresGrad | kCarries | kInference)) && !stub::is_readonly(count);
+                      !(count.impl()->flags & (kRequiresGrad | kCarries)) && !stub::is_fixed(count);
   return simple ? &count : nullptr;
 }
 

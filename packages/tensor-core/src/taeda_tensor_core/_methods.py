@@ -134,14 +134,20 @@ def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
         memory_format: `channels_last` or `channels_last_3d` let the elements lie in that order, from the first on.
 
     Raises:
-        RuntimeError: It requires grad, or it has to grow while a NumPy array, a buffer or a DLPack capsule holds its
-            memory, or its memory belongs to another library.
+        RuntimeError: It requires grad, it was made under `inference_mode` and is resized outside, or it has to grow
+            while a NumPy array, a buffer or a DLPack capsule holds its memory, or its memory belongs to another
+            library.
 
     Example:
         >>> taeda.arange(6).resize_(2, 2)
         tensor([[0, 1],
                 [2, 3]])
     """
+    if self.is_inference() and not _C.is_inference_mode_enabled():
+        raise RuntimeError(
+            "resize_: argument 'self' was made under inference_mode, outside of which it cannot be changed; clone() it "
+            "first: Inplace update to inference tensor outside InferenceMode is not allowed"
+        )
     if _C._determinism():
         kept = self.untyped_storage().nbytes() // self.element_size() - self.storage_offset()
         self._resize_to(of_several(size))
