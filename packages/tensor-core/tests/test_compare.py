@@ -109,8 +109,8 @@ def test_masked_fill():
     for value in (2.5, taeda.tensor(2.5), taeda.tensor(2.5, dtype=taeda.float64)):
         assert x.masked_fill(mask, value).tolist() == [[2, 0, 2], [2, 0, 2]]
         assert x.clone().masked_fill_(mask, value).dtype == taeda.int32
-    with pytest.raises(RuntimeError, match="complex64 cannot be stored"):
-        x.masked_fill(mask, taeda.tensor(1j))
+    with pytest.raises(RuntimeError, match=r"masked_fill: argument 'value' is .* has an imaginary part"):
+        x.masked_fill(mask, 1j)
 
 
 def test_closeness():

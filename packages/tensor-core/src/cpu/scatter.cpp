@@ -228,7 +228,8 @@ void scatter_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Te
 }
 void scatter_value_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index,
                           const Scalar& value) {
-  const Tensor one = ops::to_dtype(Tensor(value), out.dtype());
+  const bool real = value.is_complex() && !is_complex(out.dtype());  // inference has looked at its imaginary part
+  const Tensor one = ops::to_dtype(Tensor(real ? Scalar(value.to_double()) : value), out.dtype());
   const Tensor places = at_least_1d(index);
   scatter_with("scatter", out, self, dim, places, alias(one, places.sizes(), Shape(size_t(places.dim()), 0), 0),
                Assign{});

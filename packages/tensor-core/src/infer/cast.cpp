@@ -5,9 +5,7 @@
 
 namespace taeda::infer {
 
-void fill_refused(const Tensor& self, const Tensor& value) {
-  check(value.dim() != 0, ErrorKind::Runtime, "fill_: argument 'value' of dtype ", name(value.dtype()),
-        " cannot be stored into dtype ", name(self.dtype()));
+void fill_refused(const Tensor& value) {
   fail(ErrorKind::Runtime, "fill_: argument 'value' has shape ", shape_text(value.sizes()),
        ", expected a number or a 0-dimensional tensor");
 }

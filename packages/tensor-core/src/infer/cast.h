@@ -5,10 +5,10 @@
 
 namespace taeda::infer {
 
-[[noreturn]] void fill_refused(const Tensor& self, const Tensor& value);
+[[noreturn]] void fill_refused(const Tensor& value);
 inline void fill(const Tensor& self, const Tensor& value) {
-  if (value.dim() != 0 || (is_complex(value.dtype()) && !is_complex(self.dtype()))) [[unlikely]]
-    fill_refused(self, value);
+  if (value.dim() != 0) [[unlikely]]
+    fill_refused(value);
   check_number("fill_", "value", value, self.dtype());
 }
 

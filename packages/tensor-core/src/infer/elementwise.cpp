@@ -201,9 +201,6 @@ Spec masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) {
   if (value.dim() != 0) [[unlikely]]
     fail(ErrorKind::Runtime, "masked_fill: argument 'value' has shape ", shape_text(value.sizes()),
          ", expected a number or a 0-dimensional tensor");
-  if (is_complex(value.dtype()) && self.dtype() != DType::Bool && !is_complex(self.dtype())) [[unlikely]]
-    fail(ErrorKind::Runtime, "masked_fill: argument 'value' of dtype ", name(value.dtype()),
-         " cannot be stored into dtype ", name(self.dtype()));
   check_number("masked_fill", "value", value, self.dtype());
   return Spec{broadcast_shapes(self.sizes(), mask.sizes(), "masked_fill"), self.dtype(), {}};  // row-major, as a copy
 }

@@ -67,6 +67,9 @@ Spec index_fill(const Tensor& self, int64_t dim, const Tensor& index, const Tens
         shape_text(index.sizes()));
   check(value.dim() == 0, ErrorKind::Runtime, "index_fill: argument 'value' must be 0-dimensional, got shape ",
         shape_text(value.sizes()));
+  if (is_complex(value.dtype()) && !is_complex(self.dtype())) [[unlikely]]
+    fail(ErrorKind::Runtime, "index_fill: argument 'value' of dtype ", name(value.dtype()),
+         " cannot be stored into dtype ", name(self.dtype()));
   check_number("index_fill", "value", value, self.dtype());
   return like(self);
 }

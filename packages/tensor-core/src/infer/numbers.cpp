@@ -81,10 +81,13 @@ static void check_floating(const char* op, const char* argument, const Scalar& v
 }
 void check_number_slow(const char* op, const char* argument, const Scalar& value, DType dtype) {
   if (dtype == DType::Bool) return;
-  check(is_complex(dtype) || !value.is_complex(), ErrorKind::Runtime, op, ": argument '", argument,
-        "' of dtype complex128 cannot be stored into dtype ", name(dtype));
+  if (!is_complex(dtype) && value.is_complex()) {
+    check(value.imag() == 0, ErrorKind::Runtime, op, ": argument '", argument, "' is ", text_of(value),
+          ", which cannot be stored into dtype ", name(dtype), ": it has an imaginary part");
+    return check_number_slow(op, argument, Scalar(value.to_double()), dtype);
+  }
   if (!is_integral(dtype)) return check_floating(op, argument, value, dtype);
-  check(std::isfinite(value.to_double()), ErrorKind::Value, op, ": argument '", argument, "' is ", value.to_double(),
+  check(std::isfinite(value.to_double()), ErrorKind::Overflow, op, ": argument '", argument, "' is ", value.to_double(),
         ", which no integer dtype can hold, found dtype ", name(dtype));
   const int side = side_of(value, dtype);
   if (side == 0) return;

@@ -36,10 +36,10 @@ constexpr double largest_of(DType dtype) noexcept {
 constexpr DType computing(DType dtype) noexcept { return is_float8(dtype) ? DType::Float32 : compute_dtype(dtype); }
 
 // A number that is stored. OverflowError beyond the range of the dtype (a negative integer may stand for its two's
-// complement in an unsigned dtype, as in PyTorch; infinities are numbers of the floating dtypes that have them),
-// ValueError for NaN and infinities beside an integer dtype, RuntimeError for a complex number where `dtype` is real.
-// Bool takes every number. Where the number takes part in a computation or goes through a tensor, `dtype` is
-// `computing` of it: 1e9 becomes infinity in a float16 result.
+// complement in an unsigned dtype, as in PyTorch; infinities are numbers of the floating dtypes that have them, and of
+// no integer dtype, nor is NaN), RuntimeError for a number with an imaginary part where `dtype` is real. Bool takes
+// every number. Where the number takes part in a computation or goes through a tensor, `dtype` is `computing` of it:
+// 1e9 becomes infinity in a float16 result.
 TAEDA_API void check_number_slow(const char* op, const char* argument, const Scalar& value, DType dtype);
 inline void check_number(const char* op, const char* argument, const Scalar& value, DType dtype) {
   if (is_integral(dtype) || value.is_complex() || !(std::abs(value.to_double()) <= largest_of(dtype)))

@@ -73,6 +73,10 @@ T checked_integer(PyObject* o) {
   const std::optional<Scalar> number =
       is_tensor(o) ? scalar_of(tensor_of(o), "tensor") : number_for(o, "tensor", "data");
   if (!number) no_numbers(o);
+  // A float tensor is cut off by no sequence of integers, a complex number by nothing.
+  check(!number->is_complex() && (number->is_integral() || !is_tensor(o)), ErrorKind::Type,
+        "tensor: argument 'data' holds ", is_tensor(o) ? "a tensor" : "a number", " of dtype ", name(number->dtype()),
+        ", which dtype ", name(dtype_of<T>), " cannot hold");
   if (!number->is_integral()) return T(int64_t(number->to_double()));
   // A negative number of an unsigned dtype counts down from the largest, as in fill_.
   constexpr bool wraps = std::is_unsigned_v<T> && !std::is_same_v<T, uint64_t>;
@@ -474,7 +478,7 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype, std::optiona
   if (std::optional<Tensor> bytes = from_bytes(data, dtype, "tensor")) return on_device(ops::clone(*bytes), device);
   if (std::optional<Tensor> array = from_array_interface(data, "tensor")) {
     const Tensor out = converted(*array, dtype, device);
-    return out.same(*array) ? ops::clone(out, "contiguous_format") : out;
+    return out.same(*array) ? ops::clone(out) : out;
   }
   if (gives_dlpack(data)) return ops::clone(converted(import_dlpack(data), dtype, device));
   return on_device(from_other(data, dtype), device);
