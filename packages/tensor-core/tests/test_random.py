@@ -177,8 +177,6 @@ def test_multinomial():
     assert counts[1] == 0 and abs(counts[2] / counts.sum() - 0.75) < 0.02
     rows = taeda.multinomial(taeda.ones(50, 6), 6)
     assert (np.sort(rows.numpy(), 1) == np.arange(6)).all()
-    with pytest.raises(RuntimeError, match="without replacement"):
-        taeda.multinomial(weights, 3)
     with pytest.raises(RuntimeError, match="weights"):
         taeda.multinomial(taeda.tensor([-1.0, 2.0]), 1)
 
@@ -288,3 +286,16 @@ def test_normal_has_the_dtype_of_its_mean(own, other):
     assert (
         taeda.normal(1.0, std).dtype is taeda.normal(taeda.ones(3, dtype=taeda.int64), std).dtype is std.dtype
     )
+
+
+@pytest.mark.parametrize("engine", ["philox", "mt19937"])
+def test_draws_beyond_the_weights_that_are_not_zero_are_of_the_others(engine, request):
+    request.addfinalizer(lambda: taeda.random.set_engine("philox"))
+    taeda.random.set_engine(engine)
+    weights = taeda.tensor([0.0, 3.0, 0.0, 1.0])
+    for seed in range(20):
+        taeda.manual_seed(seed)
+        drawn = taeda.multinomial(weights.repeat(3, 1), 4).tolist()
+        for row in drawn:
+            assert sorted(row) == [0, 1, 2, 3], (seed, row)
+            assert set(row[:2]) == {1, 3}, (seed, row)

@@ -229,19 +229,15 @@ Tensor poisson(const Tensor& self, const Generator& generator) {
   return out;
 }
 
-void check_weights(const double* w, int64_t n, int64_t samples, bool replacement) {
+void check_weights(const double* w, int64_t n) {
   double total = 0;
-  int64_t positive = 0;
   for (int64_t i = 0; i < n; ++i) {
     check(std::isfinite(w[i]) && w[i] >= 0, ErrorKind::Runtime,
           "multinomial: argument 'self' must hold finite, non-negative weights, found ", w[i],
           ": probability tensor contains either `inf`, `nan` or element < 0");
     total += w[i];
-    positive += w[i] > 0;
   }
   check(total > 0, ErrorKind::Runtime, "multinomial: argument 'self' has a row whose weights sum up to 0");
-  check(replacement || positive >= samples, ErrorKind::Runtime, "multinomial: cannot draw ", samples,
-        " samples without replacement from ", positive, " non-zero weights");
 }
 void draw_with_replacement(const double* w, int64_t n, int64_t* out, int64_t samples, Stream stream) {
   std::vector<double> sums(size_t(n), 0.0);
@@ -254,7 +250,7 @@ void draw_with_replacement(const double* w, int64_t n, int64_t* out, int64_t sam
     while (w[out[s]] == 0) --out[s];  // rounding may point past the last weight
   }
 }
-/// The smallest of exponential times with the weights as rates come first.
+/// The smallest of exponential times with the weights as rates come first; those of weights of 0 are the last.
 void draw_without_replacement(const double* w, int64_t n, int64_t* out, int64_t samples, Stream stream) {
   std::vector<std::pair<double, int64_t>> times;
   times.reserve(size_t(n));
@@ -262,7 +258,7 @@ void draw_without_replacement(const double* w, int64_t n, int64_t* out, int64_t 
   for (int64_t i = 0; i < n; ++i) {
     patience();
     const double e = -std::log(stream.next());
-    if (w[i] > 0) times.emplace_back(e / w[i], i);
+    times.emplace_back(w[i] > 0 ? e / w[i] : std::numeric_limits<double>::infinity(), i);
   }
   std::partial_sort(times.begin(), times.begin() + samples, times.end(), [&](const auto& a, const auto& b) {
     patience();
@@ -276,7 +272,7 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement, const 
   copy_elements(weights, self);
   const Tensor out = empty(self.dim() == 2 ? Shape{rows, samples} : Shape{samples}, DType::Int64);
   if (is_twister(generator)) {
-    for (int64_t r = 0; r < rows; ++r) check_weights(weights.data<double>() + r * n, n, samples, replacement);
+    for (int64_t r = 0; r < rows; ++r) check_weights(weights.data<double>() + r * n, n);
     const Tensor given = empty(self.sizes(), self.dtype() == DType::Float64 ? DType::Float64 : DType::Float32);
     copy_elements(given, self);
     twisted::draw(given, rows, n, samples, replacement, out.data<int64_t>(), generator);
@@ -287,7 +283,7 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement, const 
   for (int64_t r = 0; r < rows; ++r) {
     poll_signals();
     const double* w = weights.data<double>() + r * n;
-    check_weights(w, n, samples, replacement);
+    check_weights(w, n);
     (replacement ? draw_with_replacement : draw_without_replacement)(w, n, out.data<int64_t>() + r * samples, samples,
                                                                      Stream(range, uint64_t(r)));
   }

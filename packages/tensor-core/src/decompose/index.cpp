@@ -225,10 +225,8 @@ Tensor multinomial(const Tensor& self, int64_t count, bool replacement, const Ge
   check(number_of(ops::all(usable)) != 0, ErrorKind::Runtime,
         "multinomial: argument 'self' must hold finite, non-negative weights");
   if (self.numel()) {
-    const int64_t drawable = int64_t(number_of(ops::amin(ops::sum(ops::gt(self, Tensor(0.0)), Shape{-1}))));
-    check(drawable > 0, ErrorKind::Runtime, "multinomial: argument 'self' has a row whose weights sum up to 0");
-    check(replacement || drawable >= count, ErrorKind::Runtime, "multinomial: cannot draw ", count,
-          " samples without replacement from ", drawable, " non-zero weights");
+    const bool drawable = number_of(ops::all(ops::any(ops::gt(self, Tensor(0.0)), Shape{-1}))) != 0;
+    check(drawable, ErrorKind::Runtime, "multinomial: argument 'self' has a row whose weights sum up to 0");
   }
   Shape sizes(self.sizes());
   if (replacement) sizes[sizes.size() - 1] = count, sizes.push_back(self.size(-1));
