@@ -406,3 +406,14 @@ def test_queries_without_heads_leave_gradients_of_zero(heads, dtype):
         for given, gradient in zip((q, k, v), autograd.grad(found.sum(), (q, k, v)), strict=True):
             assert gradient.shape == given.shape
             assert not gradient.any()
+
+
+@pytest.mark.parametrize("gqa", [False, True])
+@pytest.mark.parametrize(("heads", "keys"), [((2, 3), (0, 5)), ((2, 3), (2, 0)), ((2, 0), (2, 5))])
+def test_attention_to_nothing_is_zero(heads, keys, gqa):
+    query, key = tt.ones(1, *heads, 4, requires_grad=True), tt.ones(1, *keys, 4, requires_grad=True)
+    found = F.scaled_dot_product_attention(query, key, tt.ones(1, *keys, 6), enable_gqa=gqa)
+    assert tuple(found.shape) == (1, *heads, 6)
+    assert not found.any()
+    found.sum().backward()
+    assert not query.grad.any()

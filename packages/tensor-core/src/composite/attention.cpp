@@ -63,7 +63,7 @@ void expect_heads(const char* argument, const Tensor& t, const Tensor& query) {
   check(query.dim() >= 3 && t.dim() >= 3, ErrorKind::Runtime,
         "scaled_dot_product_attention: argument 'enable_gqa' needs heads in dimension -3");
   const int64_t heads = query.size(-3), own = t.size(-3);
-  check(own == heads || (own > 0 && heads % own == 0), ErrorKind::Runtime, "scaled_dot_product_attention: argument '",
+  check(own == heads || own == 0 || heads % own == 0, ErrorKind::Runtime, "scaled_dot_product_attention: argument '",
         argument, "' has ", own, " heads, expected a divisor of the ", heads, " of 'query'");
 }
 /// Whether several heads of queries attend to one of `t`.
@@ -81,6 +81,20 @@ bool same_batch(const Tensor& a, const Tensor& b) { return same_lead(a, b, 2); }
 bool takes_groups(const Tensor& query, const Tensor& key, const Tensor& value) {
   return query.device().backend == kCPU && same_lead(query, key, 3) && same_lead(query, value, 3) &&
          key.size(-3) == value.size(-3);
+}
+/// Whether there are no heads, or no examples, for those that queries have.
+bool lacks_a_partner(const Tensor& query, const Tensor& t, bool enable_gqa) {
+  if (query.dim() != t.dim() || t.numel() != 0) return false;
+  for (int64_t d = 0; d < t.dim() - 2; ++d)
+    if (t.size(d) == 0 && query.size(d) > (enable_gqa && d == t.dim() - 3 ? 0 : 1)) return true;
+  return false;
+}
+/// Zeros, which depend on the queries for whoever asks.
+Tensor nothing_attended(const Tensor& query, int64_t features) {
+  const int64_t last[] = {-1};
+  Shape sizes(query.sizes());
+  sizes[sizes.size() - 1] = features;
+  return ops::clone(ops::expand(ops::sum(ops::narrow(query, -1, 0, 0), last, true), sizes), "contiguous_format");
 }
 /// Whether the operator that keeps no scores can take these.
 bool fits_fused(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, double dropout_p,
@@ -138,6 +152,8 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
     const Tensor both = without_future(attn_mask, query.size(-2), key.size(-2));
     return scaled_dot_product_attention(query, key, value, both, dropout_p, false, scale, enable_gqa);
   }
+  if (lacks_a_partner(query, key, enable_gqa) || lacks_a_partner(query, value, enable_gqa))
+    return nothing_attended(query, value.size(-1));
   const double factor = scale.value_or(1 / std::sqrt(double(query.size(-1))));
   if (fits_fused(query, key, value, attn_mask, dropout_p, enable_gqa))
     return fused(query, key, value, attn_mask, is_causal, factor);
