@@ -713,3 +713,18 @@ def test_jacobians_of_batches_lie_row_by_row(transform):
     )
     assert batch.is_contiguous()
     same(batch[0], taeda.vmap(pull)(taeda.eye(5))[0])
+
+
+@pytest.mark.parametrize("transform", ["jacrev", "jacfwd", "grad", "hessian", "grad_and_value"])
+@pytest.mark.parametrize("value", [1.0, 1, None, "a", (1.0, 2.0)])
+def test_what_is_no_tensor_is_not_differentiated_by(transform, value):
+    with pytest.raises(ValueError, match=r"argument to differentiate by is .*expected tensors"):
+        getattr(taeda.func, transform)(lambda x: x)(value)
+
+
+def test_integers_are_not_differentiated_by():
+    whole = taeda.tensor(2)
+    with pytest.raises(RuntimeError, match="argument to differentiate by"):
+        taeda.func.jacrev(lambda x: x * 2)(whole)
+    with pytest.raises(ValueError, match="argument to differentiate by"):
+        taeda.func.jacfwd(lambda x: x * 2)(whole)

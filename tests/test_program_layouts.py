@@ -209,3 +209,62 @@ def test_repeated_tensors_lie_row_by_row(repeats):
         assert found.view(-1).tolist() == numpy.tile(columns.numpy(), repeats).reshape(-1).tolist()
     images = numbers(2, 8, 4, 6).to(memory_format=taeda.channels_last)
     assert images.repeat(2, 1, 1, 1).is_contiguous()
+
+
+def test_positions_of_what_is_not_zero_stand_in_columns():
+    x = taeda.tensor([[0.0, 1.0, 2.0], [3.0, 0.0, 4.0]])
+    found = taeda.nonzero(x)
+    assert found.tolist() == [[0, 1], [0, 2], [1, 0], [1, 2]]
+    assert found.stride() == taeda.argwhere(x).stride() == (1, 4)
+    assert all(part.stride() == (1,) for part in taeda.where(x))
+    large = taeda.arange(300_000).reshape(100, 30, 100) % 7
+    assert large.nonzero().tolist() == numpy.argwhere(large.numpy()).tolist()
+
+
+def test_tensors_of_arrays_lie_as_these_do():
+    array = numpy.arange(24.0).reshape(2, 3, 4)
+    for laid in (array.T, array.transpose(2, 0, 1), numpy.asfortranarray(array)):
+        for made in (taeda.tensor(laid), taeda.ones(1).double().new_tensor(laid)):
+            assert made.stride() == tuple(step // 8 for step in laid.strides)
+            assert made.tolist() == laid.tolist()
+    assert taeda.tensor(array[:, ::2]).is_contiguous()
+    array[0, 0, 0] = 9
+    assert made[0, 0, 0] == 0
+
+
+def test_second_derivatives_lie_by_directions():
+    found = taeda.func.hessian(lambda x: (x**3).sum())(taeda.arange(6.0).reshape(3, 2))
+    assert found.stride() == (2, 1, 12, 6)
+    assert found.reshape(6, 6).diagonal().tolist() == [0, 6, 12, 18, 24, 30]
+
+
+def test_normalised_weights_lie_row_by_row():
+    v = numbers(2, 3, 4, 5).to(memory_format=taeda.channels_last)
+    assert nn.utils.parametrizations.weight_norm(nn.Conv2d(2, 2, 1)).weight.is_contiguous()
+    layer = nn.Conv2d(3, 2, (4, 5))
+    layer.weight = nn.Parameter(v)
+    assert nn.utils.parametrizations.weight_norm(layer, dim=1).weight.is_contiguous()
+
+
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64, taeda.bfloat16])
+@pytest.mark.parametrize(("images", "weights"), [(True, False), (False, True), (True, True)])
+def test_channels_come_last_where_those_of_images_or_weights_do(images, weights, dtype):
+    x, w = numbers(2, 4, 8, 8) % 5, numbers(6, 4, 3, 3) % 3
+    expected = F.conv2d(x, w, padding=1)
+    laid = {True: taeda.channels_last, False: taeda.contiguous_format}
+    found = F.conv2d(
+        x.to(dtype).to(memory_format=laid[images]), w.to(dtype).to(memory_format=laid[weights]), padding=1
+    )
+    assert found.is_contiguous(memory_format=taeda.channels_last)
+    assert taeda.allclose(found.float(), expected, rtol=1e-2)
+
+
+@pytest.mark.parametrize(("volumes", "weights"), [(True, False), (False, True), (True, True)])
+def test_channels_of_volumes_do_as_well(volumes, weights):
+    x, w = numbers(2, 4, 5, 6, 7) % 5, numbers(6, 4, 3, 3, 3) % 3
+    expected = F.conv3d(x, w)
+    laid = {True: taeda.channels_last_3d, False: taeda.contiguous_format}
+    found = F.conv3d(x.to(memory_format=laid[volumes]), w.to(memory_format=laid[weights]))
+    assert found.is_contiguous(memory_format=taeda.channels_last_3d)
+    assert taeda.allclose(found, expected)
+    assert expected.is_contiguous()

@@ -17,6 +17,7 @@
 #include "cpu/patches.h"
 #include "cpu/prepare.h"
 #include "infer/conv.h"
+#include "infer/memory_format.h"
 #include "infer/windows.h"
 #include "taeda/checked.h"
 #include "taeda/elementwise.h"
@@ -207,12 +208,17 @@ bool by_windows(const ConvPlan& s, DType dtype) {
   return cpu::is_depthwise(s) && (dtype == DType::Float32 || dtype == DType::Float64);
 }
 
+/// Whether images or volumes lie as oneDNN computes them.
+bool lies_packed(const Tensor& batch) {
+  return infer::lies_as("conv", batch, batch.dim() == 4 ? "channels_last" : "channels_last_3d");
+}
+
 template <class T>
 void depthwise(const Tensor& out, const ConvPlan& s, const Tensor& input, const Tensor& weight, const Tensor& bias) {
   const int64_t rank = weight.dim() - 2;
   const Tensor x = packed(input, rank, dtype_of<T>), w = rows_of_channels(weight, dtype_of<T>),
                b = cpu::row_major_or_none(bias, dtype_of<T>), to = batched(out, rank);
-  const bool direct = rank == 2 && to.channels_last() && to.dtype() == dtype_of<T>;
+  const bool direct = lies_packed(to) && to.dtype() == dtype_of<T>;
   std::optional<Packed> y;
   if (!direct) y.emplace(to.sizes(), dtype_of<T>);
   {
@@ -238,7 +244,7 @@ bool fast_forward_typed(const Tensor& out, const ConvPlan& s, const Tensor& inpu
   const Tensor x = packed(input, rank, dtype_of<T>), b = cpu::row_major_or_none(bias, DType::Float32);
   onednn::Weights w(weight, !(thread_state.grad_enabled && weight.requires_grad()));
   const Tensor to = batched(out, rank);
-  const bool direct = rank == 2 && to.channels_last() && to.dtype() == dtype_of<T>;
+  const bool direct = lies_packed(to) && to.dtype() == dtype_of<T>;
   std::optional<Packed> y;
   if (!direct) y.emplace(to.sizes(), dtype_of<T>);
   {
@@ -527,7 +533,7 @@ bool detail::cpu_wants_channels_last(const ImageResult& r) {
   if (std::string_view(r.op) != "conv2d") return lies_as_input(r);
   // What is drawn in the order of memory is PyTorch's where the layouts are, too.
   if (default_engine() == Engine::Twister) return lies_as_input(r);
-  if (!onednn::available() || compute_dtype(r.dtype) != DType::Float32) return false;
+  if (!onednn::available() || compute_dtype(r.dtype) != DType::Float32) return lies_as_input(r);
   const double patches =
       double(r.sizes[0]) * double(r.sizes[2] * r.sizes[3]) * double(r.kernel[0] * r.kernel[1]) * double(r.input[1]);
   const bool pointwise = r.kernel[0] * r.kernel[1] == 1 && r.groups == 1 &&

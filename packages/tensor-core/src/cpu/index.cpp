@@ -210,9 +210,14 @@ std::vector<int64_t> set_before(int64_t n, const Test& set) {
   return before;
 }
 
-/// Writes the positions of the set elements among [begin, end) of a row-major tensor.
+/// Room for positions, a column for each dimension, as PyTorch lays them.
+Tensor room_for_positions(int64_t count, int64_t dims) {
+  return empty_strided(Shape{count, dims}, Shape{1, count}, DType::Int64);
+}
+
+/// Writes the positions of the set elements among [begin, end) of a row-major tensor. Columns lie `step` apart.
 template <class Test>
-void write_positions(IntSpan sizes, int64_t begin, int64_t end, const Test& set, int64_t* to) {
+void write_positions(IntSpan sizes, int64_t begin, int64_t end, const Test& set, int64_t* to, int64_t step) {
   constexpr int64_t block = 1024;
   int32_t found[block];
   const int64_t n = int64_t(sizes.size());
@@ -230,10 +235,10 @@ void write_positions(IntSpan sizes, int64_t begin, int64_t end, const Test& set,
       count += set(begin + j);
     }
     const int64_t first = column;
-    for (int64_t k = 0; k < count; ++k) {
-      for (int64_t d = 0; d + 1 < n; ++d) *to++ = at[size_t(d)];
-      *to++ = first + found[k];
-    }
+    for (int64_t d = 0; d + 1 < n; ++d) std::fill_n(to + d * step, count, at[size_t(d)]);
+    int64_t* const last = to + (n - 1) * step;
+    for (int64_t k = 0; k < count; ++k) last[k] = first + found[k];
+    to += count;
     begin += part;
     column += part;
     for (int64_t d = n - 1; d > 0 && at[size_t(d)] == sizes[size_t(d)]; --d) at[size_t(d)] = 0, ++at[size_t(d - 1)];
@@ -258,18 +263,18 @@ Tensor nonzero_kernel(const Tensor& self_) {
     if (elements <= kMaskPiece) {
       int64_t count = 0;
       for (int64_t i = 0; i < elements; ++i) count += set(i);
-      out = empty(Shape{count, n}, DType::Int64);
-      if (count) write_positions(self.sizes(), 0, elements, set, out.data<int64_t>());
+      out = room_for_positions(count, n);
+      if (count) write_positions(self.sizes(), 0, elements, set, out.data<int64_t>(), count);
       return;
     }
     const Unlocked unlocked(true);
     const std::vector<int64_t> before = set_before(elements, set);
-    out = empty(Shape{before.back(), n}, DType::Int64);
+    out = room_for_positions(before.back(), n);
     parallel_for(int64_t(before.size()) - 1, 2, [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p)
         if (before[size_t(p) + 1] > before[size_t(p)])
           write_positions(self.sizes(), p * kMaskPiece, std::min(elements, (p + 1) * kMaskPiece), set,
-                          out.data<int64_t>() + before[size_t(p)] * n);
+                          out.data<int64_t>() + before[size_t(p)], before.back());
     });
   });
   return out;

@@ -1,5 +1,6 @@
 // Inference of the conv family.
 #include "infer/dtypes.h"
+#include "infer/memory_format.h"
 #include "infer/conv.h"
 
 #include <algorithm>
@@ -135,12 +136,15 @@ Spec conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntSp
             IntSpan dilation, int64_t groups) {
   const ConvPlan s = checked_conv<2>("conv2d", input, weight, bias, stride, padding, dilation, groups);
   const int64_t kernel[] = {s.kh, s.kw};
-  return image_result("conv2d", input, result_sizes<2>(input, s), input.dtype(), kernel, groups);
+  return image_result("conv2d", input, result_sizes<2>(input, s), input.dtype(), kernel, groups, weight);
 }
 Spec conv3d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride, IntSpan padding,
             IntSpan dilation, int64_t groups) {
   const ConvPlan s = checked_conv<3>("conv3d", input, weight, bias, stride, padding, dilation, groups);
-  return spec(result_sizes<3>(input, s), input.dtype());
+  Spec out = spec(result_sizes<3>(input, s), input.dtype());
+  if (input.dim() == 5 && input.numel() > 0)
+    out.strides = image_strides(channels_come_last(input) ? input : weight, out.sizes);
+  return out;
 }
 
 namespace {

@@ -60,9 +60,10 @@ inline Images images(const char* op, const char* argument, const Tensor& t) {
 inline Shape image_sizes(const Tensor& like, int64_t n, int64_t c, int64_t h, int64_t w) {
   return like.dim() == 4 ? Shape{n, c, h, w} : Shape{c, h, w};
 }
-/// The result of a convolution or pooling of `input`, in the layout that its backend wants.
+/// The result of a convolution or pooling of `input`, in the layout that its backend wants: it is told that images lie
+/// with their channels last where the weight of a convolution does.
 Spec image_result(const char* op, const Tensor& input, const Shape& sizes, DType dtype, IntSpan kernel,
-                  int64_t groups = 1);
+                  int64_t groups = 1, const Tensor& weight = Tensor());
 /// A tensor (C, ...) of `rank` dimensions behind the channels seen as a batch of one.
 inline Tensor batched(const Tensor& t, int64_t rank = 2) {
   if (t.dim() == rank + 2) return t;

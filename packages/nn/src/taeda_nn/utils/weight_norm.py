@@ -25,7 +25,8 @@ def norm_except_dim(v: Tensor, dim: int) -> Tensor:
 
 
 def weight_norm_product(v: Tensor, g: Tensor, dim: int) -> Tensor:
-    """The weight of direction ``v`` and length ``g``."""
+    """The weight of direction ``v`` and length ``g``, row by row."""
+    v = v.contiguous()
     return v * (g / norm_except_dim(v, dim))
 
 

@@ -81,7 +81,9 @@ class _Run:
         flat, self.spec = tree_flatten([args[i] for i in chosen])
         for value in flat:
             if not _is_differentiable(value):
-                raise RuntimeError(
+                # As PyTorch has it, whose forward mode minds the dtype where its backward mode minds requires_grad.
+                kind = RuntimeError if isinstance(value, Tensor) and not along else ValueError
+                raise kind(
                     f"{name}: argument to differentiate by is {_kind(value)}, expected tensors of floating-point or "
                     "complex numbers"
                 )
@@ -532,4 +534,22 @@ def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
         tensor([[ 6.,  0.],
                 [ 0., 12.]])
     """
-    return jacrev(jacrev(func, argnums), argnums)
+    twice = jacrev(jacrev(func, argnums), argnums)
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        found, spec = tree_flatten(twice(*args, **kwargs))
+        by = tree_flatten([args[i] for i in _chosen("hessian", argnums, args)])[0]
+        # Laid as by derivatives along directions, which stand in memory one after the other.
+        return tree_unflatten(
+            [_laid_by_directions(t, by[at % len(by)].dim()) for at, t in enumerate(found)], spec
+        )
+
+    return wrapper
+
+
+def _laid_by_directions(t: Tensor, count: int) -> Tensor:
+    """The same, with the last `count` dimensions outermost in memory."""
+    last = tuple(range(t.dim() - count, t.dim()))
+    first = tuple(range(count))
+    return t.movedim(last, first).contiguous().movedim(first, last)
