@@ -83,24 +83,15 @@ T dot(int64_t n, const T* x, int64_t incx, const T* y, int64_t incy);
 /// Whether products above this many multiplications give up the host lock.
 inline constexpr int64_t kUnlockFlops = 1 << 18;
 
-/// Calls `body.operator()<T>()` for the dtypes that have a product of their own.
+/// Calls `body.operator()<T>()` for the dtypes that have a product of their own: all but bool and the short floats.
 template <class Body>
 void visit_numeric(const char* op, DType dtype, const Body& body) {
-  switch (dtype) {
-    case DType::Float32: return body.template operator()<float>();
-    case DType::Float64: return body.template operator()<double>();
-    case DType::Complex64: return body.template operator()<Complex64>();
-    case DType::Complex128: return body.template operator()<Complex128>();
-    case DType::Int8: return body.template operator()<int8_t>();
-    case DType::Int16: return body.template operator()<int16_t>();
-    case DType::Int32: return body.template operator()<int32_t>();
-    case DType::Int64: return body.template operator()<int64_t>();
-    case DType::UInt8: return body.template operator()<uint8_t>();
-    case DType::UInt16: return body.template operator()<uint16_t>();
-    case DType::UInt32: return body.template operator()<uint32_t>();
-    case DType::UInt64: return body.template operator()<uint64_t>();
-    default: fail(ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(dtype));
-  }
+  const auto refuse = [&] { fail(ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(dtype)); };
+  if (is_float8(dtype)) refuse();
+  visit_dtype(dtype, [&]<class T>() {
+    if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) refuse();
+    else body.template operator()<T>();
+  });
 }
 
 }  // namespace taeda::blas

@@ -187,20 +187,25 @@ bool odd(const int* pivots, int64_t n) {
   return changes;
 }
 
+/// Factors each matrix of a stack and calls `body(i, sign, factors)`: what determinants are made of.
+template <class T, class Body>
+void each_factored(const Tensor& LU, const Tensor& A, int* pivots, const Body& body) {
+  const int64_t n = A.size(-1), count = product(batch_of(A));
+  std::vector<int> infos(static_cast<size_t>(count));
+  factor_all<T>(LU, A, pivots, infos.data());
+  const Stack<T> factors(LU);
+  for (int64_t i = 0; i < count; ++i) body(i, T(odd(pivots + i * n, n) ? -1 : 1), factors[i]);
+}
+
 void det_kernel(const Tensor& result, const Tensor& LU, const Tensor& pivots, const Tensor& A) {
   expect_countable("_linalg_det", A);
   const Target exchanges(pivots), target(result);
-  const int64_t n = A.size(-1), count = product(batch_of(A));
-  std::vector<int> infos(static_cast<size_t>(count));
+  const int64_t n = A.size(-1);
   visit_exact(A.dtype(), [&]<class T>() {
-    factor_all<T>(LU, A, exchanges.data<int>(), infos.data());
-    const Stack<T> factors(LU);
-    for (int64_t i = 0; i < count; ++i) {
-      T value(odd(exchanges.data<int>() + i * n, n) ? -1 : 1);
-      const Strided<T> f = factors[i];
+    each_factored<T>(LU, A, exchanges.data<int>(), [&](int64_t i, T value, const Strided<T>& f) {
       for (int64_t j = 0; j < n; ++j) value *= f.at(j, j);
       target.data<T>()[i] = value;
-    }
+    });
   });
   exchanges.finish();
   target.finish();
@@ -210,15 +215,10 @@ void slogdet_kernel(const Tensor& sign, const Tensor& logabsdet, const Tensor& L
                     const Tensor& A) {
   expect_countable("_linalg_slogdet", A);
   const Target exchanges(pivots), signs(sign), logarithms(logabsdet);
-  const int64_t n = A.size(-1), count = product(batch_of(A));
-  std::vector<int> infos(static_cast<size_t>(count));
+  const int64_t n = A.size(-1);
   visit_exact(A.dtype(), [&]<class T>() {
-    factor_all<T>(LU, A, exchanges.data<int>(), infos.data());
-    const Stack<T> factors(LU);
-    for (int64_t i = 0; i < count; ++i) {
-      T direction(odd(exchanges.data<int>() + i * n, n) ? -1 : 1);
+    each_factored<T>(LU, A, exchanges.data<int>(), [&](int64_t i, T direction, const Strided<T>& f) {
       Real<T> logarithm = 0;
-      const Strided<T> f = factors[i];
       for (int64_t j = 0; j < n; ++j) {
         const T value = f.at(j, j);
         const Real<T> size = std::abs(value);
@@ -227,7 +227,7 @@ void slogdet_kernel(const Tensor& sign, const Tensor& logabsdet, const Tensor& L
       }
       signs.data<T>()[i] = direction;
       logarithms.data<Real<T>>()[i] = logarithm;
-    }
+    });
   });
   exchanges.finish();
   signs.finish();

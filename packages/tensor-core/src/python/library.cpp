@@ -184,6 +184,20 @@ BoxedFn direct_kernel(Callback callback, const OpEntry& op, std::string who) {
     return results;
   };
 }
+/// Calls a kernel with (outputs, inputs), of which the first `outputs` arguments are the former. What it gives are the
+/// results themselves where it `returns` them, else they stand in the outputs.
+Values run_kernel(const Callback& callback, const OpEntry& op, const Schema& schema, const std::string& who,
+                  size_t outputs, bool returns, const Values& arguments) {
+  const Values made(arguments.begin(), arguments.begin() + Py_ssize_t(outputs));
+  std::vector<Tensor> before;
+  for (const Value& output : made) before.push_back(detached_alias(std::get<Tensor>(output)));
+  const Object found = callback(pack({to_tuple(made).release(), to_tuple(arguments, outputs).release()}));
+  if (found.get() == Py_NotImplemented)
+    throw KernelDeclined(who + " of " + op.name + " has no way for these arguments");
+  if (returns) return results_from_python(found.get(), schema, who);
+  settle_outputs(op, schema, found.get(), arguments, before, who);
+  return Values();
+}
 BoxedFn kernel_with(Callback callback, const OpEntry& op, const char* owner) {
   const std::string who = std::string("the kernel of ") + owner;
   if (op.kind == Kind::Direct || !op.kernels) return direct_kernel(std::move(callback), op, who);
@@ -191,14 +205,7 @@ BoxedFn kernel_with(Callback callback, const OpEntry& op, const char* owner) {
                                                                               Values arguments) {
     const Gil gil;
     const bool returns = own_op && !own_op->functions()->infer;
-    const size_t outputs = returns ? 0 : schema.results.size();
-    const Values made(arguments.begin(), arguments.begin() + Py_ssize_t(outputs));
-    std::vector<Tensor> before;
-    for (const Value& output : made) before.push_back(detached_alias(std::get<Tensor>(output)));
-    const Object found = callback(pack({to_tuple(made).release(), to_tuple(arguments, outputs).release()}));
-    if (returns) return results_from_python(found.get(), schema, who);
-    settle_outputs(op, schema, found.get(), arguments, before, who);
-    return Values();
+    return run_kernel(callback, op, schema, who, returns ? 0 : schema.results.size(), returns, arguments);
   };
 }
 
@@ -207,15 +214,7 @@ WrittenKernel written_kernel(Callback callback, std::string who) {
   return [callback, who](const OpEntry& op, KeySet, size_t outputs, Values arguments) {
     const Gil gil;
     const Schema& schema = schema_of(op);
-    const Values made(arguments.begin(), arguments.begin() + Py_ssize_t(outputs));
-    std::vector<Tensor> before;
-    for (const Value& output : made) before.push_back(detached_alias(std::get<Tensor>(output)));
-    const Object found = callback(pack({to_tuple(made).release(), to_tuple(arguments, outputs).release()}));
-    if (found.get() == Py_NotImplemented)
-      throw KernelDeclined(who + " of " + op.name + " has no way for these arguments");
-    if (!outputs && !schema.results.empty()) return results_from_python(found.get(), schema, who);
-    settle_outputs(op, schema, found.get(), arguments, before, who);
-    return Values();
+    return run_kernel(callback, op, schema, who, outputs, !outputs && !schema.results.empty(), arguments);
   };
 }
 

@@ -252,15 +252,39 @@ void mirror(T* out, const int64_t* at, int64_t count, int64_t step, int64_t n) {
     }
 }
 
+/// What transforms of real signals have in common, whichever way they go.
+template <class T>
+struct RealLines {
+  explicit RealLines(const FftLines& l)
+      : plan(lib::get_plan<lib::pocketfft_r<T>>(size_t(l.n))),
+        room(size_t(l.count == 1 ? (l.n + kLanes<T> - 1) / kLanes<T> : l.n)),
+        scale(T(l.scale)),
+        pairs((l.n - 1) / 2),
+        even(l.n % 2 == 0) {}
+
+  /// Lines side by side, and one by itself.
+  Lanes<T>* lines() { return room.data(); }
+  T* line() { return reinterpret_cast<T*>(room.data()); }
+  template <class Line>
+  void exec(Line* at, bool forward) const {
+    plan->exec(at, scale, forward);
+  }
+
+  std::shared_ptr<lib::pocketfft_r<T>> plan;
+  lib::arr<Lanes<T>> room;
+  T scale;
+  int64_t pairs;  // of numbers between the first and the middle one, which even lengths have
+  bool even;
+};
+
 template <class T>
 void r2c(const FftLines& l) {
   using Wide = Lanes<T>;
-  const auto plan = lib::get_plan<lib::pocketfft_r<T>>(size_t(l.n));
-  const T *in = static_cast<const T*>(l.in), scale = T(l.scale);
-  T* out = static_cast<T*>(l.out);
-  const int64_t pairs = (l.n - 1) / 2;
-  const bool even = l.n % 2 == 0;
-  lib::arr<Wide> room(size_t(l.count == 1 ? (l.n + kLanes<T> - 1) / kLanes<T> : l.n));
+  const T* const in = static_cast<const T*>(l.in);
+  T* const out = static_cast<T*>(l.out);
+  RealLines<T> real(l);
+  const int64_t pairs = real.pairs;
+  const bool even = real.even;
   const auto set = [&](int64_t place, T value) {
     out[2 * place] = value;
     out[2 * place + 1] = 0;
@@ -268,18 +292,18 @@ void r2c(const FftLines& l) {
   in_groups<T>(
       l,
       [&](const Group<T>& from, const Group<T>& to) {
-        Wide* line = room.data();  // r0 r1 i1 r2 i2 ..., and the middle one
+        Wide* line = real.lines();  // r0 r1 i1 r2 i2 ..., and the middle one
         load_real(line, in, from, l.n);
-        plan->exec(line, scale, true);
+        real.exec(line, true);
         for (int j = 0; j < to.count; ++j) set(to.at[j], line[0][j]);
         store_complex(out, line + 1, to, 1, pairs);
         if (even)
           for (int j = 0; j < to.count; ++j) set(to.at[j] + (pairs + 1) * to.step, line[l.n - 1][j]);
       },
       [&](int64_t k) {
-        T* line = reinterpret_cast<T*>(room.data());
+        T* line = real.line();
         for (int64_t i = 0; i < l.n; ++i) line[i] = in[l.in_at[k] + i * l.in_step];
-        plan->exec(line, scale, true);
+        real.exec(line, true);
         set(l.out_at[k], line[0]);
         for (int64_t i = 1; i <= pairs; ++i) std::copy_n(line + 2 * i - 1, 2, out + 2 * (l.out_at[k] + i * l.out_step));
         if (even) set(l.out_at[k] + (pairs + 1) * l.out_step, line[l.n - 1]);
@@ -290,29 +314,28 @@ void r2c(const FftLines& l) {
 template <class T>
 void c2r(const FftLines& l) {
   using Wide = Lanes<T>;
-  const auto plan = lib::get_plan<lib::pocketfft_r<T>>(size_t(l.n));
-  const T *in = static_cast<const T*>(l.in), scale = T(l.scale);
-  T* out = static_cast<T*>(l.out);
-  const int64_t pairs = (l.n - 1) / 2;
-  const bool even = l.n % 2 == 0;
-  lib::arr<Wide> room(size_t(l.count == 1 ? (l.n + kLanes<T> - 1) / kLanes<T> : l.n));
+  const T* const in = static_cast<const T*>(l.in);
+  T* const out = static_cast<T*>(l.out);
+  RealLines<T> real(l);
+  const int64_t pairs = real.pairs;
+  const bool even = real.even;
   in_groups<T>(
       l,
       [&](const Group<T>& from, const Group<T>& to) {
-        Wide* line = room.data();
+        Wide* line = real.lines();
         for (int j = 0; j < kLanes<T>; ++j) line[0][j] = in[2 * from.at[j]];
         load_complex(line + 1, in, from, 1, pairs);
         if (even)
           for (int j = 0; j < kLanes<T>; ++j) line[l.n - 1][j] = in[2 * (from.at[j] + (pairs + 1) * from.step)];
-        plan->exec(line, scale, false);
+        real.exec(line, false);
         store_real(out, line, to, l.n);
       },
       [&](int64_t k) {
-        T* line = reinterpret_cast<T*>(room.data());
+        T* line = real.line();
         line[0] = in[2 * l.in_at[k]];
         for (int64_t i = 1; i <= pairs; ++i) std::copy_n(in + 2 * (l.in_at[k] + i * l.in_step), 2, line + 2 * i - 1);
         if (even) line[l.n - 1] = in[2 * (l.in_at[k] + (pairs + 1) * l.in_step)];
-        plan->exec(line, scale, false);
+        real.exec(line, false);
         for (int64_t i = 0; i < l.n; ++i) out[l.out_at[k] + i * l.out_step] = line[i];
       });
 }

@@ -117,27 +117,31 @@ inline T row_sum(int64_t n, const F& f) {
   }
   return T(sum);
 }
-template <class T>
-void softmax_backward_rows(void* out_, const void* grad_, const void* output_, int64_t rows, int64_t n) {
+/// Rows of gradients: `sum` of a row's gradient and result, then `each(gradient, result, sum)` of every element.
+template <class T, class Sum, class Each>
+inline void backward_rows(void* out_, const void* grad_, const void* output_, int64_t rows, int64_t n, const Sum& sum,
+                          const Each& each) {
   T* out = static_cast<T*>(out_);
   const T* grad = static_cast<const T*>(grad_);
   const T* y = static_cast<const T*>(output_);
   for (int64_t r = 0; r < rows; ++r, grad += n, out += n, y += n) {
-    const T dot = row_sum<T>(n, [=](int64_t i) { return grad[i] * y[i]; });
+    const T total = sum(grad, y);
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = y[i] * (grad[i] - dot);
+    for (int64_t i = 0; i < n; ++i) out[i] = each(grad[i], y[i], total);
   }
 }
 template <class T>
-void log_softmax_backward_rows(void* out_, const void* grad_, const void* output_, int64_t rows, int64_t n) {
-  T* out = static_cast<T*>(out_);
-  const T* grad = static_cast<const T*>(grad_);
-  const T* y = static_cast<const T*>(output_);
-  for (int64_t r = 0; r < rows; ++r, grad += n, out += n, y += n) {
-    const T total = sum_contiguous(grad, n);
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = grad[i] - vexp_down(y[i]) * total;
-  }
+void softmax_backward_rows(void* out, const void* grad, const void* output, int64_t rows, int64_t n) {
+  backward_rows<T>(
+      out, grad, output, rows, n,
+      [n](const T* g, const T* y) { return row_sum<T>(n, [=](int64_t i) { return g[i] * y[i]; }); },
+      [](T g, T y, T dot) { return y * (g - dot); });
+}
+template <class T>
+void log_softmax_backward_rows(void* out, const void* grad, const void* output, int64_t rows, int64_t n) {
+  backward_rows<T>(
+      out, grad, output, rows, n, [n](const T* g, const T*) { return sum_contiguous(g, n); },
+      [](T g, T y, T total) { return g - vexp_down(y) * total; });
 }
 
 // Softmax along a dimension that is not the last: a tile of columns at a time, its rows side by side in `scratch`.
