@@ -40,7 +40,14 @@ def test_tensor_dataset():
     assert [t.tolist() for t in ds.gather([2, 0])] == [[[4, 5], [0, 1]], [9, 7]]
 
 
-@pytest.mark.parametrize("tensors", [(), ((2,), (3,)), ((), (2,))])
+def test_tensor_dataset_of_nothing():
+    ds = data.TensorDataset()
+    assert ds[0] == ()
+    with pytest.raises(IndexError, match="no length"):
+        len(ds)
+
+
+@pytest.mark.parametrize("tensors", [((2,), (3,)), ((), (2,))])
 def test_tensor_dataset_needs_one_length(tensors):
     with pytest.raises((AssertionError, ValueError), match="TensorDataset"):
         data.TensorDataset(*(tt.zeros(shape) for shape in tensors))
@@ -325,3 +332,21 @@ def test_samplers_do_not_say_that_they_keep_their_place():
     for sampler in (data.RandomSampler(range(4)), ordered, data.WeightedRandomSampler([0.5, 0.5], 2)):
         assert not hasattr(sampler, "state_dict")
         assert not hasattr(sampler, "load_state_dict")
+
+
+def test_the_table_says_how_samples_are_joined_and_may_be_changed(monkeypatch):
+    table = data.default_collate_fn_map
+    assert table is data.collate.default_collate_fn_map
+    for kind in (tt.Tensor, np.ndarray, (np.bool_, np.number, np.object_), float, int, str, bytes):
+        assert callable(table[kind]), kind
+    samples = [tt.ones(2), np.ones(2), np.float32(1), 1.5, 2, True]
+    found = [table[kind]([s, s]) for kind, s in zip((*table,)[:5], samples[:5], strict=True)]
+    assert [tuple(t.shape) for t in found] == [(2, 2), (2, 2), (2,), (2,), (2,)]
+    assert [t.dtype for t in found[2:]] == [tt.float32, tt.float64, tt.int64]
+    for sample in samples:
+        joined = data.default_collate([sample, sample])
+        assert joined.dtype == data.collate.collate([sample, sample]).dtype
+    monkeypatch.setitem(table, tt.Tensor, lambda batch, *, collate_fn_map: [t.sum().item() for t in batch])
+    assert data.default_collate([{"x": tt.ones(2)}, {"x": tt.ones(3)}]) == {"x": [2, 3]}
+    loader = data.DataLoader([tt.ones(2), tt.ones(3)], batch_size=2)
+    assert list(loader) == [[2, 3]]

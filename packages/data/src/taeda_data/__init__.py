@@ -1,6 +1,6 @@
 """Data sets, the order in which they are read, and batches."""
 
-from taeda_data.collate import default_collate, default_collate_fn_map, default_convert
+from taeda_data.collate import default_collate, default_convert
 from taeda_data.dataset import (
     ChainDataset,
     ConcatDataset,
@@ -67,6 +67,8 @@ def __getattr__(name: str) -> object:
         "distributed",
     ):  # programs reach them without importing them
         return import_module(f"{__name__}.{name}")
+    if name == "default_collate_fn_map":
+        return import_module(f"{__name__}.collate").default_collate_fn_map
     if name == "_DatasetKind":
         return import_module(f"{__name__}.dataloader")._DatasetKind
     if name in ("DataChunk", "IterDataPipe", "MapDataPipe", "functional_datapipe"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,8 @@ def _place_for(batch: Sequence[Any], dtype: Any) -> Any:
         return None  # what sends the batch says that shared memory is short
 
 
-def _stack_tensors(batch: Sequence[Any]) -> Any:
+def collate_tensor_fn(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
+    """Tensors of one shape as one tensor of a further first dimension."""
     first = batch[0]
     plain = (
         first.device.type == "cpu"
@@ -40,7 +42,8 @@ def _stack_tensors(batch: Sequence[Any]) -> Any:
     return tensor.stack(list(batch), 0) if out is None else tensor.stack(list(batch), 0, out=out)
 
 
-def _stack_arrays(batch: Sequence[Any]) -> Any:
+def collate_numpy_array_fn(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
+    """Arrays of one shape as one tensor of a further first dimension."""
     first = batch[0]
     if target is not None and first.dtype.isnative and first.dtype.kind in "biufc":
         out = _place_for(batch, _from_array(first).dtype)
@@ -48,6 +51,26 @@ def _stack_arrays(batch: Sequence[Any]) -> Any:
             np.stack(batch, out=out.numpy())
             return out
     return _from_array(np.stack(batch))
+
+
+def collate_numpy_scalar_fn(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
+    """Numbers of NumPy as a tensor of their dtype."""
+    return _from_array(np.asarray(batch))
+
+
+def collate_float_fn(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
+    """Floats as a tensor of float64."""
+    return tensor.tensor(list(batch), dtype=tensor.float64)
+
+
+def collate_int_fn(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
+    """Ints as a tensor of int64, truth values as one of bool."""
+    return tensor.tensor(list(batch))
+
+
+def collate_str_fn(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
+    """Texts as they are, in a list or, of items of sequences, a tuple."""
+    return batch if isinstance(batch, tuple) else list(batch)
 
 
 def _is_named_tuple(value: Any) -> bool:
@@ -105,8 +128,39 @@ def _expect_keys(batch: Sequence[Any], first: Mapping[Any, Any]) -> None:
             )
 
 
-#: How samples of further types are joined: type to ``function(batch, *, collate_fn_map)``. Programs add to it.
-default_collate_fn_map: dict[type | tuple[type, ...], Callable[..., Any]] = {}
+Table = dict[type | tuple[type, ...], Callable[..., Any]]
+
+
+@cache
+def _built_in() -> Table:
+    return {
+        tensor.Tensor: collate_tensor_fn,
+        np.ndarray: collate_numpy_array_fn,
+        (np.bool_, np.number, np.object_): collate_numpy_scalar_fn,
+        float: collate_float_fn,
+        int: collate_int_fn,
+        str: collate_str_fn,
+        bytes: collate_str_fn,
+    }
+
+
+def __getattr__(name: str) -> Any:
+    # How samples are joined, which programs add to. It names the provider's class of tensors, and so it is not made
+    # before somebody asks.
+    if name == "default_collate_fn_map":
+        return globals().setdefault(name, dict(_built_in()))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _table() -> Table | None:
+    """`default_collate_fn_map` where somebody has asked for it."""
+    return globals().get("default_collate_fn_map")
+
+
+def joins_as_always() -> bool:
+    """Whether `default_collate` runs no function of the program's."""
+    table = _table()
+    return table is None or table == _built_in()
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
@@ -124,7 +178,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
         >>> default_collate([(1, "a"), (2, "b")])
         [tensor([1, 2]), ('a', 'b')]
     """
-    return collate(batch, collate_fn_map=default_collate_fn_map)
+    return collate(batch, collate_fn_map=_table())
 
 
 def _registered(first: Any, functions: Mapping[Any, Callable[..., Any]]) -> Callable[..., Any] | None:
@@ -157,19 +211,17 @@ def collate(batch: Sequence[Any], *, collate_fn_map: Mapping[Any, Callable[..., 
         return function(batch, collate_fn_map=collate_fn_map)
 
     if isinstance(first, tensor.Tensor):
-        return _stack_tensors(batch)
+        return collate_tensor_fn(batch)
     if isinstance(first, np.ndarray):
-        return _stack_arrays(batch)
+        return collate_numpy_array_fn(batch)
     if isinstance(first, np.generic) and not isinstance(first, (str, bytes)):
-        return _from_array(np.asarray(batch))
-    if isinstance(first, bool):
-        return tensor.tensor(list(batch))
+        return collate_numpy_scalar_fn(batch)
     if isinstance(first, float):
-        return tensor.tensor(list(batch), dtype=tensor.float64)
+        return collate_float_fn(batch)
     if isinstance(first, int):
-        return tensor.tensor(list(batch))
+        return collate_int_fn(batch)
     if isinstance(first, (str, bytes)):
-        return batch if isinstance(batch, tuple) else list(batch)
+        return collate_str_fn(batch)
     if isinstance(first, Mapping):
         _expect_keys(batch, first)
         entries = _joined(([item[key] for item in batch] for key in first), collate_fn_map)

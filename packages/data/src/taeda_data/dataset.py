@@ -60,10 +60,10 @@ class TensorDataset(Dataset[tuple[Any, ...]]):
     """Tensors that share their first dimension; sample i is the tuple of their i-th slices.
 
     Args:
-        *tensors: one or more tensors of shape (N, ...).
+        *tensors: tensors of shape (N, ...); none make samples that are empty, and no length.
 
     Raises:
-        ValueError: no tensors, a 0-d tensor, or first dimensions that differ.
+        AssertionError: first dimensions that differ, or a tensor without dimensions.
 
     Example:
         >>> len(TensorDataset(taeda.zeros(10, 3), taeda.arange(10)))
@@ -71,10 +71,8 @@ class TensorDataset(Dataset[tuple[Any, ...]]):
     """
 
     def __init__(self, *tensors: Any) -> None:
-        if not tensors:
-            raise ValueError("TensorDataset: expected at least one tensor, found none")
         sizes = [tuple(t.shape) for t in tensors]
-        if any(not size for size in sizes) or len({size[0] for size in sizes}) != 1:
+        if any(not size for size in sizes) or len({size[0] for size in sizes}) > 1:
             raise AssertionError(
                 "TensorDataset: Size mismatch between tensors, which must share their first dimension: found shapes "
                 f"{sizes}"
@@ -90,6 +88,8 @@ class TensorDataset(Dataset[tuple[Any, ...]]):
         return [t[places] for t in self.tensors]
 
     def __len__(self) -> int:
+        if not self.tensors:
+            raise IndexError("TensorDataset: without tensors there is no length")
         return self.tensors[0].shape[0]
 
 

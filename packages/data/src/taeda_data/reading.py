@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from taeda_data.collate import default_collate, default_collate_fn_map, default_convert
+from taeda_data.collate import default_collate, default_convert, joins_as_always
 from taeda_data.dataset import Dataset, Subset, TensorDataset
 from taeda_data.inert import draws_nothing
 from taeda_data.packing import PackedList
@@ -105,7 +105,7 @@ class Reader:
         joined = batched and collate is default_collate
         self._gather = gather_of(dataset) if joined else None
         self.at_once = self._gather is not None  # plain groups need no sample read
-        plainly = not default_collate_fn_map if collate is default_collate else collate is default_convert
+        plainly = joins_as_always() if collate is default_collate else collate is default_convert
         self._is_inert = draws_nothing(dataset) if plainly and self._gather is None else None
         # The plain functions: a bound method here would hold its own reader, and with it the data set, in a ring.
         many = hasattr(dataset, "__getitems__")
@@ -218,6 +218,6 @@ def gather_of(dataset: Dataset[Any]) -> Callable[[list[int]], list[Any]] | None:
     if type(dataset) is Subset and (inner := gather_of(dataset.dataset)) is not None:
         indices = dataset.indices
         return lambda places: inner([indices[i] for i in places])
-    if type(dataset) in (list, tuple, range, PackedList) and not default_collate_fn_map:
+    if type(dataset) in (list, tuple, range, PackedList) and joins_as_always():
         return lambda places: default_collate([dataset[i] for i in places])
     return None

@@ -1,10 +1,19 @@
 """Functions that join samples."""
 
 import re
-from collections.abc import Sequence
-from typing import Any
 
-from taeda_data.collate import collate, default_collate, default_collate_fn_map, default_convert
+from taeda_data.collate import (
+    collate,
+    collate_float_fn,
+    collate_int_fn,
+    collate_numpy_array_fn,
+    collate_numpy_scalar_fn,
+    collate_str_fn,
+    collate_tensor_fn,
+    default_collate,
+    default_collate_fn_map,
+    default_convert,
+)
 
 #: Kinds of NumPy's arrays that hold texts or objects, which are not joined.
 np_str_obj_array_pattern = re.compile(r"[SaUO]")
@@ -26,12 +35,3 @@ __all__ = [
     "default_convert",
     "np_str_obj_array_pattern",
 ]
-
-
-def collate_tensor_fn(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
-    """Joins samples of one kind as `default_collate` does; programs enter it for kinds of their own."""
-    return collate(batch)
-
-
-collate_numpy_array_fn = collate_numpy_scalar_fn = collate_tensor_fn
-collate_float_fn = collate_int_fn = collate_str_fn = collate_tensor_fn
