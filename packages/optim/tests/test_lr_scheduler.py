@@ -666,3 +666,57 @@ def test_a_function_that_raises_makes_no_step(make):
     assert [group["lr"] for group in optimizer.param_groups] == [0.5, 1.0]
     schedule.step()
     assert [group["lr"] for group in optimizer.param_groups] == [0.25, 0.5] and schedule.last_epoch == 2
+
+
+BASE = ["base_lrs", "last_epoch", "_step_count", "_is_initial", "_get_lr_called_within_step", "_last_lr"]
+KEYS = {
+    "StepLR": (lambda o: lrs.StepLR(o, 2), ["step_size", "gamma", *BASE]),
+    "LambdaLR": (lambda o: lrs.LambdaLR(o, lambda e: 0.9), [*BASE, "lr_lambdas"]),
+    "LinearLR": (lrs.LinearLR, ["start_factor", "end_factor", "total_iters", *BASE]),
+    "CosineAnnealingLR": (lambda o: lrs.CosineAnnealingLR(o, 3), ["T_max", "eta_min", *BASE]),
+    "CosineAnnealingWarmRestarts": (
+        lambda o: lrs.CosineAnnealingWarmRestarts(o, 3),
+        ["T_0", "T_i", "T_mult", "eta_min", "T_cur", *BASE],
+    ),
+    "OneCycleLR": (
+        lambda o: lrs.OneCycleLR(o, 0.1, total_steps=5),
+        ["total_steps", "_schedule_phases", "_anneal_func_type", "cycle_momentum", "use_beta1", *BASE],
+    ),
+    "CyclicLR": (
+        lambda o: lrs.CyclicLR(o, 0.1, 0.2),
+        [
+            *(
+                "max_lrs",
+                "total_size",
+                "step_ratio",
+                "mode",
+                "gamma",
+                "scale_mode",
+                "cycle_momentum",
+                "use_beta1",
+            ),
+            *("base_momentums", "max_momentums", *BASE, "_scale_fn_custom"),
+        ],
+    ),
+    "ReduceLROnPlateau": (
+        lrs.ReduceLROnPlateau,
+        [
+            *("factor", "default_min_lr", "min_lrs", "patience", "cooldown", "eps", "last_epoch", "_last_lr"),
+            *(
+                "mode_worse",
+                "mode",
+                "threshold",
+                "threshold_mode",
+                "best",
+                "cooldown_counter",
+                "num_bad_epochs",
+            ),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_states_have_their_keys_in_the_order_of_pytorchs(name, make):
+    schedule, expected = KEYS[name][0](optimizer_of(make)), KEYS[name][1]
+    assert list(schedule.state_dict()) == expected

@@ -104,12 +104,6 @@ def test_not_strict_takes_what_fits(make):
     assert extra not in resumed.state
 
 
-@pytest.mark.parametrize("wrong", [{}, {"state": {}}, {"state": {}, "param_groups": []}])
-def test_states_of_another_form_are_refused(wrong, make):
-    with pytest.raises(ValueError, match="load_state_dict"):
-        build("Adam", make)[1].load_state_dict(wrong)
-
-
 def test_state_of_another_algorithm_is_refused(make):
     params, optimizer = build("SGD", make)
     run(params, optimizer, make, 0, 1)
@@ -245,3 +239,20 @@ def test_states_with_counts_as_numbers_are_taken(make):
     assert all(
         state["step"].item() == 2 and tuple(state["step"].shape) == () for state in resumed.state.values()
     )
+
+
+@pytest.mark.parametrize(
+    ("state", "error", "words"),
+    [
+        ({}, KeyError, "no 'param_groups' and no 'state'"),
+        ({"state": {}}, KeyError, "no 'param_groups'"),
+        ({"state": {}, "param_groups": []}, ValueError, "parameter groups"),
+        ([], TypeError, "found list"),
+        (None, TypeError, "found NoneType"),
+    ],
+)
+def test_what_is_no_state_is_refused(make, state, error, words):
+    optimizer = optim.SGD([make[0]([1.0])], lr=0.1)
+    with pytest.raises(error, match=words):
+        optimizer.load_state_dict(state)
+    assert optimizer.param_groups[0]["lr"] == 0.1

@@ -35,8 +35,10 @@ def state_of(optimizer: Optimizer) -> dict[str, Any]:
 def restore(optimizer: Optimizer, state_dict: Mapping[str, Any], strict: bool) -> None:
     """See `Optimizer.load_state_dict`."""
     kind = type(optimizer).__name__
-    if not isinstance(state_dict, Mapping) or not {"state", "param_groups"} <= set(state_dict):
-        raise ValueError(f"{kind}.load_state_dict: expected a dict with 'state' and 'param_groups'")
+    if not isinstance(state_dict, Mapping):
+        raise TypeError(f"{kind}.load_state_dict: expected a dict, found {type(state_dict).__name__}")
+    if missing := [name for name in ("param_groups", "state") if name not in state_dict]:
+        raise KeyError(f"{kind}.load_state_dict: the state has no {' and no '.join(map(repr, missing))}")
     problems: list[str] = []
     saved_groups = state_dict["param_groups"]
     ours = optimizer.param_groups

@@ -95,7 +95,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 raise ValueError(
                     f"CosineAnnealingWarmRestarts: argument '{name}' must be a positive int, found {value!r}"
                 )
-        self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
+        self.T_0, self.T_i, self.T_mult, self.eta_min = T_0, T_0, T_mult, eta_min
         # Steps since the last restart, and the length of the period under way.
         self.T_cur, self.T_i = self._place(last_epoch)
         super().__init__(optimizer, last_epoch)

@@ -183,7 +183,12 @@ class LRScheduler:
 
         Functions given to the schedule are left out; of callable objects the attributes are saved.
         """
-        return {**self._saved(), **_FLAGS}
+        state: dict[str, Any] = {}
+        for key, value in self._saved().items():
+            if key == "_last_lr":  # where PyTorch's states have them
+                state.update(_FLAGS)
+            state[key] = value
+        return state
 
     def _saved(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key not in self._unsaved}

@@ -102,9 +102,10 @@ class CyclicLR(_Cycle):
         low = per_group("CyclicLR", "base_lr", base_lr, optimizer)
         up, down = float(step_size_up), float(step_size_up if step_size_down is None else step_size_down)
         self.total_size, self.step_ratio = up + down, up / (up + down)
-        self.mode, self.gamma, self.cycle_momentum = mode, gamma, cycle_momentum
+        self.mode, self.gamma = mode, gamma
         self._scale_fn_custom, self.scale_mode = scale_fn, scale_mode
         self._init_scale_fn()
+        self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             self._begin_momentum(optimizer, base_momentum, max_momentum, last_epoch)
             self.base_momentums = per_group("CyclicLR", "base_momentum", base_momentum, optimizer)
@@ -225,8 +226,8 @@ class OneCycleLR(_Cycle):
             raise ValueError(
                 f"OneCycleLR: argument 'anneal_strategy' must be 'cos' or 'linear', found {anneal_strategy!r}"
             )
-        self._anneal_func_type, self.cycle_momentum = anneal_strategy, cycle_momentum
         self._schedule_phases = _phases(pct_start, self.total_steps, three_phase)
+        self._anneal_func_type, self.cycle_momentum = anneal_strategy, cycle_momentum
         highs = per_group("OneCycleLR", "max_lr", max_lr, optimizer)
         if cycle_momentum:
             self._begin_momentum(optimizer, base_momentum, max_momentum, last_epoch)

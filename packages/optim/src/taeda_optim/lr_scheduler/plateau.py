@@ -62,17 +62,19 @@ class ReduceLROnPlateau(LRScheduler):
             raise ValueError(
                 f"{kind}: argument 'threshold_mode' must be 'rel' or 'abs', found {threshold_mode!r}"
             )
-        self.optimizer, self.mode, self.factor, self.patience = optimizer, mode, factor, patience
-        self.threshold, self.threshold_mode, self.cooldown = threshold, threshold_mode, cooldown
-        self.min_lrs, self.eps = per_group(kind, "min_lr", min_lr, optimizer), eps
+        # In the order that states of PyTorch's have.
+        self.factor, self.optimizer = factor, optimizer
         self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr
+        self.min_lrs = per_group(kind, "min_lr", min_lr, optimizer)
+        self.patience, self.cooldown, self.eps = patience, cooldown, eps
+        self.last_epoch, self._last_lr = 0, self.get_lr()
         self.mode_worse = math.inf if mode == "min" else -math.inf
-        self._last_lr = self.get_lr()
+        self.mode, self.threshold, self.threshold_mode = mode, threshold, threshold_mode
         self._reset()
 
     def _reset(self) -> None:
         self.best = self.mode_worse
-        self.num_bad_epochs = self.cooldown_counter = self.last_epoch = 0
+        self.cooldown_counter = self.num_bad_epochs = self.last_epoch = 0
 
     @property
     def in_cooldown(self) -> bool:
