@@ -167,3 +167,33 @@ def test_modules_that_copy_their_attributes_one_by_one():
     assert made(x).tolist() == [[1, 1, 1]] and module.scale.tolist() == [1, 1, 1]
     made.eval()
     assert module.inner.training and not made.inner.training
+
+
+class AssignsByItself(nn.Module):
+    """Asks the names of its parameters before it assigns, and writes other attributes past `Module.__setattr__`."""
+
+    def __setattr__(self, name, value):
+        if name in self.__dict__.get("_parameters", ()):
+            assert isinstance(value, tt.Tensor), name
+            self._parameters[name] = value
+        else:
+            object.__setattr__(self, name, value)
+
+
+def test_attributes_of_another_module_do_not_become_members():
+    source, made = CopiedByAttribute(), AssignsByItself()
+    made._parameters = {"scale": tt.zeros(3)}
+    for name, value in source.__dict__.items():
+        if name not in ("_parameters", "_buffers", "_modules"):
+            setattr(made, name, value)
+    assert made.absent is None and made.shared is source.shared and made.scale is source.scale
+    assert list(made._parameters) == ["scale"] and not made._buffers and not made._modules
+    made._buffers["passing"] = tt.zeros(3)
+    made._modules["other"] = nn.Linear(1, 1)
+    del made._parameters["scale"]
+    assert sorted(made.state_dict()) == ["other.bias", "other.weight", "passing"]
+    assert [name for name, _ in source.named_parameters()] == ["scale", "inner.weight", "inner.bias"]
+    assert source.passing.tolist() == [1, 1, 1] and list(source._modules) == ["inner"]
+    assert list(copy.deepcopy(made)._buffers) == ["passing"]
+    made.__init__()
+    assert not list(made.children()) and not made.state_dict() and not hasattr(made, "passing")

@@ -164,6 +164,14 @@ def higher(torch: Any, folder: Path) -> Found:
                 steps.step(F.cross_entropy(inner(x[:20]), y[:20]))
             F.cross_entropy(inner(x[20:]), y[20:]).backward()
         found[name] = [p.grad for p in model.parameters()]
+    nn = torch.nn
+    layers = nn.Sequential(nn.Linear(6, 5, bias=False), nn.BatchNorm1d(5, affine=False), nn.Linear(5, 3))
+    model = filled(torch, layers.double())  # parameters that are None
+    with higher.innerloop_ctx(model, torch.optim.SGD(model.parameters(), lr=0.1)) as (inner, steps):
+        steps.step(F.cross_entropy(inner(x[:20]), y[:20]))
+        loss = F.cross_entropy(inner(x[20:]), y[20:])
+        found["absent"] = torch.autograd.grad(loss, list(inner.parameters(time=0)))
+        found["names"] = [name for name, _ in (*inner.named_parameters(), *inner.named_buffers())]
     return found
 
 

@@ -391,6 +391,35 @@ class AskedMember:
         del attributes(module)[self._name]
 
 
+class KeptTable:
+    """A name table of a class with a ``__setattr__`` of its own, which may write past `set_member`.
+
+    Programs copy attribute by attribute what stands in another module's ``__dict__``, but for what PyTorch keeps its
+    members in. The tables stand there too, and two modules must not share them: what is there stays.
+    """
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, module: Module | None, owner: type) -> Any:
+        return None if module is None else attributes(module).get(self._name)
+
+    def __set__(self, module: Module, value: Any) -> None:
+        attributes(module).setdefault(self._name, value)
+
+    def __delete__(self, module: Module) -> None:
+        attributes(module).pop(self._name, None)
+
+
+def keep_tables(owner: type) -> None:
+    """Lets modules of a class that assigns attributes in a way of its own keep their name tables."""
+    if owner.__setattr__ is not set_member and not isinstance(vars(owner).get("_parameter_names"), KeptTable):
+        for table in _BOOKS.values():
+            setattr(owner, table, KeptTable(table))
+
+
 def has_own_lookup(owner: type) -> bool:
     """Whether a class of modules, or one of those it is made of, defines ``__getattr__``."""
     return getattr(owner, "__getattr__", member) is not member

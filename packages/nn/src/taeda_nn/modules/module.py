@@ -44,6 +44,7 @@ from taeda_nn.modules._members import (
     have_lookup,
     is_shown,
     keep_member,
+    keep_tables,
     look_behind_property,
     pickled_state,
     registered,
@@ -172,6 +173,7 @@ class Module(Converting, Stateful):
         super().__init_subclass__(**options)
         if not has_own_lookup(cls):
             have_lookup(Module, cls)
+        keep_tables(cls)
         show_members(cls, vars(Module)["__dict__"])
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
