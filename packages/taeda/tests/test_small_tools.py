@@ -769,3 +769,15 @@ def test_chains_on_both_sides_of_what_is_not_supported():
     net = fx.symbolic_trace(lambda a: taeda.add(taeda.mul(taeda.sin(taeda.add(taeda.mul(a, 1), 2)), 3), 4))
     groups = CapabilityBasedPartitioner(net, KNOWN).propose_partitions()
     assert [[node.name for node in group.nodes] for group in groups] == [["mul_1", "add_1"], ["mul", "add"]]
+
+
+def test_modules_of_other_classes_are_pickled_by_name():
+    """As those that pickle functions (cloudpickle) do with modules, whose class alone they know."""
+    import pickle
+    from types import ModuleType
+
+    import taeda
+
+    for module in (taeda.backends.cuda, taeda.backends.mps):
+        assert type(module) is not ModuleType
+        assert pickle.loads(pickle.dumps(module)) is module

@@ -201,6 +201,9 @@ def _keep_function(parent: str, child: str) -> None:
             if name not in self._functions or not isinstance(value, ModuleType):
                 super().__setattr__(name, value)
 
+        def __reduce__(self) -> Any:  # what pickles functions (cloudpickle) knows the class of modules alone
+            return import_module, (self.__name__,)
+
     module.__class__ = Keeping
 
 

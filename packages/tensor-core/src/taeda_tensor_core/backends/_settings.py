@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -63,6 +64,9 @@ class Settings(ModuleType):
         self.__dict__.update(answers)
         self.__dict__["_values"] = tuple(values)
         self.__dict__["_told"] = None
+
+    def __reduce__(self) -> Any:  # what pickles functions (cloudpickle) knows the class of modules alone
+        return import_module, (self.__name__,)
 
     def follow(self, told: Callable[[str, Any], None]) -> None:
         """Have a device's library told of each setting that is made from now on, by its name and value."""
