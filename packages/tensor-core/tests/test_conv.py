@@ -212,7 +212,7 @@ def volume_reference(x, weight, step, border):
     return out
 
 
-VOLUMES = [  # size, kernel, step, border: narrow ones, borders beyond half of the kernel, slices that no window reaches
+VOLUMES = [  # size, kernel, step, border: narrow ones, borders beyond half of the kernel, slices without a window
     ((6, 11, 11), (5, 5, 5), (3, 3, 3), (4, 0, 4)),
     ((4, 6, 13), (4, 4, 4), (2, 2, 2), (3, 1, 2)),
     ((8, 6, 17), (5, 5, 5), (4, 4, 4), (0, 0, 0)),
@@ -221,6 +221,7 @@ VOLUMES = [  # size, kernel, step, border: narrow ones, borders beyond half of t
     ((8, 8, 8), (2, 2, 2), (2, 2, 2), (0, 0, 0)),
     ((5, 7, 6), (1, 1, 1), (3, 3, 3), (0, 0, 0)),
     ((9, 6, 7), (3, 3, 3), (2, 2, 2), (1, 1, 1)),
+    ((11, 8, 9), (1, 3, 5), (3, 2, 1), (0, 1, 0)),
 ]
 
 

@@ -87,9 +87,19 @@ bool writes_behind_its_room(const ConvPlan& s, const dnnl::convolution_backward_
 /// Whether a routine is worth it: of many windows of one channel each the general ones take several times as long as
 /// the loops of cpu/depthwise.h.
 template <class Description>
-bool is_worth_it(const ConvPlan& s, const Description& pd) {
+bool is_worth_it(const Key& key, const Description& pd) {
   return is_fast(pd) &&
-         (!cpu::is_depthwise(s) || std::string_view(pd.impl_info_str()).find("dw") != std::string_view::npos);
+         (!cpu::is_depthwise(key.shape) || std::string_view(pd.impl_info_str()).find("dw") != std::string_view::npos) &&
+         (key.type == memory::data_type::f32 || may_keep_kernels(pd));
+}
+
+/// The primitive of a plan, and what it needs, where it is worth it.
+template <class Primitive, class Description>
+void complete(Plan& plan, const Key& key, const Description& pd, const memory::desc& weights) {
+  plan.weights = weights;
+  plan.scratch = pd.scratchpad_desc();
+  plan.fast = is_worth_it(key, pd);
+  if (plan.fast) plan.primitive = Primitive(pd);
 }
 
 std::shared_ptr<const Plan> make_plan(const Key& key) {
@@ -109,28 +119,19 @@ std::shared_ptr<const Plan> make_plan(const Key& key) {
   plan->user_weights = d.user_weights;
   plan->bias = d.bias;
   if (key.pass == Pass::Forward) {
-    plan->weights = forward.weights_desc();
-    plan->scratch = forward.scratchpad_desc();
-    plan->fast = is_worth_it(key.shape, forward);
-    plan->primitive = dnnl::convolution_forward(forward);
+    complete<dnnl::convolution_forward>(*plan, key, forward, forward.weights_desc());
   } else if (key.pass == Pass::Data) {
     const dnnl::convolution_backward_data::primitive_desc pd(engine(), algorithm, d.x, d.weights, d.y, d.dims.strides,
                                                              d.dims.dilates, d.dims.padding_low, d.dims.padding_high,
                                                              forward, attributes());
-    plan->weights = pd.weights_desc();
-    plan->scratch = pd.scratchpad_desc();
-    plan->fast = is_worth_it(key.shape, pd);
-    plan->primitive = dnnl::convolution_backward_data(pd);
+    complete<dnnl::convolution_backward_data>(*plan, key, pd, pd.weights_desc());
   } else {
     dnnl::convolution_backward_weights::primitive_desc pd(engine(), algorithm, d.x, d.weights, d.bias, d.y,
                                                           d.dims.strides, d.dims.dilates, d.dims.padding_low,
                                                           d.dims.padding_high, forward, attributes());
     while (writes_behind_its_room(key.shape, pd) && pd.next_impl()) {
     }
-    plan->weights = pd.diff_weights_desc();
-    plan->scratch = pd.scratchpad_desc();
-    plan->fast = is_worth_it(key.shape, pd);
-    plan->primitive = dnnl::convolution_backward_weights(pd);
+    complete<dnnl::convolution_backward_weights>(*plan, key, pd, pd.diff_weights_desc());
   }
   return plan;
 }

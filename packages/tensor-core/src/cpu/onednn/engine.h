@@ -1,6 +1,7 @@
 // oneDNN's engine, a stream per thread, and memory for its scratch space.
 #pragma once
 #ifdef TAEDA_WITH_ONEDNN
+#include <atomic>
 #include <mutex>
 #include <string_view>
 
@@ -49,6 +50,18 @@ inline dnnl::memory wrap(const dnnl::memory::desc& desc, const void* data) {
 template <class Description>
 bool is_fast(const Description& pd) {
   return std::string_view(pd.impl_info_str()).find("ref") == std::string_view::npos;
+}
+
+/// Note [Kernels that are kept]
+/// oneDNN (3.2) keeps the kernels of its "brg" convolutions in a table of the process that only grows: by some 30 KB
+/// with each new shape where processors have tiles. Networks have hundreds of shapes, programs with images of ever new
+/// sizes any number; from some thousands on, convolutions of bfloat16 and int8 numbers go other ways than oneDNN's.
+template <class Description>
+bool may_keep_kernels(const Description& pd) {
+  static std::atomic<int> kept = 0;
+  constexpr int most = 8192;
+  const bool keeps = std::string_view(pd.impl_info_str()).find("brg") != std::string_view::npos;
+  return !keeps || kept.fetch_add(1) < most;
 }
 
 /// Runs `body`, turning oneDNN's exceptions into the library's.

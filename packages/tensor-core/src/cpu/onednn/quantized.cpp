@@ -95,8 +95,8 @@ std::shared_ptr<const Plan> make_conv(const ConvKey& key) {
       g.padding_high, attributes_of(key.kind, grouped ? 3 : 1));
   plan->weights = pd.weights_desc();
   plan->scratch = pd.scratchpad_desc();
-  plan->fast = is_fast(pd) && is_right_on_tiles(key.shape, Borders::Half);
-  plan->primitive = dnnl::convolution_forward(pd);
+  plan->fast = is_fast(pd) && is_right_on_tiles(key.shape, Borders::Half) && may_keep_kernels(pd);
+  if (plan->fast) plan->primitive = dnnl::convolution_forward(pd);
   return plan;
 }
 
