@@ -82,7 +82,7 @@ static void check_floating(const char* op, const char* argument, const Scalar& v
 void check_number_slow(const char* op, const char* argument, const Scalar& value, DType dtype) {
   if (dtype == DType::Bool) return;
   if (!is_complex(dtype) && value.is_complex()) {
-    check(value.imag() == 0, ErrorKind::Runtime, op, ": argument '", argument, "' is ", text_of(value),
+    check(value.imag() == 0, ErrorKind::Runtime, op, ": argument '", argument, "' is the complex ", text_of(value),
           ", which cannot be stored into dtype ", name(dtype), ": it has an imaginary part");
     return check_number_slow(op, argument, Scalar(value.to_double()), dtype);
   }
