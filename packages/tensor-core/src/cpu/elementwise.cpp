@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 
 #include "cpu/loops/turned.h"
 #include "cpu/runs.h"
+#include "cpu/scratch.h"
 #include "cpu/walk.h"
 #include "taeda/interrupt.h"
 #include "taeda/parallel.h"
@@ -102,9 +104,12 @@ void walk_in_stripes(Walk& walk, int64_t block) {
   for (int k = 0; k < walk.count; ++k) walk.strides[outermost][k] = walk.strides[0][k] * block;
 }
 
-/// One run along the innermost dimension with operands converted through stack buffers.
-void run_converted(const Walk& walk, Loop loop, const LoopParams* params, char* const* data, int64_t n) {
-  alignas(64) char buffers[kMax][kChunk * 16];
+// Of an operand's chunk. At different places of a page, so that what is read does not wait for what was written at the
+// same ones.
+constexpr int64_t kBuffer = kChunk * 16 + 320;
+
+/// One run along the innermost dimension with operands converted through buffers.
+void run_converted(const Walk& walk, Loop loop, const LoopParams* params, char* const* data, int64_t n, char* room) {
   char* at[kMax];
   int64_t steps[kMax];
   const int64_t* strides = walk.strides[0];
@@ -117,19 +122,19 @@ void run_converted(const Walk& walk, Loop loop, const LoopParams* params, char* 
         steps[k] = strides[k];
         continue;
       }
-      at[k] = buffers[k];
+      char* const buffer = at[k] = room + k * kBuffer;
       const int64_t size = item_size(walk.compute[k]);
       const bool repeated = strides[k] == 0 && k >= walk.outputs;
       steps[k] = repeated ? 0 : size;
       if (k < walk.outputs) continue;
-      char* const pair[2] = {buffers[k], place};
+      char* const pair[2] = {buffer, place};
       const int64_t pair_strides[2] = {size, strides[k]};
       convert_elements(walk.compute[k], walk.dtype[k], pair, pair_strides, repeated ? 1 : m);
     }
     loop(at, steps, m, params);
     for (int k = 0; k < walk.outputs; ++k) {
       if (walk.direct(k)) continue;
-      char* const pair[2] = {data[k] + done * strides[k], buffers[k]};
+      char* const pair[2] = {data[k] + done * strides[k], at[k]};
       const int64_t pair_strides[2] = {strides[k], item_size(walk.compute[k])};
       convert_elements(walk.dtype[k], walk.compute[k], pair, pair_strides, m);
     }
@@ -147,13 +152,14 @@ class Rows {
     return walk_.ndim < 2 ? 0 : std::min({walk_.sizes[1] - index, left / walk_.sizes[0], kChunk / walk_.sizes[0]});
   }
   void run(char* const* data, int64_t rows) {
+    if (!room_) room_.emplace(walk_.count * kBuffer);
     const int64_t n = walk_.sizes[0];
     char* at[kMax];
     int64_t steps[kMax];
     for (int k = 0; k < walk_.count; ++k) {
       const int64_t inner = walk_.strides[0][k], outer = walk_.strides[1][k], size = item_size(walk_.compute[k]);
       const bool follows = outer == inner * n, as_it_is = walk_.dtype[k] == walk_.compute[k];
-      at[k] = buffers_[k];
+      at[k] = buffer(k);
       steps[k] = size;
       if (as_it_is && follows && inner == size) at[k] = data[k];
       else if (k < walk_.outputs) continue;
@@ -161,7 +167,7 @@ class Rows {
       else if (follows) fetch(k, data[k], inner, rows * n);
       else if (inner == 0) spread(k, data[k], outer, rows);
       else if (outer == 0) repeat(k, data[k], inner, rows);
-      else if (as_it_is && inner == size) cpu::copy_rows(buffers_[k], n * size, data[k], outer, n * size, rows);
+      else if (as_it_is && inner == size) cpu::copy_rows(buffer(k), n * size, data[k], outer, n * size, rows);
       else
         for (int64_t r = 0; r < rows; ++r) fetch(k, data[k] + r * outer, inner, n, r * n);
     }
@@ -171,40 +177,42 @@ class Rows {
       const int64_t inner = walk_.strides[0][k], outer = walk_.strides[1][k], size = item_size(walk_.compute[k]);
       const bool follows = outer == inner * n;
       if (walk_.dtype[k] == walk_.compute[k] && inner == size && !follows) {
-        cpu::copy_rows(data[k], outer, buffers_[k], n * size, n * size, rows);
+        cpu::copy_rows(data[k], outer, buffer(k), n * size, n * size, rows);
         continue;
       }
       const int64_t strides[2] = {inner, size};
       for (int64_t r = 0; r < (follows ? 1 : rows); ++r) {
-        char* const pair[2] = {data[k] + r * outer, buffers_[k] + r * n * size};
+        char* const pair[2] = {data[k] + r * outer, buffer(k) + r * n * size};
         convert_elements(walk_.dtype[k], walk_.compute[k], pair, strides, follows ? rows * n : n);
       }
     }
   }
 
  private:
+  char* buffer(int k) const { return room_->data() + k * kBuffer; }
   /// `n` elements of operand k into its buffer, from element `to` on.
   void fetch(int k, char* from, int64_t stride, int64_t n, int64_t to = 0) {
     const int64_t size = item_size(walk_.compute[k]), strides[2] = {size, stride};
-    char* const pair[2] = {buffers_[k] + to * size, from};
+    char* const pair[2] = {buffer(k) + to * size, from};
     convert_elements(walk_.compute[k], walk_.dtype[k], pair, strides, n);
   }
   /// One element for each row.
   void spread(int k, char* from, int64_t stride, int64_t rows) {
     const int64_t size = item_size(walk_.compute[k]);
-    alignas(64) char numbers[kChunk * 16];
+    const cpu::Scratch room(rows * size);
     if (walk_.dtype[k] != walk_.compute[k]) {
+      char* const numbers = room.data();
       char* const pair[2] = {numbers, from};
       const int64_t fetched[2] = {size, stride};
       convert_elements(walk_.compute[k], walk_.dtype[k], pair, fetched, rows);
       from = numbers, stride = size;
     }
     switch (size) {
-      case 1: return spread_as<uint8_t>(buffers_[k], from, stride, rows);
-      case 2: return spread_as<uint16_t>(buffers_[k], from, stride, rows);
-      case 4: return spread_as<uint32_t>(buffers_[k], from, stride, rows);
-      case 8: return spread_as<uint64_t>(buffers_[k], from, stride, rows);
-      default: return spread_as<Complex128>(buffers_[k], from, stride, rows);
+      case 1: return spread_as<uint8_t>(buffer(k), from, stride, rows);
+      case 2: return spread_as<uint16_t>(buffer(k), from, stride, rows);
+      case 4: return spread_as<uint32_t>(buffer(k), from, stride, rows);
+      case 8: return spread_as<uint64_t>(buffer(k), from, stride, rows);
+      default: return spread_as<Complex128>(buffer(k), from, stride, rows);
     }
   }
   /// By whole vectors: what they write behind a row is the next one's, or the buffer's rest.
@@ -224,7 +232,7 @@ class Rows {
     if (from == repeated_[k] && rows <= times_[k]) return;
     fetch(k, from, stride, walk_.sizes[0]);
     for (int64_t filled = 1; filled < rows; filled *= 2)
-      std::memcpy(buffers_[k] + filled * bytes, buffers_[k], size_t(std::min(filled, rows - filled) * bytes));
+      std::memcpy(buffer(k) + filled * bytes, buffer(k), size_t(std::min(filled, rows - filled) * bytes));
     repeated_[k] = from;
     times_[k] = rows;
   }
@@ -234,8 +242,7 @@ class Rows {
   const LoopParams* params_;
   const char* repeated_[kMax] = {};
   int64_t times_[kMax] = {};
-  // At different places of a page, so that what is read does not wait for what was written at the same ones.
-  alignas(64) char buffers_[kMax][kChunk * 16 + 320];
+  std::optional<cpu::Scratch> room_;
 };
 
 /// So many whole runs, along the second dimension.
@@ -248,7 +255,7 @@ void run_each(const Walk& walk, Loop loop, const LoopParams* params, char* const
   }
 }
 
-constexpr int64_t kTileBytes = 8192;  // of an operand
+constexpr int64_t kTileBytes = kChunk * 16;  // of an operand
 
 /// Runs along the second dimension that make a tile, at most `most`.
 int64_t tile_runs(const Walk& walk, int64_t most) {
@@ -261,16 +268,17 @@ int64_t tile_runs(const Walk& walk, int64_t most) {
 }
 /// So many whole runs, whose gathered operands are turned first.
 void run_tile(const Walk& walk, Loop loop, const LoopParams* params, char* const* data, int64_t count) {
-  alignas(64) char buffers[kMax][kTileBytes];
+  const cpu::Scratch room(walk.count * kBuffer);
   char* at[kMax];
   int64_t along[kMax], down[kMax];
   for (int k = 0; k < walk.count; ++k) {
     at[k] = data[k], along[k] = walk.strides[0][k], down[k] = walk.strides[1][k];
     if (walk.direct(k)) continue;
     const int64_t item = item_size(walk.dtype[k]);
-    loops::turned_table().by_item[std::countr_zero(uint64_t(item))](buffers[k], data[k], count, walk.sizes[0],
+    char* const buffer = room.data() + k * kBuffer;
+    loops::turned_table().by_item[std::countr_zero(uint64_t(item))](buffer, data[k], count, walk.sizes[0],
                                                                     walk.sizes[0], along[k] / item);
-    at[k] = buffers[k], along[k] = item, down[k] = walk.sizes[0] * item;
+    at[k] = buffer, along[k] = item, down[k] = walk.sizes[0] * item;
   }
   for (int64_t r = 0; r < count; ++r) {
     loop(at, along, walk.sizes[0], params);
@@ -299,6 +307,8 @@ void run_range(const Walk& walk, Loop loop, const LoopParams* params, int64_t be
       for (int k = 0; k < walk.count; ++k) data[k] -= walk.sizes[d] * walk.strides[d][k];
     }
   };
+  std::optional<cpu::Scratch> converted;
+  if (walk.converts) converted.emplace(walk.count * kBuffer);
   Rows rows(walk, loop, params);
   for (;;) {
     if (walk.tiles && index[0] == 0) {
@@ -327,7 +337,7 @@ void run_range(const Walk& walk, Loop loop, const LoopParams* params, int64_t be
       }
     }
     const int64_t n = std::min(walk.sizes[0] - index[0], end - begin);
-    if (walk.converts) run_converted(walk, loop, params, data, n);
+    if (walk.converts) run_converted(walk, loop, params, data, n, converted->data());
     else loop(data, walk.strides[0], n, params);
     if ((begin += n) >= end) return;
     if (index[0] != 0) {  // only the first run begins in the middle

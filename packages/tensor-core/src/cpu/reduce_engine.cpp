@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cpu/converted.h"
+#include "cpu/scratch.h"
 #include "taeda/elementwise.h"
 #include "taeda/interrupt.h"
 #include "taeda/parallel.h"
@@ -128,7 +129,8 @@ class Pairwise {
 
 /// Elements of one row: Reducer::row, where needed on converted pieces, joined pairwise.
 [[gnu::noinline]] void converted_row(const Job& job, char* acc, const char* in, int64_t stride, int64_t n) {
-  alignas(64) char numbers[kConverted * sizeof(Complex128)];
+  const Scratch scratch(kConverted * int64_t(sizeof(Complex128)));
+  char* const numbers = scratch.data();
   const int64_t item = item_size(job.to);
   const auto piece = [&](char* into, int64_t begin) {
     const int64_t m = std::min(kConverted, n - begin), steps[] = {item, stride};
@@ -174,7 +176,8 @@ void Job::rows(char* into, int64_t acc_step, const char* in, int64_t row_stride,
     for (int64_t r = 0; r < count; ++r) row(into + r * acc_step * acc_size, in + r * row_stride, size, n);
     return;
   }
-  alignas(64) char numbers[kConverted * sizeof(Complex128)];
+  const Scratch scratch(kConverted * int64_t(sizeof(Complex128)));
+  char* const numbers = scratch.data();
   for (int64_t begin = 0; begin < count; begin += together) {
     const int64_t m = std::min(together, count - begin), runs = row_stride == n * size ? 1 : m;
     for (int64_t r = 0; r < runs; ++r) {
@@ -187,7 +190,8 @@ void Job::rows(char* into, int64_t acc_step, const char* in, int64_t row_stride,
 /// Reducer::columns of at most kTile columns, the same way.
 [[gnu::noinline]] void converted_columns(const Job& job, char* acc, const char* in, int64_t row_stride, int64_t rows,
                                          int64_t columns) {
-  alignas(64) char numbers[kConverted * sizeof(Complex128)];
+  const Scratch scratch(kConverted * int64_t(sizeof(Complex128)));
+  char* const numbers = scratch.data();
   const int64_t item = item_size(job.to), step = columns * item, steps[] = {item, job.kept.items[0].in};
   const int64_t together = kConverted / columns;
   const bool follow = row_stride == columns * steps[1];  // rows come one after the other, as one

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cpu/loops/spatial.h"
+#include "cpu/scratch.h"
 #include "scalar/points.h"
 
 namespace taeda::loops::TAEDA_ISA {
@@ -66,7 +67,8 @@ inline void combine(int64_t k, int64_t points, const PointPlan& plan, const Poin
 
 template <class T>
 void fill_taps(const T* grid, int64_t points, const PointPlan& plan, int32_t* offsets, T* weights, T* const* slopes) {
-  PointColumn<T> columns[3];
+  const cpu::Scratch room(plan.rank * int64_t(sizeof(PointColumn<T>)));
+  auto* const columns = room.as<PointColumn<T>>();
   for (int64_t d = 0; d < plan.rank; ++d) switch (plan.how) {
       case Sampled::Linear: fill_column_of<Sampled::Linear>(grid, d, points, plan, columns[d]); break;
       case Sampled::Nearest: fill_column_of<Sampled::Nearest>(grid, d, points, plan, columns[d]); break;

@@ -8,6 +8,7 @@
 #include "cpu/loops/total.h"
 #include "cpu/loops/short_rows.h"
 #include "cpu/loops/truth.h"
+#include "cpu/scratch.h"
 
 namespace taeda::loops::TAEDA_ISA {
 namespace {
@@ -275,15 +276,18 @@ void columns(void* acc_, const char* in, int64_t row_stride, int64_t rows, int64
   using Acc = typename F::Acc;
   Acc* acc = static_cast<Acc*>(acc_);
   // Bands of rows, joined pairwise: level by level of a binary counter.
-  constexpr int64_t tile = 256, band = 64, levels = 26;
+  constexpr int64_t tile = 256, band = 64;
   // Nested choices between extremes would not vectorise.
   constexpr bool chooses = std::is_same_v<F, Max<T>> || std::is_same_v<F, Min<T>>;
   constexpr int together = std::is_floating_point_v<T> && !chooses ? 4 : 1;
   constexpr int64_t narrow = 64;
   if constexpr (chooses && std::is_floating_point_v<T>)
     if (count <= narrow && narrow_extremes<F>(acc, in, row_stride, rows, count)) return;
-  alignas(64) char room[levels * tile * sizeof(Acc)];
-  Acc* const parts = reinterpret_cast<Acc*>(room);
+  // As many levels as these rows make, and the last one's working place.
+  int64_t levels = 2;
+  for (int64_t bands = (rows - 1) / band; bands > 0; bands >>= 1) ++levels;
+  const cpu::Scratch room(levels * tile * int64_t(sizeof(Acc)));
+  Acc* const parts = room.as<Acc>();
   for (int64_t c = 0; c < count; c += tile) {
     const int64_t m = count - c < tile ? count - c : tile;
     int64_t taken = 0, depth = 0;
