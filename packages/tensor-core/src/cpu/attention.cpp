@@ -208,7 +208,7 @@ void forward(const Attention<T, S>& s, const Tensor& result, const Tensor& logsu
       weigh(scratch.get(), end - begin, keys, logsumexp.data<T>() + (b * s.heads + h) * s.length + begin,
             factors.get());
       const Operand<S> values = s.matrix(s.value, b, h / s.group, 0);
-      if constexpr (s.halves) {
+      if constexpr (Attention<T, S>::halves) {
         narrow(scratch.get(), (end - begin) * keys, weights.get());
         s.product(end - begin, s.outputs, keys, {weights.get(), keys}, values, false, sums.get(), s.outputs);
         for (int64_t i = begin; i < end; ++i) {
@@ -378,7 +378,7 @@ std::tuple<Tensor, Tensor, Tensor> fused_attention_backward_kernel(const Tensor&
                    const size_t size = s.room();
                    const auto scratch = std::make_unique_for_overwrite<T[]>(2 * size);
                    T *const weights = scratch.get(), *const slopes = weights + size;
-                   if constexpr (s.halves) {
+                   if constexpr (Attention<T, S>::halves) {
                      const HalfRoom room(s);
                      for (int64_t i = first; i < last; ++i)
                        backward_group(s, g, i / s.shared, i % s.shared, weights, slopes, room);

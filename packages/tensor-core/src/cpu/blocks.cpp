@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 #include <type_traits>
 
 #include "taeda/dtype.h"
@@ -11,19 +12,16 @@ namespace taeda::loops {
 namespace {
 
 /// Every second element, as of rotated pairs and of real parts, by shuffles; says how many it took.
-template <class T>
-int64_t gather_halves(T* to, const char* from, int64_t n) {
-  constexpr int64_t lanes = 16 / sizeof(T);
+template <class T, size_t... K>
+int64_t gather_halves(T* to, const char* from, int64_t n, std::index_sequence<K...>) {
+  constexpr int64_t lanes = sizeof...(K);
   using Vector [[gnu::vector_size(16)]] = T;
-  using Places [[gnu::vector_size(16)]] = T;
-  Places even;
-  for (int64_t k = 0; k < lanes; ++k) even[k] = T(2 * k);
   int64_t i = 0;
   for (; i + lanes < n; i += lanes) {  // not the last ones: what follows them may be nobody's
     Vector first, second;
     std::memcpy(&first, from + 2 * i * int64_t(sizeof(T)), 16);
     std::memcpy(&second, from + 2 * i * int64_t(sizeof(T)) + 16, 16);
-    const Vector picked = __builtin_shuffle(first, second, even);
+    const Vector picked = __builtin_shufflevector(first, second, int(2 * K)...);
     std::memcpy(to + i, &picked, 16);
   }
   return i;
@@ -33,7 +31,7 @@ void gather_as(char* to_, const char* from, int64_t stride, int64_t n) {
   T* to = reinterpret_cast<T*>(to_);
   int64_t i = 0;
   if constexpr (sizeof(T) > 1 && sizeof(T) <= 8)
-    if (stride == 2 * int64_t(sizeof(T))) i = gather_halves(to, from, n);
+    if (stride == 2 * int64_t(sizeof(T))) i = gather_halves(to, from, n, std::make_index_sequence<16 / sizeof(T)>());
   for (; i < n; ++i) std::memcpy(to + i, from + i * stride, sizeof(T));
 }
 template <class T>

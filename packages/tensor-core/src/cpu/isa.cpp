@@ -1,4 +1,8 @@
 // Chooses the copy of the inner loops that this machine's vector instructions allow.
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include <cstdlib>
 #include <string_view>
 
@@ -112,8 +116,10 @@ size_t rank(std::string_view name) noexcept {
 size_t rank_of_machine() noexcept {
 #if defined(__x86_64__)
   __builtin_cpu_init();
+  unsigned a, b, c = 0, d;
+  const bool f16c = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);  // has no name that all compilers know
   const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
-                  __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("f16c");
+                  __builtin_cpu_supports("bmi2") && f16c;
   const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                   __builtin_cpu_supports("avx512vl");

@@ -34,7 +34,7 @@ struct Strided {
 template <class T>
 void copy_elements(const Strided<T>& from, const Strided<T>& to, bool conjugated = false) {
   constexpr int64_t kBlock = 16, kFew = 64;
-  const auto value = [conjugated](T x) {
+  const auto value = [=](T x) {
     if constexpr (lapack::is_complex<T>) return conjugated ? std::conj(x) : x;
     else return x;
   };

@@ -400,7 +400,8 @@ class RankFinder {
       const Key passed = Key(Key(digit) << shift);
       left = {Key(left.low + passed), std::min(Key((Key(1) << shift) - 1), Key(left.span - passed))};
     }
-    return nth(n, rank, left.span ? among_few(n, rank, left, key_at) : left.low, key_at);
+    const Key sought = left.span ? among_few(n, rank, left, key_at) : left.low;  // before `rank` is read
+    return nth(n, rank, sought, key_at);
   }
   template <class KeyAt>
   static Interval range_of(int64_t n, const KeyAt& key_at) {

@@ -14,15 +14,23 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
-set(TAEDA_WARNINGS -Wall -Wextra -Werror -Wno-unused-parameter -Wno-missing-field-initializers -Wno-psabi -Wno-array-bounds
-                   -Wno-stringop-overflow -Wno-maybe-uninitialized -Wno-cast-function-type)
+set(TAEDA_WARNINGS -Wall -Wextra)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND TAEDA_WARNINGS -Werror -Wno-unused-parameter -Wno-missing-field-initializers -Wno-psabi -Wno-array-bounds
+                             -Wno-stringop-overflow -Wno-maybe-uninitialized -Wno-cast-function-type)
+else()  # no errors there: what is warned of changes with each release
+  list(APPEND TAEDA_WARNINGS -Wno-unused-parameter -Wno-missing-field-initializers -Wno-unknown-pragmas -Wno-ignored-attributes
+                             -Wno-bitwise-instead-of-logical -Wno-bitwise-conditional-parentheses)
+endif()
 
 find_program(CCACHE ccache)
 if(CCACHE)
   # Without this it takes no object from the cache that was made with a precompiled header.
   set(CMAKE_CXX_COMPILER_LAUNCHER
       ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
-  add_compile_options(-fpch-preprocess)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options(-fpch-preprocess)
+  endif()
 endif()
 
 if(TAEDA_SANITIZE)

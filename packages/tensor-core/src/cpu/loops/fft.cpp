@@ -25,13 +25,16 @@
 #define POCKETFFT_NO_MULTITHREADING
 #include <pocketfft.hpp>
 
+#include "cpu/loops/register.h"
+
 namespace taeda::loops::TAEDA_ISA {
 namespace {
 
 namespace lib = pocketfft::detail;
 
-template <class T> inline constexpr int kLanes = int(lib::VLEN<T>::val);
-template <class T> using Lanes = lib::vtype_t<T>;
+// pocketfft names vectors for some processors alone.
+template <class T> inline constexpr int kLanes = kRegister / int(sizeof(T));
+template <class T> using Lanes = typename Register<T>::type;
 template <class T>
 struct Loose {  // the same at any address
   using type [[gnu::vector_size(kLanes<T> * sizeof(T)), gnu::aligned(sizeof(T)), gnu::may_alias]] = T;

@@ -7,25 +7,19 @@
 #include <cstring>
 #include <utility>
 
+#include "cpu/loops/register.h"
 #include "cpu/loops/types.h"
 
 namespace taeda::loops::TAEDA_ISA {
 
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kVectorBytes = 64;
-#elif defined(__AVX2__)
-constexpr int kVectorBytes = 32;
-#else
-constexpr int kVectorBytes = 16;
-#endif
 template <class U>
-using Vector [[gnu::vector_size(kVectorBytes), gnu::aligned(1), gnu::may_alias]] = U;
+using Vector [[gnu::vector_size(kRegister), gnu::aligned(1), gnu::may_alias]] = U;
 
 constexpr int kDeep = 256, kSums = 2;  // rows of the right operand at a time; vectors of a row of the tile
 template <class U>
-constexpr int64_t kAcross = kSums * kVectorBytes / int64_t(sizeof(U));
+constexpr int64_t kAcross = kSums * kRegister / int64_t(sizeof(U));
 
 /// `deep` rows of up to kAcross columns of the right operand, one after the other; zeros for the others.
 template <class U>
@@ -67,7 +61,7 @@ template <class U>
 void multiply_integers(const IntegerProduct<U>& x) {
   for (int64_t i = 0; i < x.m; ++i)
     for (int64_t j = 0; j < x.n; ++j) x.c[i * x.ldc + j] = U(x.beta ? x.beta * x.c[i * x.ldc + j] : 0);
-  alignas(kVectorBytes) U panel[kDeep * kAcross<U>];
+  alignas(kRegister) U panel[kDeep * kAcross<U>];
   for (int64_t p = 0; p < x.k; p += kDeep)
     for (int64_t j = 0; j < x.n; j += kAcross<U>) {
       const int64_t deep = std::min<int64_t>(kDeep, x.k - p), width = std::min<int64_t>(kAcross<U>, x.n - j);
@@ -81,7 +75,7 @@ void multiply_integers(const IntegerProduct<U>& x) {
 template <class U>
 U integer_dot(int64_t n, const U* x, const U* y) {
   using V = Vector<U>;
-  constexpr int64_t kWide = kVectorBytes / int64_t(sizeof(U)), kStep = 4 * kWide;
+  constexpr int64_t kWide = kRegister / int64_t(sizeof(U)), kStep = 4 * kWide;
   V sums[4] = {};
   int64_t i = 0;
   for (; i + kStep <= n; i += kStep)

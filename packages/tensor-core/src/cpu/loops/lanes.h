@@ -5,20 +5,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace taeda::loops::TAEDA_ISA {
+#include "cpu/loops/register.h"
 
-/// As many bytes as a register has: longer vectors are compared one element at a time, and folded through memory.
-#if defined(__AVX512F__)
-inline constexpr int kRegister = 64;
-#elif defined(__AVX2__)
-inline constexpr int kRegister = 32;
-#else
-inline constexpr int kRegister = 16;
-#endif
-template <class T, int Bytes = kRegister>
-struct Register {
-  typedef T type __attribute__((vector_size(Bytes)));
-};
+namespace taeda::loops::TAEDA_ISA {
 
 /// Calls `body(first, indices)` for as many of n elements as a register has, or a part of one, from each on, for the
 /// last ones again: one after the other they would take branches that follow the data. False where there are too few,

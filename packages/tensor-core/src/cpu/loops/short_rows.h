@@ -146,17 +146,17 @@ struct RowSums {
     Vector one[width], two[width];
     for (int64_t r = 0; r < width; ++r) {
       const int64_t row = std::min<int64_t>(r, rows - 1);
-      auto [a, b] = term(row, int64_t(0), width);
+      auto both = term(row, int64_t(0), width);
       const auto add = [&](int64_t i, int64_t count) {
-        const auto [c, d] = term(row, i, count);
-        a += c;
-        b += d;
+        const auto more = term(row, i, count);
+        both.first += more.first;
+        both.second += more.second;
       };
       int64_t i = width;
       for (; i + width <= n; i += width) add(i, width);
       if (i < n) add(i, n - i);
-      one[r] = a;
-      two[r] = b;
+      one[r] = both.first;
+      two[r] = both.second;
     }
     const Vector found = folded<Adds>([&](int r) { return one[r]; }),
                  other = folded<Adds>([&](int r) { return two[r]; });

@@ -2,8 +2,9 @@
 #include "cpu/loops/spatial.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
-#ifdef __AVX512F__
+#ifdef __AVX2__
 #include <immintrin.h>
 #endif
 #include <type_traits>
@@ -19,7 +20,6 @@ struct Real {
   using Weight = T;
   using Sum = T;
   static T result(T sum, int) { return sum; }
-  static constexpr bool rounds = false;
 };
 struct Byte {
   using Weight = int32_t;
@@ -28,7 +28,6 @@ struct Byte {
     const int32_t rounded = (sum + (1 << (shift - 1))) >> shift;
     return uint8_t(std::clamp(rounded, 0, 255));
   }
-  static constexpr bool rounds = true;
 };
 
 template <class T, class How, int kCount>
@@ -88,6 +87,13 @@ inline Vector vector_at(const T* p) {
   std::memcpy(&v, p, sizeof v);
   return v;
 }
+inline Floats permuted(Floats v, Places places) {
+#ifdef __AVX512F__
+  return std::bit_cast<Floats>(_mm512_permutexvar_ps(std::bit_cast<__m512i>(places), std::bit_cast<__m512>(v)));
+#else
+  return std::bit_cast<Floats>(_mm256_permutevar8x32_ps(std::bit_cast<__m256>(v), std::bit_cast<__m256i>(places)));
+#endif
+}
 /// Outputs of kCount taps, vector by vector while the taps of one lie within a vector, as in lines that grow: a load
 /// and a permutation for each tap. Returns where they end.
 template <int kCount>
@@ -98,9 +104,9 @@ inline int64_t line_permuted(const float* x, const LineTaps<float>& t, float* ou
     const int32_t from = t.first[i];
     if (t.first[i + kPermuted - 1] - from >= kPermuted || from + kCount - 1 + kPermuted > end) break;
     const Places places = vector_at<Places>(t.first + i) - from;
-    Floats sum = vector_at<Floats>(t.by_tap + i) * __builtin_shuffle(vector_at<Floats>(x + from), places);
+    Floats sum = vector_at<Floats>(t.by_tap + i) * permuted(vector_at<Floats>(x + from), places);
     for (int k = 1; k < kCount; ++k)
-      sum += vector_at<Floats>(t.by_tap + k * n + i) * __builtin_shuffle(vector_at<Floats>(x + from + k), places);
+      sum += vector_at<Floats>(t.by_tap + k * n + i) * permuted(vector_at<Floats>(x + from + k), places);
     std::memcpy(out + i, &sum, sizeof sum);
   }
   return i;

@@ -10,7 +10,7 @@
 
 namespace taeda::onednn {
 
-struct Packed;
+class Packed;
 
 /// The weight of one layer, in any dtype and layout, for the time of a call.
 class Weights {
