@@ -41,7 +41,8 @@ Scratch::Scratch(int64_t bytes) : bytes_((bytes + kLine - 1) / kLine * kLine) {
   data_ = static_cast<char*>(operator new(size_t(bytes_), std::align_val_t(kLine)));
 }
 Scratch::~Scratch() {
-  if (block_) [[likely]] block_->used -= bytes_;
+  if (block_) [[likely]]
+    block_->used -= bytes_;
   else operator delete(data_, std::align_val_t(kLine));
 }
 
