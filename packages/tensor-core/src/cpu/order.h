@@ -33,7 +33,7 @@ bool before(T a, T b) {
 /// Unsigned integers in the same order as the values, so that one sort serves all dtypes of a width: NaN is the
 /// largest, -0 and +0 are equal.
 template <class T>
-[[gnu::always_inline]] inline auto order_key(T value) {
+[[gnu::always_inline]] inline auto order_key(const T& value) {
   if constexpr (is_half<T>) {
     return half_rank(value);
   } else if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
@@ -43,7 +43,7 @@ template <class T>
     const U key = bits ^ (U(U(0) - (bits >> last)) | U(1) << last);
     return value != value ? U(~U(0)) : key;
   } else if constexpr (std::is_same_v<T, bool>) {
-    return uint8_t(std::bit_cast<uint8_t>(value) != 0);  // see Note [Bytes of truth values]
+    return uint8_t(std::bit_cast<uint8_t>(value) != 0);  // where it lies: see Note [Bytes of truth values]
   } else {
     using U = std::make_unsigned_t<T>;
     return std::is_signed_v<T> ? U(U(value) ^ (U(1) << (sizeof(U) * 8 - 1))) : U(value);
@@ -52,7 +52,7 @@ template <class T>
 template <class T> using KeyOf = decltype(order_key(T()));
 /// What order_key gives, inverted where the largest come first.
 template <class T>
-[[gnu::always_inline]] inline KeyOf<T> key_of(T value, bool descending) {
+[[gnu::always_inline]] inline KeyOf<T> key_of(const T& value, bool descending) {
   const KeyOf<T> key = order_key(value);
   return descending ? KeyOf<T>(~key) : key;
 }

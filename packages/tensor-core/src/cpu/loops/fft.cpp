@@ -36,10 +36,6 @@ namespace lib = pocketfft::detail;
 template <class T> inline constexpr int kLanes = kRegister / int(sizeof(T));
 template <class T> using Lanes = typename Register<T>::type;
 template <class T>
-struct Loose {  // the same at any address
-  using type [[gnu::vector_size(kLanes<T> * sizeof(T)), gnu::aligned(sizeof(T)), gnu::may_alias]] = T;
-};
-template <class T>
 inline Lanes<T> read(const T* p) {
   return Lanes<T>(*reinterpret_cast<const typename Loose<T>::type*>(p));
 }

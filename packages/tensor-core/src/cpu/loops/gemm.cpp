@@ -15,7 +15,7 @@ namespace taeda::loops::TAEDA_ISA {
 namespace {
 
 template <class U>
-using Vector [[gnu::vector_size(kRegister), gnu::aligned(1), gnu::may_alias]] = U;
+using Vector = typename Loose<U>::type;
 
 constexpr int kDeep = 256, kSums = 2;  // rows of the right operand at a time; vectors of a row of the tile
 template <class U>
