@@ -161,6 +161,9 @@ def test_dropout_keeps_scale_and_stops_in_evaluation():
         assert layer.eval()(x) is x
     channels = np.array(nn.Dropout2d(0.5)(tt.ones(20, 30, 2, 2)).tolist())
     assert all(len(np.unique(plane)) == 1 for sample in channels for plane in sample)
+    with pytest.warns(UserWarning, match="dropout2d"):  # (N, C): each element is a channel
+        features = np.array(nn.Dropout2d(0.5)(tt.ones(200, 50)).tolist())
+    assert abs((features == 0).mean(1) - 0.5).max() < 0.4 and abs((features == 0).mean() - 0.5) < 0.02
     assert float(nn.Dropout(1.0)(x).abs().sum()) == 0
     with pytest.raises(ValueError, match="between 0 and 1"):
         nn.Dropout(1.5)

@@ -44,8 +44,9 @@ Tensor keeping_moments(const Tensor& given, double p, Mask mask_of) {
   if (p == 1) return given * Tensor(0);
   constexpr double kLowest = -1.7580993408473766;  // what SELU approaches at minus infinity
   const Tensor input = in_float32(given), mask = mask_of(input);
-  const double a = 1 / std::sqrt((kLowest * kLowest * p + 1) * (1 - p));
-  const Tensor result = (input * mask + Tensor(kLowest) * (Tensor(1) - mask)) * Tensor(a) - Tensor(a * kLowest * p);
+  const double a = 1 / std::sqrt((kLowest * kLowest * p + 1) * (1 - p)), dropped = kLowest * a;
+  const Tensor shift = (Tensor(1) - mask) * Tensor(dropped) - Tensor(dropped * p);
+  const Tensor result = input * (mask * Tensor(a)) + shift;
   return is_half(given) ? from_float32(result, given.dtype()) : result;
 }
 

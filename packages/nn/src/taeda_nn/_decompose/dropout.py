@@ -24,7 +24,7 @@ def _keeping_moments(input: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
         return input * 0
     kept = _kept(input, shape, p)
     a = 1.0 / math.sqrt((_LOWEST * _LOWEST * p + 1) * (1 - p))
-    return (input * kept + _LOWEST * (1 - kept)) * a - a * _LOWEST * p
+    return input * (kept * a) + ((1 - kept) * (_LOWEST * a) - _LOWEST * a * p)
 
 
 def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:

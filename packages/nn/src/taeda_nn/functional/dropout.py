@@ -46,7 +46,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 
 def _channelwise(name: str, input: Tensor, p: float, training: bool, inplace: bool, batched: int) -> Tensor:
-    """Dropout of dimension 1, of dimension 0 where that of the batch is missing."""
+    """Dropout of dimension 1, of dimension 0 below ``batched`` dimensions, where that of the batch is missing."""
     _check(name, p)
     if not training or p == 0:
         return input
@@ -69,11 +69,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Dropout of whole channels: dimension 1 of (N, C, H, W); of (N, C, L) too."""
-    if input.dim() < 2:
-        raise RuntimeError(
-            f"dropout2d: input must have at least 2 dimensions, got shape {tuple(input.shape)}"
-        )
+    """Dropout of whole channels: dimension 1 of (N, C, H, W); of (N, C, L) and single elements of (N, C) too."""
     if input.dim() == 3:
         warnings.warn(
             f"dropout2d: received a 3-D input of shape {tuple(input.shape)}, whose channels are taken to be dimension "
@@ -82,7 +78,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
         )
     elif input.dim() != 4:
         _unusual("dropout2d", input, "(N, C, H, W)")
-    return _channelwise("dropout2d", input, p, training, inplace, 3)
+    return _channelwise("dropout2d", input, p, training, inplace, 0)
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
