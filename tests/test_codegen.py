@@ -93,6 +93,7 @@ def contents(folder: Path) -> dict[str, str]:
         ({"one_value": "true"}, "one_value"),
         ({"steps_on": "cpu"}, "steps_on"),
         ({"varargs": "other"}, "varargs"),
+        ({"signature": "'(input, *)'"}, "signature"),
         ({"kind": "composite"}, "infer"),
         ({"infer": "'binary(\"plus\", self, other)'"}, "repeats"),
         ({"check": "small(self)"}, "check"),
@@ -137,6 +138,18 @@ def test_output_depends_on_the_declarations_alone(tmp_path: Path) -> None:
         done = run("generate.py", "--ops", OPS, "--out", tmp_path / name)
         assert done.returncode == 0, done.stderr
     assert contents(tmp_path / "first") == contents(tmp_path / "second")
+
+
+def test_overloads_have_a_signature_where_one_tells_of_all(tmp_path: Path) -> None:
+    other = FLIP | {"op": "mirror.one", "schema": '"mirror(Tensor self, int dim) -> Tensor"'}
+    del other["varargs"]
+    sized = other | {"signature": "'(input, *dims)'"}
+    for last, said in ((other, False), (sized, True)):
+        assert generate(tmp_path, sums=yaml_of(FLIP, last, ADD)).returncode == 0
+        bound = (tmp_path / "out" / "bind_sums.cpp").read_text()
+        assert ("mirror(input, *dims)\\n--" in bound) == said
+        assert "plus($self, other, *, alpha=1, out=None)\\n--" in bound
+        assert "plus_($self, other, *, alpha=1)\\n--" in bound
 
 
 def test_only_changed_files_are_written_and_stale_ones_go(tmp_path: Path) -> None:

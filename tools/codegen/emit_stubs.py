@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from schema import NAMESPACES, Argument, Operator, in_order_of_trial
+from parameters import Parameter, parameters, starred
+from schema import NAMESPACES, Operator, in_order_of_trial
 
 # Built-in names stand behind aliases, because methods are called `float`, `int` and `bool` too.
 PYTHON = {
@@ -59,56 +60,40 @@ def _type(schema_type: str) -> str:
     return PYTHON[plain] + (" | None" if plain != schema_type else "")
 
 
-def _default(a: Argument) -> str:
-    if a.default is None:
+def _default(default: str | None) -> str:
+    if default is None:
         return ""
-    literal = re.fullmatch(r"-?[\d.e+-]+|True|False|None|\"[^\"]*\"|'[^']*'", a.default)
-    return f" = {a.default}" if literal else " = ..."
+    literal = re.fullmatch(r"-?[\d.e+-]+|True|False|None|\"[^\"]*\"|'[^']*'", default)
+    return f" = {default}" if literal else " = ..."
 
 
-def _argument(a: Argument) -> str:
-    name = "input" if a.name == "self" else a.name  # both are understood
-    return f"{name}: {_type(a.type)}{_default(a)}"
-
-
-def _parameters(op: Operator, in_place: bool, method: bool) -> list[str]:
-    receiver = next((a for a in op.arguments if a.is_tensor), None) if method else None
-    parameters, star = ["self"] if method else [], False
-    for a in op.arguments:
-        if a is receiver:
-            continue
-        if a.keyword_only and not star:
-            parameters.append("*")
-            star = True
-        if a.name == op.varargs and not star:
-            continue
-        parameters.append(_argument(a))
-    if "out" in op.forms and not in_place:
-        parameters += [] if star else ["*"]
+def _parameter(op: Operator, p: Parameter) -> str:
+    """One parameter with its type."""
+    if p.argument is None and p.name == "out":
         kind = "Tensor" if len(op.results) == 1 else "tuple[Tensor, ...]"
-        parameters.append(f"out: {kind} | None = None")
-    return parameters
+        return f"out: {kind} | None = None"
+    if p.argument is None:
+        return p.name
+    if p.starred:
+        return f"*{p.name}: {'Tensor' if p.argument.is_tensor_list else '_int'}"
+    return f"{p.name}: {_type(p.argument.type)}{_default(p.default)}"
 
 
-def _with_varargs(op: Operator, parameters: list[str]) -> list[list[str]]:
-    """Both spellings of an argument that may be given as separate integers."""
-    if op.varargs is None:
-        return [parameters]
-    argument = next(a for a in op.arguments if a.name == op.varargs)
-    if argument.keyword_only:
-        return [parameters]
-    index = [a for a in op.arguments if not a.keyword_only].index(argument)
-    together = [*parameters[:index], _argument(argument), *parameters[index:]]
-    positional = [p for p in parameters[index:] if p.startswith(("*", "out:"))]
-    rest = (
-        parameters[index:]
-        if not positional
-        else parameters[index + parameters[index:].index(positional[0]) :]
-    )
-    rest = rest[1:] if rest and rest[0] == "*" else rest
-    rest = [p for p in rest if "=" in p]
-    item = "Tensor" if argument.is_tensor_list else "_int"
-    return [together, [*parameters[:index], f"*{argument.name}: {item}", *rest]]
+def _variants(op: Operator, in_place: bool, method: bool) -> list[str]:
+    """The parameters, in both spellings of an argument that may be given as separate integers."""
+    together = parameters(op, in_place, method)
+    texts = []
+    for each in (together, starred(op, together)):
+        if each is None:
+            continue
+        parts, apart = [], False
+        for p in each:
+            if p.keyword_only and not apart:
+                parts.append("*")
+            apart = apart or p.keyword_only or p.starred
+            parts.append(_parameter(op, p))
+        texts.append(", ".join(parts))
+    return texts
 
 
 def _tuple_name(op: Operator) -> str:
@@ -134,8 +119,7 @@ def _result(op: Operator, in_place: bool) -> str:
 
 
 def _signatures(op: Operator, in_place: bool, method: bool) -> list[str]:
-    variants = _with_varargs(op, _parameters(op, in_place, method))
-    return [f"({', '.join(variant)}) -> {_result(op, in_place)}: ..." for variant in variants]
+    return [f"({variant}) -> {_result(op, in_place)}: ..." for variant in _variants(op, in_place, method)]
 
 
 def _collect(families: dict[str, list[Operator]], form: str) -> dict[str, list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -19,7 +20,7 @@ FIELDS = {
     "op": str, "schema": str, "forms": list, "aliases": list, "kind": str, "core": bool, "infer": str, "module": str,
     "check": str, "operands": dict, "varargs": str, "impl_inplace": bool, "one_value": bool, "elementwise": bool,
     "steps": bool, "steps_on": str, "out_dtype": str, "out_keeps_shape": bool, "called_inside": dict,
-    "named_alone": bool, "doc": str,
+    "named_alone": bool, "signature": str, "doc": str,
 }  # fmt: skip
 REQUIRED = {"op", "schema", "forms", "kind", "doc"}
 # Python modules beside the top level that operators may stand in; each is there once an operator is in it.
@@ -92,6 +93,7 @@ class Operator:
     one_value: bool = False
     elementwise: bool = False
     named_alone: bool = False
+    signature: str | None = None
     out_dtype: str = "cast"
     out_keeps_shape: bool = False
     called_inside: tuple[tuple[str, str], ...] = ()
@@ -386,9 +388,27 @@ def _check_names(op: Operator) -> None:
             )
 
 
+def _check_signature(op: Operator) -> None:
+    """A signature that is said instead of made is one of Python."""
+    if op.signature is None:
+        return
+    try:
+        ast.parse(f"def f{op.signature}: ...")
+    except SyntaxError as error:
+        raise DeclarationError(f"{op.where}: 'signature' is none of Python: {op.signature!r}") from error
+
+
 def _check_meaning(op: Operator) -> None:
     """What can be said of an operator only after its schema is known."""
-    for check in (_check_effects, _check_forms, _check_kind, _check_out, _check_arguments, _check_names):
+    for check in (
+        _check_effects,
+        _check_forms,
+        _check_kind,
+        _check_out,
+        _check_arguments,
+        _check_names,
+        _check_signature,
+    ):
         check(op)
 
 
@@ -424,6 +444,7 @@ def parse_record(record: dict, family: str, path: Path) -> Operator:
         one_value=bool(record.get("one_value", False)),
         elementwise=bool(record.get("elementwise", False)),
         named_alone=bool(record.get("named_alone", False)),
+        signature=record.get("signature"),
         out_dtype=record.get("out_dtype", "cast"),
         out_keeps_shape=bool(record.get("out_keeps_shape", False)),
         called_inside=tuple(record.get("called_inside", {}).items()),

@@ -13,19 +13,19 @@ namespace {
 /// Above which a product of matrices is worth its loss of digits.
 constexpr int64_t kMany = 25;
 
-bool by_product(const std::optional<std::string_view>& mode, int64_t p, int64_t r) {
-  if (!mode || *mode == "use_mm_for_euclid_dist_if_necessary") return p > kMany || r > kMany;
-  if (*mode == "use_mm_for_euclid_dist") return true;
-  check(*mode == "donot_use_mm_for_euclid_dist", ErrorKind::Value,
+bool by_product(std::string_view mode, int64_t p, int64_t r) {
+  if (mode == "use_mm_for_euclid_dist_if_necessary") return p > kMany || r > kMany;
+  if (mode == "use_mm_for_euclid_dist") return true;
+  check(mode == "donot_use_mm_for_euclid_dist", ErrorKind::Value,
         "cdist: argument 'compute_mode' must be 'use_mm_for_euclid_dist_if_necessary', 'use_mm_for_euclid_dist' or "
         "'donot_use_mm_for_euclid_dist', got '",
-        *mode, "'");
+        mode, "'");
   return false;
 }
 
 }  // namespace
 
-Tensor cdist(const Tensor& x1, const Tensor& x2, double p, std::optional<std::string_view> compute_mode) {
+Tensor cdist(const Tensor& x1, const Tensor& x2, double p, std::string_view compute_mode) {
   for (const auto& [argument, t] : {std::pair<const char*, const Tensor&>{"x1", x1}, {"x2", x2}}) {
     check(t.dim() >= 2, ErrorKind::Runtime, "cdist: argument '", argument, "' has shape ", shape_text(t.sizes()),
           ", expected at least 2 dimensions");

@@ -192,14 +192,13 @@ Tensor pad_borders_backward(const Tensor& grad, IntSpan pad, std::string_view mo
   return out;
 }
 
-Tensor pad(const Tensor& input, IntSpan pad, std::string_view mode, const std::optional<Scalar>& value) {
+Tensor pad(const Tensor& input, IntSpan pad, std::string_view mode, std::optional<double> value) {
   check(pad.size() % 2 == 0 && int64_t(pad.size()) <= 2 * input.dim(), ErrorKind::Value, "pad: argument 'pad' ",
         shape_text(pad), " needs an even number of amounts, at most ", 2 * input.dim(), " for shape ",
         shape_text(input.sizes()));
-  if (mode == "constant") return ops::constant_pad_nd(input, pad, value.value_or(Scalar(int64_t(0))));
+  if (mode == "constant") return ops::constant_pad_nd(input, pad, value ? Scalar(*value) : Scalar(int64_t(0)));
   const Mode known = mode_of(mode);
-  check(!value || value->to_double() == 0, ErrorKind::Value, "pad: argument 'value' is for mode 'constant', got mode '",
-        mode, "'");
+  check(!value || *value == 0, ErrorKind::Value, "pad: argument 'value' is for mode 'constant', got mode '", mode, "'");
   if (pad.empty()) return ops::clone(input);
   if (fills_borders(input, pad)) return ops::pad_borders(input, pad, mode);
   Tensor padded = input;

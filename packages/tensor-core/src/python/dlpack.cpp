@@ -264,7 +264,7 @@ PyMethodDef dlpack_methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 PyMethodDef dlpack_functions[] = {
     {"from_dlpack", reinterpret_cast<PyCFunction>(py_from_dlpack), METH_FASTCALL | METH_KEYWORDS,
-     "from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor\n\nTensor that shares memory with an object of "
+     "from_dlpack(ext_tensor, *, device=None, copy=None)\n--\n\nTensor that shares memory with an object of "
      "another library through DLPack.\n\n"
      "Raises:\n    TypeError: The object has no __dlpack__.\n    BufferError: The producer's device, dtype or version "
      "is not understood.\n\n"

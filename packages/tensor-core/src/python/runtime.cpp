@@ -244,7 +244,7 @@ PyMethodDef runtime_functions[] = {
     {"get_default_dtype", get_default_dtype, METH_NOARGS,
      "get_default_dtype() -> dtype\n\nDtype of floating results when none is given."},
     {"set_default_dtype", py_set_default_dtype, METH_O,
-     "set_default_dtype(d)\n\nChanges the dtype of floating results when none is given."},
+     "set_default_dtype(d, /)\n--\n\nChanges the dtype of floating results when none is given."},
     {"promote_types", TAEDA_FAST(promote_types),
      "promote_types(type1, type2) -> dtype\n\nThe smallest dtype that holds both."},
     {"can_cast", TAEDA_FAST(py_can_cast),

@@ -15,10 +15,24 @@ _GRAD_ON, _GRAD_OFF, _INFERENCE_ON, _INFERENCE_OFF = 1, 2, 4, 8
 _GENERATOR = 0x20  # flag of code objects of generator functions
 
 
+class _Shown:
+    """What `inspect.signature` finds at a class, made when it is asked for."""
+
+    def __init__(self, *parameters: tuple[str, Any]) -> None:
+        self.parameters = parameters
+
+    def __get__(self, _instance: object, _owner: type | None = None) -> Any:
+        from inspect import Parameter, Signature
+
+        kind = Parameter.POSITIONAL_OR_KEYWORD
+        return Signature([Parameter(name, kind, default=default) for name, default in self.parameters])
+
+
 class _Switch(_Mode):
     """Base: `with mode():`, `@mode()` and `@mode`."""
 
     __slots__ = ()
+    __signature__ = _Shown()
     _switches = 0
 
     @classmethod
@@ -105,6 +119,7 @@ class enable_grad(_Switch):
     """
 
     __slots__ = ()
+    __signature__ = _Shown(("orig_func", None))
     _switches = _GRAD_ON
 
 
@@ -163,6 +178,7 @@ class inference_mode(_Switch):
     """
 
     __slots__ = ()
+    __signature__ = _Shown(("mode", True))
     _switches = _INFERENCE_ON | _GRAD_OFF
 
     @property

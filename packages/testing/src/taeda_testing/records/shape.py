@@ -533,6 +533,7 @@ RECORDS = [
         *misfit("pad", (3,), [3, 0], "reflect", words=("pad", "3", "reflect")),
         *misfit("pad", (3,), [4, 0], "circular", words=("pad", "4", "circular")),
         *misfit("pad", (3,), [1, 1], "reflect", 1.0, words=("value", "reflect")),
+        *misfit("pad", (3,), [1, 1], "constant", 1 + 0j, error=TypeError, words=("value", "complex")),
         *misfit("pad", (3,), [1, 1], "mirror", error=NotImplementedError, words=("mode", "mirror")),
     )),
     composed("pad_borders", _extended, _borders, ALL, namespace="ops", errors=(
