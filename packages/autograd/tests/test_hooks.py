@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import warnings
 
 import pytest
@@ -25,6 +26,31 @@ def test_a_tensor_hook_sees_and_replaces_the_gradient(make):
     y.register_hook(lambda g: seen.append(g.tolist()))
     y.sum().backward()
     assert seen == [[1, 1], [10, 10]] and x.grad.tolist() == [30, 30]
+
+
+def test_handles_can_be_stored_and_copied(x):
+    y = x * 2
+    seen = []
+    places = (
+        x.register_hook,
+        x.register_post_accumulate_grad_hook,
+        y.grad_fn.register_hook,
+        y.grad_fn.register_prehook,
+    )
+    for register in places:
+        handle = register(lambda *_: seen.append(1))
+        for stored in (pickle.loads(pickle.dumps(handle)), copy.deepcopy(handle)):
+            stored.remove()  # stands for no hook of this tensor
+            assert type(stored) is type(handle) and stored.id == handle.id
+    y.sum().backward()
+    assert len(seen) == 4
+
+
+def test_a_copied_handle_removes_the_same_hook(x):
+    seen = []
+    copy.copy(x.register_hook(lambda _: seen.append(1))).remove()
+    (x * 2).sum().backward()
+    assert seen == []
 
 
 def test_a_hook_sees_the_whole_sum_of_gradients(make):

@@ -1,6 +1,7 @@
 """The optimizer's own behaviour: groups, gradients, hooks, closures, errors that leave everything as it was."""
 
 import copy
+import pickle
 
 import numpy as np
 import pytest
@@ -19,6 +20,25 @@ def test_groups_have_options_of_their_own(make):
     optimizer.step()
     assert values(a).tolist() == [0.9]
     assert values(b).tolist() == [0.5]
+
+
+def test_handles_of_hooks_can_be_stored_and_copied(make):
+    parameter, give_grad, _ = make
+    p = parameter([1.0])
+    give_grad(p, [1.0])
+    optimizer = optim.SGD([p], lr=0.1)
+    handle = optimizer.register_step_post_hook(print)
+    state = pickle.dumps(handle)
+    again = pickle.loads(state)
+    assert type(again) is type(handle) and again.id == handle.id
+    again.remove()  # one of hooks of its own
+    assert list(optimizer._optimizer_step_post_hooks) == [handle.id]
+    copy.copy(handle).remove()
+    assert not optimizer._optimizer_step_post_hooks
+    later = pickle.loads(state)
+    later.id += 5
+    stored = pickle.loads(pickle.dumps(later))
+    assert optimizer.register_step_post_hook(print).id > stored.id
 
 
 def test_zero_grad_drops_or_clears(make):

@@ -47,6 +47,17 @@ def test_stand_in_is_one_object_and_resolves_to_the_real_module(sandbox):
     )
 
 
+def test_a_stand_in_is_stored_by_its_name(sandbox):
+    shown = sandbox.program(
+        """
+        import copy, pickle
+        from taeda_registry.slots import optim
+        print(pickle.loads(pickle.dumps(optim)) is optim, copy.deepcopy(optim) is optim)
+        """
+    )
+    assert shown == "True True"
+
+
 def test_submodules_of_a_provider_are_imported_on_demand(sandbox):
     sandbox.module("taeda_nn.__init__")
     sandbox.module("taeda_nn.functional", "def relu(): return 'relu'")

@@ -24,11 +24,32 @@ class RemovableHandle:
         if owner is not None:
             self._remove(owner, self.id)
 
+    def __copy__(self) -> RemovableHandle:
+        """A handle of the same hook."""
+        same = type(self).__new__(type(self))
+        same.__dict__.update(self.__dict__)
+        return same
+
+    def __getstate__(self) -> int:
+        """The number alone: hooks are not stored with what they stand on."""
+        return self.id
+
+    def __setstate__(self, number: int) -> None:
+        self._owner, self._remove, self.id = _gone, _take_nothing, number
+
     def __enter__(self) -> RemovableHandle:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.remove()
+
+
+def _gone() -> None:
+    """The owner of a handle that was stored."""
+
+
+def _take_nothing(_owner: Any, _number: int) -> None:
+    """What such a handle removes."""
 
 
 def _strong_types() -> tuple[type, ...]:

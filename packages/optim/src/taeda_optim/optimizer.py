@@ -65,6 +65,10 @@ class RemovableHook:
         """Takes the hook out; a second call does nothing."""
         self._hooks.pop(self.id, None)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        RemovableHook._count = max(RemovableHook._count, self.id)
+
     def __enter__(self) -> RemovableHook:
         return self
 

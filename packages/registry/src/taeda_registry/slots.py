@@ -42,6 +42,14 @@ class SlotModule(ModuleType):
     def __repr__(self) -> str:
         return f"<lazy module of slot {self._slot!r}>"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Stored by its name."""
+        return _stand_in, (self._slot,)
+
+
+def _stand_in(slot: str) -> object:
+    return globals().get(slot) or __getattr__(slot)
+
 
 def _lookup(slot: str, module: ModuleType, name: str) -> object:
     """Return an attribute of a provider, or its submodule of that name."""

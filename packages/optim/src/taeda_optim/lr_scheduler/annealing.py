@@ -110,6 +110,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 self.T_i *= self.T_mult
         super()._go(epoch)  # type: ignore[arg-type]
         self.last_epoch = math.floor(self.last_epoch)  # the fraction stands in T_cur
+        self._step_count = 0  # steps may go back: nothing is told by how many there were
 
     def _place(self, step: float) -> tuple[float, int]:
         if step < 0:
