@@ -193,6 +193,12 @@ def test_storages_give_memory_back_and_take_it_again():
         storage.resize_(-1)
     with pytest.raises(RuntimeError, match="resize storage that is not resizable"):
         tc.from_numpy(np.ones(3)).untyped_storage().resize_(0)
+    seen = x.numpy()
+    with pytest.raises(RuntimeError, match=r"not resizable: others hold its memory \(1 NumPy"):
+        storage.resize_(0)
+    assert (seen[-2:] == 3).all() and storage.resize_(16 << 20).nbytes() == 16 << 20
+    del seen
+    assert storage.resize_(0).nbytes() == 0
     alone = tc.UntypedStorage([5, 6])
     assert alone.resize_(1000).nbytes() == 1000 and alone[1] == 6
 

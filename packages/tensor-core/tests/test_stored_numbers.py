@@ -12,13 +12,16 @@ FIRST = tc.tensor([0, 1])
 STORED = {
     "fill_": lambda x, v: x.fill_(v),
     "assignment": lambda x, v: x.__setitem__(slice(None), v) or x,
+    "one": lambda x, v: [x.__setitem__(i, v) for i in range(2)] and x,
+    "mask": lambda x, v: x.__setitem__(MASK, v) or x,
+    "places": lambda x, v: x.__setitem__(FIRST, v) or x,
     "full": lambda x, v: tc.full((2,), v, dtype=x.dtype),
     "full_like": lambda x, v: tc.full_like(x, v),
     "new_full": lambda x, v: x.new_full((2,), v),
     "masked_fill": lambda x, v: x.masked_fill(MASK, v),
     "scatter": lambda x, v: x.scatter(0, FIRST, v),
 }
-DTYPES = ["float32", "float64", "int64", "uint8", "bool"]
+DTYPES = ["float32", "float64", "float16", "bfloat16", "int64", "uint8", "bool"]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -80,6 +80,7 @@ def test_imaginary_parts_that_get_lost():
         lambda: x.to(taeda.int64),
         lambda: taeda.zeros(2).copy_(x),
         lambda: taeda.zeros(2).__setitem__(0, x[0]),
+        lambda: taeda.zeros(2).fill_(x[0]),
     ):
         with say("Casting complex values to real discards the imaginary part"):
             lose()

@@ -41,6 +41,7 @@ bool all_zero(const Tensor& number) {
 }
 void fill_kernel(const Tensor& self, const Tensor& value) {
   if (self.numel() == 0) return;
+  if (!value.is_wrapped_number()) warn_of_lost_parts(self.dtype(), value.dtype());
   if (self.dense() && all_zero(value)) {
     const int64_t total = self.numel() * self.item_bytes();
     const Unlocked unlocked(self.numel() > kLoopGrain);

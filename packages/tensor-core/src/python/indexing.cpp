@@ -307,7 +307,10 @@ Tensor without_leading_ones(Tensor value, int64_t dim) {
 
 Tensor value_of(PyObject* o, const Tensor& self) {
   if (is_tensor(o)) return tensor_of(o);
-  if (std::optional<Scalar> number = as_number(o)) return Tensor(*number);
+  if (std::optional<Scalar> number = as_number(o)) {
+    const bool real = number->is_complex() && number->imag() == 0 && !is_complex(self.dtype());
+    return Tensor(real ? Scalar(number->to_double()) : *number);
+  }
   return tensor_sharing(o, std::nullopt, std::nullopt, "index assignment");
 }
 

@@ -223,6 +223,10 @@ PyObject* resize_storage(PyObject* self, PyObject* size) {
     if (!storage || size_t(nbytes) > storage->nbytes) return Py_NewRef(nbytes ? Py_False : Py_True);
     check(storage->growable, ErrorKind::Runtime,
           "resize_: Trying to resize storage that is not resizable: it shows memory of another library");
+    const uint32_t exports = exports_of(*storage);
+    check(exports == 0 || size_t(nbytes) == shown_bytes(*storage), ErrorKind::Runtime,
+          "resize_: Trying to resize storage that is not resizable: others hold its memory (", exports,
+          " NumPy arrays, buffers or DLPack capsules); let go of them or use a clone()");
     show_bytes(*storage, size_t(nbytes));
     return Py_NewRef(Py_True);
   });

@@ -345,7 +345,7 @@ class UntypedStorage(_StorageBase):
 
         Raises:
             RuntimeError: More bytes than there ever were while tensors show them (resize these, or use
-                `Tensor.set_`), or memory of another library.
+                `Tensor.set_`), memory of another library, or memory that a NumPy array shows.
 
         Example:
             >>> weight = taeda.ones(2, 3)
