@@ -249,3 +249,36 @@ def functorch(torch: Any, folder: Path) -> Found:
         "jacobians": jacobians,
         "named": named,
     }
+
+
+def e3nn(torch: Any, folder: Path) -> Found:
+    """Equivariant products, linear maps, norms and harmonics, their gradients and a file of them."""
+    from e3nn import nn, o3
+
+    kinds = o3.Irreps("2x0e+1x1o+1x2e")
+    x, y = numbers(torch, 4, kinds.dim), numbers(torch, 4, kinds.dim, seed=1)
+    points = numbers(torch, 5, 3)
+    product = filled(torch, o3.FullyConnectedTensorProduct(kinds, kinds, "2x0e+1x1o").double())
+    linear = filled(torch, o3.Linear(kinds, "3x0e+2x1o").double())
+    norm = nn.BatchNorm(kinds).double()
+    leaf = x.clone().requires_grad_()
+    (product(leaf, y).square().sum() + linear(norm(leaf)).square().sum()).backward()
+    place = folder / "product.pt"
+    torch.save(product.state_dict(), place)
+    again = o3.FullyConnectedTensorProduct(kinds, kinds, "2x0e+1x1o").double()
+    again.load_state_dict(torch.load(place))
+    angles = [torch.tensor(value, dtype=torch.float64) for value in (0.1, 0.2, 0.3)]
+    turned = product(x @ kinds.D_from_angles(*angles).T, y @ kinds.D_from_angles(*angles).T)
+    same = product(x, y) @ product.irreps_out.D_from_angles(*angles).T
+    return {
+        "text": [repr(product), repr(linear)],
+        "keys": list(product.state_dict()),
+        "product": again(x, y),
+        "equivariant": bool(torch.allclose(turned, same, atol=1e-5)),
+        "gradient": leaf.grad,
+        "gradients": [p.grad for p in (*product.parameters(), *linear.parameters(), *norm.parameters())],
+        "harmonics": o3.spherical_harmonics(range(4), points, True, "component"),
+        "wigner": o3.wigner_3j(1, 1, 2),
+        "quaternions": o3.angles_to_quaternion(*angles),
+        "norms": o3.Norm(kinds)(x),
+    }

@@ -135,3 +135,43 @@ def gluonts(torch: Any, folder: Path) -> Found:
             bool(np.isfinite(again.mean).all()),
         ]
     return found
+
+
+def chronos(torch: Any, folder: Path) -> Found:
+    """Series as words: a small random model's quantiles, embeddings, and the files of its pipeline."""
+    from chronos import ChronosBoltPipeline, ChronosConfig
+    from chronos.chronos_bolt import ChronosBoltModelForForecasting
+    from transformers import T5Config
+
+    series = numbers(torch, 2, 40, dtype=torch.float32).cumsum(1)
+    words = ChronosConfig(
+        tokenizer_class="MeanScaleUniformBins", tokenizer_kwargs={"low_limit": -15.0, "high_limit": 15.0},
+        context_length=32, prediction_length=4, n_tokens=64, n_special_tokens=2, pad_token_id=0, eos_token_id=1,
+        use_eos_token=True, model_type="seq2seq", num_samples=3, temperature=1.0, top_k=10, top_p=1.0,
+    )  # fmt: skip
+    tokens, attention, scale = words.create_tokenizer().context_input_transform(series)
+    bolt = {
+        "context_length": 32, "prediction_length": 8, "input_patch_size": 4, "input_patch_stride": 4,
+        "quantiles": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9], "use_reg_token": True,
+    }  # fmt: skip
+    shape = T5Config(
+        vocab_size=2, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2, dropout_rate=0.0,
+        pad_token_id=0, eos_token_id=1, decoder_start_token_id=0, chronos_config=bolt,
+    )  # fmt: skip
+    model = filled(torch, ChronosBoltModelForForecasting(shape))
+    loss = model(context=series, target=numbers(torch, 2, 8, seed=1, dtype=torch.float32)).loss
+    loss.backward()
+    gradients = [p.grad for p in model.parameters() if p.grad is not None]
+    pipeline = ChronosBoltPipeline(model.eval())
+    quantiles, mean = pipeline.predict_quantiles(series, prediction_length=6, quantile_levels=[0.1, 0.5])
+    model.save_pretrained(folder / "bolt")
+    again = ChronosBoltPipeline.from_pretrained(folder / "bolt")
+    return {
+        "words": [tokens, attention, scale],
+        "loss": loss,
+        "gradients": gradients,
+        "quantiles": quantiles,
+        "mean": mean,
+        "embedded": pipeline.embed(series)[0],
+        "again": again.predict(series, prediction_length=6),
+    }
