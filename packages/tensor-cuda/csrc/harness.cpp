@@ -162,6 +162,9 @@ TAEDA_CUDA_EXPORT int taeda_cuda_room(void* m, int device, uint64_t* free, uint6
     return status;
   });
 }
+TAEDA_CUDA_EXPORT int taeda_cuda_device_of(void* m, uint64_t address, int* device) {
+  return on(m, [&](Machine& machine) { return machine.driver().device_of(address, *device); });
+}
 TAEDA_CUDA_EXPORT int taeda_cuda_create_stream(void* m, int device, int priority, void** stream) {
   return on(m, [&](Machine& machine) { return machine.create_stream(device, priority, *stream); });
 }

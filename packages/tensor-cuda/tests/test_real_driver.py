@@ -57,6 +57,7 @@ int cuMemMap(uint64_t p, size_t n, size_t o, unsigned long long h, unsigned long
 int cuMemSetAccess(uint64_t p, size_t n, const int* access, size_t count) { return access[2] != 3 || count != 1; }
 int cuMemUnmap(uint64_t p, size_t n) { return printf("%d pieces, %d away\n", pieces, (int)(n >> 21)), fflush(stdout); }
 int cuMemFree_v2(uint64_t p) { return free((void*)p), 0; }
+int cuPointerGetAttribute(void* to, int kind, uint64_t p) { return *(int*)to = kind == 2 ? 2 : 0, p == 0; }
 int cuMemGetAddressRange_v2(uint64_t* start, size_t* n, uint64_t p) { return *start = p - 64, *n = 1 << 20, 0; }
 int cuIpcGetMemHandle(char* handle, uint64_t p) { return memset(handle, 7, 64), memcpy(handle, &p, 8), 0; }
 int cuIpcOpenMemHandle_v2(uint64_t* p, struct { char bytes[64]; } handle, unsigned flags) {

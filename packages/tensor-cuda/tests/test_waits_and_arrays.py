@@ -103,3 +103,95 @@ def test_the_cuda_array_interface_says_where_a_tensor_lies() -> None:
         """,
         HEAD,
     )
+
+
+def test_arrays_of_other_libraries_are_read_by_the_cuda_array_interface() -> None:
+    programs.run(
+        """
+        import gc, weakref
+
+        class Array:
+            def __init__(self, of, **more):
+                self.of, self.more = of, more
+            @property
+            def __cuda_array_interface__(self):
+                return {**self.of.__cuda_array_interface__, **self.more}
+
+        for given in (x, x.t(), x[1:, ::2], tc.arange(6, device="cuda"), tc.ones(3, dtype=tc.bool, device="cuda"),
+                      tc.ones(2, dtype=tc.bfloat16, device="cuda"), tc.ones(2, dtype=tc.complex64, device="cuda"),
+                      tc.zeros(0, 3, device="cuda"), tc.tensor(2.5, device="cuda", dtype=tc.float64)):
+            array = Array(given)
+            shared = tc.as_tensor(array)
+            assert shared.dtype == given.dtype and shared.device == given.device and tc.equal(shared, given)
+            assert shared.stride() == given.stride() or given.numel() == 0
+            assert not given.numel() or shared.data_ptr() == given.data_ptr()
+            assert not given.numel() or tc.asarray(array, copy=False).data_ptr() == given.data_ptr()
+            copied = tc.tensor(array)
+            assert tc.equal(copied, given) and (not given.numel() or copied.data_ptr() != given.data_ptr())
+        assert tc.as_tensor(Array(x), device="cpu", dtype=tc.float64).tolist() == x.tolist()
+        # The array lives as long as a tensor over it.
+        array = Array(x)
+        gone = weakref.ref(array)
+        part = tc.as_tensor(array)[1:]
+        del array
+        gc.collect()
+        assert gone() is not None
+        part.record_stream(tc.get_device_module("cuda").Stream())
+        part += 1
+        assert part.tolist() == x[1:].tolist()
+        del part
+        gc.collect()
+        assert gone() is None
+        flat = tc.arange(6.0, device="cuda")
+        for more, kind_of, text in (
+            ({"data": (flat.data_ptr(), True)}, TypeError, "read-only"),
+            ({"typestr": ">f4"}, TypeError, "has no corresponding dtype"),
+            ({"typestr": "<U4"}, TypeError, "has no corresponding dtype"),
+            ({"strides": (3,)}, ValueError, "no multiples of the 4 bytes"),
+            ({"mask": 1}, ValueError, "mask"),
+            ({"data": (4096, False)}, ValueError, "is no CUDA device's"),
+        ):
+            try:
+                tc.as_tensor(Array(flat, **more))
+                raise SystemExit("no error")
+            except kind_of as error:
+                assert text in str(error), error
+        kept = tc.as_tensor(Array(flat))  # to the end of the process
+        """,
+        HEAD,
+    )
+
+
+def test_dlpack_calls_the_device_by_its_number_and_takes_it_from_others() -> None:
+    programs.run(
+        """
+        assert x.__dlpack_device__() == (2, 0)
+        shared = tc.from_dlpack(x)
+        assert shared.data_ptr() == x.data_ptr() and shared.device == x.device and tc.equal(shared, x)
+
+        class Producer:
+            def __init__(self, of):
+                self.of, self.asked = of, []
+            def __dlpack_device__(self):
+                return self.of.__dlpack_device__()
+            def __dlpack__(self, *, stream="none", **more):
+                self.asked.append(stream)
+                return self.of.__dlpack__(**more)
+
+        kind = tc.get_device_module("cuda")
+        producer, stream = Producer(x), kind.Stream()
+        assert tc.as_tensor(producer).data_ptr() == x.data_ptr() and producer.asked == [1]
+        with kind.stream(stream):
+            assert tc.equal(tc.from_dlpack(producer), x) and producer.asked[1] not in (0, 1, "none")
+        assert tc.equal(tc.tensor(producer), x)
+        host = Producer(tc.ones(2))
+        assert tc.from_dlpack(host).tolist() == [1, 1] and host.asked == ["none"]
+        x.__dlpack__(stream=-1), x.__dlpack__(stream=1)
+        try:
+            x.__dlpack__(stream=0)
+            raise SystemExit("no error")
+        except BufferError as error:
+            assert "'stream' is 0" in str(error)
+        """,
+        HEAD,
+    )

@@ -402,7 +402,20 @@ PyObject* py_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
 bool gives_dlpack(PyObject* o) {
   return bool(optional_attribute(reinterpret_cast<PyObject*>(Py_TYPE(o)), "__dlpack__"));
 }
-bool is_array(PyObject* o) { return is_tensor(o) || optional_attribute(o, "__array_interface__") || gives_dlpack(o); }
+/// What another library has on a cuda device and shows by the CUDA array interface alone: the backend reads it.
+bool is_cuda_array(PyObject* o) {
+  const char* const name = "__cuda_array_interface__";
+  return optional_attribute(reinterpret_cast<PyObject*>(Py_TYPE(o)), name) && optional_attribute(o, name);
+}
+std::optional<Tensor> from_cuda_array(PyObject* o) {
+  if (!is_cuda_array(o)) return std::nullopt;
+  const Object core = own(PyImport_ImportModule("taeda_tensor_core"));
+  const Object module = own(PyObject_CallMethod(core.get(), "get_device_module", "s", "cuda"));
+  return tensor_of(own(PyObject_CallMethod(module.get(), "from_array_interface", "O", o)).get());
+}
+bool is_array(PyObject* o) {
+  return is_tensor(o) || optional_attribute(o, "__array_interface__") || gives_dlpack(o) || is_cuda_array(o);
+}
 
 /// Storage without a dtype: its bytes are elements of the dtype that is asked for.
 std::optional<Tensor> from_bytes(PyObject* o, std::optional<DType> dtype, const char* op) {
@@ -481,6 +494,7 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype, std::optiona
     return out.same(*array) ? ops::clone(out) : out;
   }
   if (gives_dlpack(data)) return ops::clone(converted(import_dlpack(data), dtype, device));
+  if (std::optional<Tensor> array = from_cuda_array(data)) return ops::clone(converted(*array, dtype, device));
   return on_device(from_other(data, dtype), device);
 }
 
@@ -491,6 +505,7 @@ Tensor tensor_sharing(PyObject* data, std::optional<DType> dtype, std::optional<
   if (std::optional<Tensor> bytes = from_bytes(data, dtype, op)) return on_device(std::move(*bytes), device);
   if (std::optional<Tensor> array = from_array_interface(data, op)) return converted(*array, dtype, device);
   if (gives_dlpack(data)) return converted(import_dlpack(data), dtype, device);
+  if (std::optional<Tensor> array = from_cuda_array(data)) return converted(*array, dtype, device);
   return on_device(from_other(data, dtype), device);
 }
 

@@ -12,6 +12,7 @@
 #include "taeda/levels.h"
 #include "taeda/ops.h"
 #include "taeda/reach.h"
+#include "taeda/stream.h"
 #include "taeda/tracking.h"
 
 namespace taeda::py {
@@ -57,10 +58,12 @@ void check_bytes(const Tensor& t, const char* op) {
     fail(ErrorKind::Buffer, op, ": only tensors with elements can be exported, found ", describe(t));
 }
 
-/// Devices of plug-ins are extensions, whose numbers are those of this process.
+/// Devices of plug-ins are extensions, whose numbers are those of this process, but for the one that DLPack knows.
 constexpr int kIndices = 128;
+bool is_cuda(taeda::Device device) { return device.backend == find_backend("cuda"); }
 dlpack::Device place_of(taeda::Device device) {
   if (device.backend == kCPU) return {dlpack::kCPU, 0};
+  if (is_cuda(device)) return {dlpack::kCUDA, device.index};
   return {dlpack::kExtension, device.backend * kIndices + device.index};
 }
 
@@ -123,6 +126,15 @@ void check_stream(const Given& given, int i) {
         ", expected None for the cpu");
 }
 
+/// What the consumer gets of a device is done, whatever stream it names; -1 asks for no wait.
+void settle(const Given& given, int i, taeda::Device device) {
+  const int64_t stream = given.has(i) ? given.integer(i, 0) : 1;
+  check(stream != 0 || !is_cuda(device), ErrorKind::Buffer,
+        "__dlpack__: argument 'stream' is 0, expected 1 (the default stream), a stream's address or -1 of a cuda "
+        "device");
+  if (stream != -1) backend(device.backend).synchronize(device);
+}
+
 PyObject* export_tensor(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded([&]() -> PyObject* {
     static Names known{"__dlpack__", 0, {"stream", "max_version", "dl_device", "copy"}};
@@ -134,9 +146,8 @@ PyObject* export_tensor(PyObject* self, PyObject* const* args, Py_ssize_t count,
     const bool moved = wants_host(given, 2, place_of(t.device())), copied = moved || given.truth(3, false);
     if (moved) t = converted(t, std::nullopt, taeda::Device{});
     else if (copied) t = ops::clone(t);
-    // The consumer knows nothing of our streams: what it gets is done.
     if (t.device().backend == kCPU) check_stream(given, 0);
-    else backend(t.device().backend).synchronize(t.device());
+    else settle(given, 0, t.device());
     const bool readonly = is_fixed(*t.impl()->storage);
     if (!wants_versioned(given[1])) {
       check(
@@ -184,8 +195,15 @@ IntSpan sizes_of(const dlpack::Array& array) {
 /// Numbers of extensions are each library's own: those of others mean something else.
 taeda::Device device_from(const dlpack::Device& place, bool ours) {
   if (place.type == dlpack::kExtension && ours) return {BackendId(place.id / kIndices), int8_t(place.id % kIndices)};
+  if (place.type == dlpack::kCUDA) {
+    const taeda::Device device = parse_device("cuda");
+    check(place.id >= 0 && place.id < backend(device.backend).device_count(), ErrorKind::Buffer,
+          "from_dlpack: the data is on cuda device ", place.id, ", expected one of the ",
+          backend(device.backend).device_count(), " that are there");
+    return {device.backend, int8_t(place.id)};
+  }
   check(place.type == dlpack::kCPU, ErrorKind::Buffer, "from_dlpack: the data is on a device of type ", place.type,
-        ", expected 1 (cpu)", place.type == dlpack::kExtension ? ", or one of taeda's own" : "");
+        ", expected 1 (cpu) or 2 (cuda)", place.type == dlpack::kExtension ? ", or one of taeda's own" : "");
   return {};
 }
 
@@ -225,16 +243,30 @@ Tensor import_capsule(PyObject* capsule) {
        "from_dlpack: expected a capsule named 'dltensor' or 'dltensor_versioned' that was not consumed yet");
 }
 
+/// The stream that will use a producer's memory, as DLPack numbers it: 1 is the default one; none of the cpu.
+Object consuming_stream(PyObject* producer) {
+  const Object method = optional_attribute(producer, "__dlpack_device__");
+  const Object place = method ? own(PyObject_CallNoArgs(method.get())) : Object();
+  int type, id;
+  if (!place || !PyTuple_Check(place.get())) return {};
+  ensure(PyArg_ParseTuple(place.get(), "ii", &type, &id));
+  if (type != dlpack::kCUDA) return {};
+  const auto handle = reinterpret_cast<uintptr_t>(current_stream_handle(device_from({type, id}, false)));
+  return own(PyLong_FromUnsignedLongLong(handle ? handle : 1));
+}
+
 /// Asks the producer for a capsule: versioned first, then as older producers understand it.
 Object request_capsule(PyObject* producer, const Given& given) {
-  const Object method = own(PyObject_GetAttrString(producer, "__dlpack__"));
+  const Object method = own(PyObject_GetAttrString(producer, "__dlpack__")), stream = consuming_stream(producer);
   const Object kwargs = own(Py_BuildValue("{s:(ii)}", "max_version", int(dlpack::kMajor), int(dlpack::kMinor)));
   if (given.has(2)) ensure(PyDict_SetItemString(kwargs.get(), "copy", given[2]) == 0);
+  if (stream) ensure(PyDict_SetItemString(kwargs.get(), "stream", stream.get()) == 0);
   const Object none = own(PyTuple_New(0));
   if (PyObject* capsule = PyObject_Call(method.get(), none.get(), kwargs.get())) return Object(capsule);
   ensure(PyErr_ExceptionMatches(PyExc_TypeError) && !given.has(2));
   PyErr_Clear();
-  return own(PyObject_CallNoArgs(method.get()));
+  ensure(PyDict_DelItemString(kwargs.get(), "max_version") == 0);
+  return own(PyObject_Call(method.get(), none.get(), kwargs.get()));
 }
 
 PyObject* py_from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {

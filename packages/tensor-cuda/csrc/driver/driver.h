@@ -99,6 +99,8 @@ class Driver {
   /// The caller has waited for work that uses it.
   virtual Status release(int device, Address address) = 0;
   virtual Status room(int device, Room& room) = 0;
+  /// Whose memory lies at an address, whoever has taken it; InvalidValue where it is no device's.
+  virtual Status device_of(Address address, int& device) = 0;
   // Addresses without memory, which is put behind them and taken away; sizes and places are multiples of kMemoryPiece.
   virtual Status reserve(int device, size_t nbytes, Address& start) = 0;
   /// No memory is there.

@@ -29,6 +29,7 @@
   X(cuMemUnmap, (uint64_t, size_t))                                                                   \
   X(cuMemSetAccess, (uint64_t, size_t, const void*, size_t))                                          \
   X(cuMemGetAddressRange_v2, (uint64_t*, size_t*, uint64_t))                                          \
+  X(cuPointerGetAttribute, (void*, int, uint64_t))                                                    \
   X(cuIpcGetMemHandle, (void*, uint64_t))                                                             \
   X(cuIpcOpenMemHandle_v2, (uint64_t*, CudaSharedHandle, unsigned))                                   \
   X(cuIpcCloseMemHandle, (uint64_t))                                                                  \
@@ -106,6 +107,7 @@ class Relaxed {
 inline constexpr unsigned kStreamNonBlocking = 1, kEventNoTiming = 2, kHostPortable = 1, kPeerAccess = 1;
 inline constexpr int kCaptureNone = 0;
 inline constexpr unsigned kGraphVerbose = 1;
+inline constexpr int kPointerKind = 2, kPointerDevice = 9, kDeviceMemory = 2;
 inline constexpr int kNoImage = 200;  // CUDA_ERROR_INVALID_IMAGE
 inline constexpr int kAttributeSharedPerBlock = 8, kAttributeWarpSize = 10, kAttributeL2Cache = 38,
                      kAttributeThreadsPerProcessor = 39, kAttributeIntegrated = 18, kAttributePciBus = 33,

@@ -43,6 +43,7 @@ class QueuedDriver final : public Driver {
     return after_all([&] { return below_->release(device, address); });
   }
   Status room(int device, Room& room) override { return below_->room(device, room); }
+  Status device_of(Address address, int& device) override { return below_->device_of(address, device); }
   Status reserve(int device, size_t nbytes, Address& start) override { return below_->reserve(device, nbytes, start); }
   Status unreserve(int device, Address start, size_t nbytes) override {
     return below_->unreserve(device, start, nbytes);

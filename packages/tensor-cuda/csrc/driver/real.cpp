@@ -118,6 +118,13 @@ class RealDriver final : public Driver {
     room = {free, total};
     return status;
   }
+  Status device_of(Address address, int& device) override {
+    unsigned kind = 0;
+    int status = f_.cuPointerGetAttribute(&kind, kPointerKind, address);
+    if (status == 0 && kind != unsigned(kDeviceMemory)) return Status::InvalidValue;
+    if (status == 0) status = f_.cuPointerGetAttribute(&device, kPointerDevice, address);
+    return Status(status);
+  }
   Status reserve(int device, size_t nbytes, Address& start) override {
     return on(device, [&] { return f_.cuMemAddressReserve(&start, nbytes, kMemoryPiece, 0, 0); });
   }

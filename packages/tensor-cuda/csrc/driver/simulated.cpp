@@ -182,6 +182,16 @@ Status SimulatedDriver::room(int device, Room& room) {
   room = {taken > at.capacity ? 0 : at.capacity - taken, at.capacity};
   return at.failed;
 }
+Status SimulatedDriver::device_of(Address address, int& device) {
+  const std::lock_guard held(lock_);
+  for (device = 0; device < device_count(); ++device) {
+    const Device& at = *devices_[size_t(device)];
+    const auto after = at.blocks.upper_bound(address);
+    if (after == at.blocks.begin()) continue;
+    if (const auto [start, size] = *std::prev(after); address - start < size) return Status::Ok;
+  }
+  return Status::InvalidValue;
+}
 void SimulatedDriver::hold(int device, uint64_t nbytes) {
   const std::lock_guard held(lock_);
   devices_[size_t(device)]->others = nbytes;

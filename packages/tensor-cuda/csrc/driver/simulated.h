@@ -26,6 +26,7 @@ class SimulatedDriver final : public Driver {
   Status allocate(int device, size_t nbytes, Address& address) override;
   Status release(int device, Address address) override;
   Status room(int device, Room& room) override;
+  Status device_of(Address address, int& device) override;
   Status reserve(int device, size_t nbytes, Address& start) override;
   Status unreserve(int device, Address start, size_t nbytes) override;
   Status put(int device, Address at, size_t nbytes) override;

@@ -24,6 +24,7 @@ _PARAMETERS: dict[str, list[Any]] = {
     "reset": [_int, ctypes.c_char_p],
     "report": [_int, ctypes.c_char_p],
     "room": [_int, ctypes.POINTER(_size), ctypes.POINTER(_size)],
+    "device_of": [_size, ctypes.POINTER(_int)],
     "create_stream": [_int, _int, ctypes.POINTER(_pointer)],
     "end_stream": [_int, _pointer],
     "synchronize_stream": [_int, _pointer],

@@ -6,6 +6,7 @@ They can be imported, and most be called, on machines without a device.
 from __future__ import annotations
 
 from taeda_tensor_cuda import libraries, memory, nccl, unavailable_reason
+from taeda_tensor_cuda.arrays import from_array_interface
 from taeda_tensor_cuda.capability import is_bf16_supported, is_tf32_supported
 from taeda_tensor_cuda.graphs import (
     CUDAGraph,
@@ -23,6 +24,7 @@ from taeda_tensor_cuda.settings import matmul_settings as matmul_settings
 __all__ = list(memory.__all__)
 __all__ += [
     "CUDAGraph",
+    "from_array_interface",
     "get_sync_debug_mode",
     "graph",
     "graph_pool_handle",
