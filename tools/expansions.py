@@ -175,6 +175,31 @@ def gamma_tables() -> None:
     )  # fmt: skip
 
 
+def uniform_gamma_table() -> None:
+    """Of Temme's expansion for large a: NIST DLMF 8.12, the recurrences follow from 8.12.8 to 8.12.12."""
+    orders, terms = 14, 26
+    first = terms + 2 * orders + 2
+    alpha, inverse = [mpf(0), mpf(1)], [mpf(1)]
+    for m in range(3, first + 3):  # lambda - 1 is the sum of alpha_n eta^n
+        crossed = sum((alpha[i] * alpha[m - i] for i in range(2, m - 1)), mpf(0))
+        alpha.append((2 * alpha[m - 2] / m - crossed) / 2)
+    for n in range(1, first + 1):
+        inverse.append(-sum((alpha[i + 1] * inverse[n - i] for i in range(1, n + 1)), mpf(0)))
+    row, rows = inverse[1:], []
+    for _ in range(orders):
+        rows.append(f"    {{{numbers([float(c) for c in row[:terms]])}}},")
+        row = [(n + 2) * row[n + 2] - row[1] * inverse[n + 1] for n in range(len(row) - 2)]
+    head = [
+        "// Of a row for each power of 1 / a, in powers of eta.",
+        f"TAEDA_TABLE double kTemme[{orders}][{terms}] = {{",
+    ]
+    write(
+        "temme",
+        "Temme's uniform expansion of the incomplete gamma functions.",
+        "\n".join([*head, *rows, "};", ""]),
+    )
+
+
 def airy_tables() -> None:
     def scaled(t: Any) -> Any:
         x = (3 / (2 * t)) ** (mpf(2) / 3)
@@ -244,7 +269,8 @@ def phase_tables() -> None:
 
 
 def main() -> None:
-    for make in (error_tables, modified_tables, bessel_tables, gamma_tables, airy_tables, phase_tables):
+    gammas = (gamma_tables, uniform_gamma_table)
+    for make in (error_tables, modified_tables, bessel_tables, *gammas, airy_tables, phase_tables):
         make()
 
 

@@ -238,13 +238,14 @@ Tensor multinomial(const Tensor& self, int64_t count, bool replacement, const Ge
 }
 
 Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
-  const Tensor at = ops::to_dtype(self, DType::Int64), host = on_host(at);
+  const Tensor at = ops::to_dtype(self, DType::Int64);
   int64_t size = minlength;
-  for (int64_t i = 0; i < host.numel(); ++i) {
-    const int64_t v = host.data<int64_t>()[i];
-    check(v >= 0, ErrorKind::Runtime, "bincount: argument 'self' must hold non-negative integers, found ", v,
-          " at position ", i);
-    size = std::max(size, v + 1);
+  if (at.numel()) {
+    const auto [least, most] = ops::aminmax(at);
+    const Tensor ends = on_host(ops::stack(std::array{least, most}));
+    const int64_t* const end = ends.data<int64_t>();
+    check(end[0] >= 0, ErrorKind::Runtime, "bincount: argument 'self' must hold non-negative integers, found ", end[0]);
+    size = std::max(size, end[1] + 1);
   }
   const DType dtype = !weights.defined()                  ? DType::Int64
                       : weights.dtype() == DType::Float32 ? DType::Float32

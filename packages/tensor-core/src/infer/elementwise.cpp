@@ -254,6 +254,7 @@ Spec lerp(const Tensor& self, const Tensor& end, const Tensor& weight) {
 }
 Spec addcmul(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value) {
   Spec out = ternary("addcmul", self, a, b);
+  check(out.dtype != DType::Bool, ErrorKind::NotImplemented, "addcmul: not implemented for dtype bool");
   check_number("addcmul", "value", value, computing(out.dtype));
   return out;
 }

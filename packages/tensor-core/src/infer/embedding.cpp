@@ -30,6 +30,8 @@ Spec embedding(const Tensor& weight, const Tensor& indices, int64_t padding_idx,
 }
 Spec embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t, bool) {
   expect_indices("embedding_backward", indices);
+  check(is_floating(grad.dtype()) || is_complex(grad.dtype()), ErrorKind::NotImplemented,
+        "embedding_backward: not implemented for dtype ", name(grad.dtype()));
   check(grad.dim() == indices.dim() + 1 && (Count(indices.numel()) * grad.size(-1)).is(grad.numel()),
         ErrorKind::Runtime, "embedding_backward: argument 'grad' has shape ", shape_text(grad.sizes()),
         ", expected the shape of 'indices' ", shape_text(indices.sizes()), " and one more dimension");

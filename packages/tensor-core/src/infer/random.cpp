@@ -69,6 +69,8 @@ void multinomial_draws(const Tensor& self, int64_t num_samples, bool replacement
   check(num_samples > 0, ErrorKind::Runtime, "multinomial: argument 'num_samples' must be positive, got ", num_samples);
   check(replacement || num_samples <= self.size(-1), ErrorKind::Runtime, "multinomial: cannot draw ", num_samples,
         " samples without replacement from ", self.size(-1), " categories");
+  check(self.size(-1) > 0 || (self.dim() == 2 && self.size(0) == 0), ErrorKind::Runtime,
+        "multinomial: argument 'self' has a row whose weights sum up to 0");
 }
 void normal_spread(const char* op, const Tensor& self, double std) {
   check_differentiable(op, self);

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "scalar/normal.h"
-#include "scalar/temme.h"
+#include "scalar/tables/temme.h"
 
 namespace taeda::loops::TAEDA_ISA {
 
@@ -105,27 +105,32 @@ TAEDA_HD inline Pair gamma_upper_of_small(double a, double x) {
   return -less - (less + 1) * a * sum;
 }
 
-/// For large a about x = a, by Temme's expansion: the smaller one of the two functions.
-inline Exponential gamma_uniform_pair(double a, double x) {
-  static const TemmeTable table;
-  const Pair square = -log1p_less_x_pair(x, a), exponent = square * a;
-  const double size = sqrt(2 * square.high), eta = x < a ? -size : size;
+/// Where Temme's uniform expansion for large a is used, about x = a.
+TAEDA_HD inline bool gamma_is_uniform(double a, double x) { return a > 20 && magnitude(x - a) < 0.3 * a; }
+/// The sum of its terms, up to one that is `enough` of it. NIST DLMF 8.12.
+TAEDA_HD inline double uniform_sum(double a, double eta, double enough) {
   double sum = 0, power = 1;
-  for (int k = 0; k < TemmeTable::kOrders; ++k) {
+  for (const auto& row : kTemme) {
     double c = 0;
-    for (int n = TemmeTable::kTerms - 1; n >= 0; --n) c = c * eta + table.d[k][n];
+    for (int n = int(sizeof row / sizeof *row) - 1; n >= 0; --n) c = c * eta + row[n];
     const double term = c * power;
     sum += term;
-    if (magnitude(term) < 0x1p-56 * magnitude(sum)) break;
+    if (magnitude(term) < enough * magnitude(sum)) break;
     power /= a;
   }
+  return sum;
+}
+/// The smaller one of the two functions.
+TAEDA_HD inline Exponential gamma_uniform_pair(double a, double x) {
+  const Pair square = -log1p_less_x_pair(x, a), exponent = square * a;
+  const double size = sqrt(2 * square.high), sum = uniform_sum(a, x < a ? -size : size, 0x1p-56);
   const Pair middle = scaled(erfcx_pair(exponent.high > 0 ? root_of(exponent) : Pair{0, 0}), 0.5);
   const Pair rest = Pair{x < a ? -sum : sum, 0} / root_of(Pair{6.283185307179586, 2.4492935982947064e-16} * a);
   return exponential(-exponent) * (middle + rest);
 }
 
 /// The lower or the upper incomplete gamma function over gamma(a); they add up to 1.
-inline double gamma_pair(double a, double x, bool upper) {
+TAEDA_HD inline double gamma_pair(double a, double x, bool upper) {
   if (!(x >= 0 && a >= 0)) return NAN;
   if (a == 0) return x > 0 ? double(!upper) : NAN;
   if (x == 0) return upper;

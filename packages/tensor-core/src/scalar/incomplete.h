@@ -197,26 +197,16 @@ TAEDA_HD inline double gamma_upper_series(double a, double x) {
 }
 
 template <class T>
-inline double gamma_uniform(double a, double x, bool upper) {
-  static const TemmeTable table;
+TAEDA_HD inline double gamma_uniform(double a, double x, bool upper) {
   const double mu = (x - a) / a, half_square = -log1p_less_x(mu);
-  const double eta = std::copysign(std::sqrt(2 * half_square), mu);
-  double sum = 0, power = 1;
-  for (int k = 0; k < TemmeTable::kOrders; ++k) {
-    double c = 0;
-    for (int n = TemmeTable::kTerms - 1; n >= 0; --n) c = c * eta + table.d[k][n];
-    const double term = c * power;
-    sum += term;
-    if (std::abs(term) < kEnough<T> * std::abs(sum)) break;
-    power /= a;
-  }
+  const double eta = std::copysign(std::sqrt(2 * half_square), mu), sum = uniform_sum(a, eta, kEnough<T>);
   const double rest = std::exp(-a * half_square) / std::sqrt(2 * kPi * a) * sum;
   const double middle = 0.5 * std::erfc((upper ? eta : -eta) * std::sqrt(a / 2));
   return upper ? middle + rest : middle - rest;
 }
 /// The lower and the upper incomplete gamma function over gamma(a); they add up to 1.
 template <class T>
-inline double gamma_upper(double a, double x) {
+TAEDA_HD inline double gamma_upper(double a, double x) {
   if constexpr (is_same<T, double>) return gamma_pair(a, x, true);
   if (!(x >= 0 && a >= 0)) return NAN;
   if (a == 0) return x > 0 ? 0 : NAN;
@@ -229,7 +219,7 @@ inline double gamma_upper(double a, double x) {
   return low ? 1 - gamma_series<T>(a, x) : gamma_upper_series<T>(a, x);
 }
 template <class T>
-inline double gamma_lower(double a, double x) {
+TAEDA_HD inline double gamma_lower(double a, double x) {
   if constexpr (is_same<T, double>) return gamma_pair(a, x, false);
   if (!(x >= 0 && a >= 0)) return NAN;
   if (a == 0) return x > 0 ? 1 : NAN;

@@ -22,30 +22,38 @@ std::mutex lock;
 std::atomic<bool> any_later = false;
 auto& later = *new std::map<int, std::string>;  // threads may wait while the process ends
 
-/// See Weights::check.
-std::string weights_text(const Trouble& trouble) {
-  const std::string found = std::to_string(trouble.found);
-  if (trouble.limit < 0)
-    return "argument 'self' must hold finite, non-negative weights: those of row " + found + " are not";
-  if (trouble.limit == 0) return "argument 'self' has a row whose weights sum up to 0: row " + found;
-  return "cannot draw " + std::to_string(trouble.limit) + " samples without replacement from " + found +
-         " non-zero weights";
+int32_t status_of(Wrong what) {
+  switch (what) {
+    case Wrong::Index: return TAEDA_E_INDEX;
+    case Wrong::Zero: return TAEDA_E_ZERO_DIVISION;
+    default: return TAEDA_E_RUNTIME;
+  }
 }
 std::string text_of(const Trouble& trouble) {
-  const std::string name = operation_name(trouble.kernel);
-  switch (trouble.status) {
-    case TAEDA_E_INDEX:
-      return name + ": index " + std::to_string(trouble.found) + " is out of range for size " +
-             std::to_string(trouble.limit);
-    case TAEDA_E_RUNTIME: return name + ": " + weights_text(trouble);
-    case TAEDA_E_VALUE:  // see DescribeBags
-      return name + ": argument 'offsets' has " + std::to_string(trouble.found) +
-             ", expected 0 and then numbers that do not fall, up to the " + std::to_string(trouble.limit) + " indices";
-    case TAEDA_E_ZERO_DIVISION: return name + ": integer division by zero";
-    default:
-      return name + ": found " + std::to_string(trouble.found) + ", expected less than " +
-             std::to_string(trouble.limit);
-  }
+  const std::string found = std::to_string(trouble.found), limit = std::to_string(trouble.limit),
+                    last = std::to_string(trouble.limit - 1);
+  const auto told = [&]() -> std::string {
+    switch (trouble.what) {
+      case Wrong::Index: return "index " + found + " is out of range for size " + limit;
+      case Wrong::Zero: return "integer division by zero";
+      case Wrong::Weights:
+        return "argument 'self' must hold finite, non-negative weights: those of row " + found + " are not";
+      case Wrong::NoWeights: return "argument 'self' has a row whose weights sum up to 0: row " + found;
+      case Wrong::Offsets:
+        return "argument 'offsets' has " + found + ", expected 0 and then numbers that do not fall, up to the " +
+               limit + " indices";
+      case Wrong::Pivots:
+        return "argument 'pivots' has " + found + ", expected numbers from 1 to " + limit +
+               ", as linalg.lu_factor gives them";
+      case Wrong::InputLength:
+        return "argument 'input_lengths' has " + found + ", expected 0 to " + last + ", the steps of 'log_probs'";
+      case Wrong::TargetLength:
+        return "argument 'target_lengths' has " + found + ", expected 0 to " + last + ", the length of 'targets'";
+      case Wrong::Label: return "argument 'targets' has " + found + ", expected one of the classes, 0 to " + last;
+    }
+    return "something that it does not know";
+  };
+  return std::string(operation_name(trouble.kernel)) + ": " + told();
 }
 
 }  // namespace
@@ -81,7 +89,7 @@ int32_t trouble_found(int device) {
   if (state.load(std::memory_order_acquire) != 2) return TAEDA_OK;
   const Trouble copy = *found;
   state.store(0, std::memory_order_release);
-  return api->set_error(copy.status, text_of(copy).c_str());
+  return api->set_error(status_of(copy.what), text_of(copy).c_str());
 }
 int32_t trouble_found() {
   for (size_t i = 0; i < kMost; ++i)

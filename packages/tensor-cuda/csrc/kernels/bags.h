@@ -51,7 +51,7 @@ struct DescribeBags {
     if (i < of.count) store<int64_t>(owners, i, owner(i));
     if (i >= of.bags) return;
     const int64_t begin = load<int64_t>(of.offsets, i), least = i > 0 ? load<int64_t>(of.offsets, i - 1) : 0;
-    if (begin < least || begin > of.count || (i == 0 && begin != 0)) of.report(TAEDA_E_VALUE, begin, of.count);
+    if (begin < least || begin > of.count || (i == 0 && begin != 0)) of.report(Wrong::Offsets, begin, of.count);
     int64_t rows = 0;
     for (int64_t k = of.border(i), end = of.border(i + 1); k < end; ++k) rows += of.row(k) >= 0;
     store<int64_t>(sizes, i, rows);

@@ -222,10 +222,12 @@ struct Walk {
 
 // --- errors ---
 
+/// What kernels find; backend/trouble.cpp has the errors that come of it.
+enum class Wrong : int32_t { Index, Zero, Weights, NoWeights, Offsets, Pivots, InputLength, TargetLength, Label };
 /// In host memory that the device writes to: the first thing that went wrong since the host looked.
 struct Trouble {
   uint32_t state;  // 0: nothing; 1: it is being written; 2: it is there
-  int32_t status;  // TAEDA_E_*
+  Wrong what;
   int32_t kernel;  // number of the kernel's operator
   int32_t reserved;
   int64_t found, limit;
@@ -234,13 +236,13 @@ struct Trouble {
 struct Report {
   Trouble* trouble = nullptr;  // an address that host and device share
   int32_t op = 0, reserved = 0;
-  TAEDA_HD void operator()(int32_t status, int64_t found = 0, int64_t limit = 0) const {
+  TAEDA_HD void operator()(Wrong what, int64_t found = 0, int64_t limit = 0) const {
 #ifdef __CUDA_ARCH__
     if (atomicCAS_system(&trouble->state, 0u, 1u) != 0u) return;
 #else
     if (trouble->state != 0) return;
 #endif
-    trouble->status = status;
+    trouble->what = what;
     trouble->kernel = op;
     trouble->found = found;
     trouble->limit = limit;
@@ -251,9 +253,9 @@ struct Report {
   }
 };
 /// Whether a place is one of `limit`; if not, that is reported.
-TAEDA_HD inline bool within(const Report& report, int64_t place, int64_t limit) {
+TAEDA_HD inline bool within(const Report& report, int64_t place, int64_t limit, Wrong what = Wrong::Index) {
   const bool good = place >= 0 && place < limit;
-  if (!good) report(TAEDA_E_INDEX, place, limit);
+  if (!good) report(what, place, limit);
   return good;
 }
 

@@ -102,7 +102,7 @@ struct Elementwise {
 
   TAEDA_HD R one(const Line& line, const C* x) const {
     if constexpr (N > 1 && !is_float<C> && !is_complex<C>) {
-      if (e.divides && x[1] == C(0)) return e.report(TAEDA_E_ZERO_DIVISION), R(0);
+      if (e.divides && x[1] == C(0)) return e.report(Wrong::Zero), R(0);
     }
     return line.at(x);
   }

@@ -19,7 +19,9 @@ struct Pivots {
   Report report;
   TAEDA_HD void operator()(int64_t item) const {
     const int64_t row = at<int32_t>(from)[item];
-    at<int64_t>(to)[item] = within(report, row - 1, rows) ? row : 1;
+    const bool good = row >= 1 && row <= rows;
+    if (!good) report(Wrong::Pivots, row, rows);
+    at<int64_t>(to)[item] = good ? row : 1;
   }
 };
 

@@ -148,7 +148,10 @@ struct ScatterReduce {
       else if (order) break;
     }
     if (with_self) value = joined(load<C>(s.out, place), value), ++count;
-    store<C>(s.out, place, reduce == Reduce::Mean ? divided_by(value, count) : value);
+    store<C>(s.out, place, value);
+    if (reduce != Reduce::Mean) return;
+    if constexpr (!is_float<C> && !is_complex<C>) value = load<C>(s.out, place);  // what the sum is in the dtype
+    store<C>(s.out, place, divided_by(value, count));
   }
 };
 /// Sums of rows of a gradient (n, inner) by an index with its order, a thread for each run and column.

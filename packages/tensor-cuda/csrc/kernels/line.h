@@ -22,12 +22,3 @@ TAEDA_HD inline bool holds(Always) { return true; }
 TAEDA_HD inline bool holds(bool plain) { return plain; }
 
 }  // namespace taeda::loops::TAEDA_ISA
-
-// A line that a family leaves out (TAEDA_LEFT_OUT_<name> is `~, DROP`) has no kernel: it is decomposed.
-#define TAEDA_SECOND(A, B, ...) B
-#define TAEDA_PICK(...) TAEDA_SECOND(__VA_ARGS__, KEEP, )
-#define TAEDA_JOIN(A, B) A##B
-#define TAEDA_JOINED(A, B) TAEDA_JOIN(A, B)
-#define TAEDA_IF_KEEP(...) __VA_ARGS__
-#define TAEDA_IF_DROP(...)
-#define TAEDA_UNLESS_LEFT_OUT(NAME, ...) TAEDA_JOINED(TAEDA_IF_, TAEDA_PICK(TAEDA_LEFT_OUT_##NAME))(__VA_ARGS__)

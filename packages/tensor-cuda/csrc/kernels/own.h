@@ -1,6 +1,7 @@
 // Functions of the lines that only this backend has.
 #pragma once
 #include "kernels/base.h"
+#include "scalar/math.h"
 
 namespace taeda::loops::TAEDA_ISA {
 

@@ -13,6 +13,8 @@ TAEDA_KERNEL(dropout_f, Dropout<float>)
 TAEDA_KERNEL(dropout_d, Dropout<double>)
 TAEDA_KERNEL(normal, DrawNormal)
 TAEDA_KERNEL(exponential, DrawExponential)
+TAEDA_KERNEL(cauchy, DrawCauchy)
+TAEDA_KERNEL(trials, DrawTrials)
 TAEDA_KERNEL(poisson, DrawPoisson)
 TAEDA_KERNEL(arange, FillRange)
 

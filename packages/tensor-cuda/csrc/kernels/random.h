@@ -122,6 +122,20 @@ struct DrawExponential {
   Draw d;
   TAEDA_HD void operator()(int64_t i) const { store<double>(d.out, i, -log1p(-d.philox.unit(i)) / d.a); }
 };
+struct DrawCauchy {
+  Draw d;
+  TAEDA_HD void operator()(int64_t i) const {
+    store<double>(d.out, i, d.a + d.b * tan(3.14159265358979323846 * (d.philox.unit(i) - 0.5)));
+  }
+};
+/// Of so many trials the last one is the first success, each of which has a chance of 1 - exp(1 / a).
+struct DrawTrials {
+  Draw d;
+  TAEDA_HD void operator()(int64_t i) const {
+    const double trials = ceil(log1p(-d.philox.unit(i)) * d.a);
+    store<double>(d.out, i, trials > 1 ? trials : 1);
+  }
+};
 /// Knuth's product of uniform numbers, in portions that do not underflow.
 struct DrawPoisson {
   Draw d;

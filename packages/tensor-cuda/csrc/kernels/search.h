@@ -32,20 +32,19 @@ struct Weights {
   Report report;
   /// Whether a weight is one; one that is not makes the row one that cannot be drawn from.
   TAEDA_HD static bool good(double w) { return w >= 0 && w - w == 0; }
-  /// What is wrong is told by the limit: -1 of weights, 0 of a row without any, else of fewer than are drawn.
-  TAEDA_HD void check(int64_t row, bool all_good, int64_t positive, int64_t least) const {
-    if (!all_good) report(TAEDA_E_RUNTIME, row, -1);
-    else if (positive == 0) report(TAEDA_E_RUNTIME, row, 0);
-    else if (positive < least) report(TAEDA_E_RUNTIME, positive, least);
+  TAEDA_HD void check(int64_t row, bool all_good, bool some) const {
+    if (!all_good) report(Wrong::Weights, row);
+    else if (!some) report(Wrong::NoWeights, row);
   }
 };
 /// The race of exponential clocks: an element is the first to ring with a chance that is its share of the weights. A
-/// block for each row. Where more than one is drawn the clocks are written down, those that never ring as -1.
+/// block for each row. Where more than one is drawn the clocks are written down, those that never ring as -1: they are
+/// drawn behind all others.
 struct Race {
   static constexpr int kThreads = 256, kHalvings = 8;
   struct Best {
     double clock;
-    int64_t place, positive;
+    int64_t place;
     bool good;
   };
   struct Shared {
@@ -59,17 +58,13 @@ struct Race {
   TAEDA_HD void run(int phase, int64_t row, int thread, Shared& shared, Own&) const {
     Best& mine = shared.best[thread];
     if (phase == 0) {
-      mine = {-1, 0, 0, true};
+      mine = {-1, 0, true};
       for (int64_t i = thread; i < of.length; i += kThreads) {
         const int64_t at_place = row * of.length + i;
         const double w = load<double>(of.weights, at_place);
         double clock = -1;
         mine.good = mine.good && Weights::good(w);
-        if (w > 0) {
-          // In (0, 1], so the logarithm is finite, and 0 at most once in 2^53.
-          clock = w / -log1p(-philox.unit(at_place));
-          ++mine.positive;
-        }
+        if (w > 0) clock = w / -log1p(-philox.unit(at_place));  // of a number in (0, 1]: finite but once in 2^53
         if (clocks.data) store<double>(clocks, at_place, clock);
         if (clock > mine.clock) mine.clock = clock, mine.place = i;
       }
@@ -77,11 +72,11 @@ struct Race {
       const int half = kThreads >> phase;
       if (thread >= half) return;
       const Best& other = shared.best[thread + half];
-      mine.positive += other.positive, mine.good = mine.good && other.good;
+      mine.good = mine.good && other.good;
       if (other.clock > mine.clock || (other.clock == mine.clock && other.place < mine.place))
         mine.clock = other.clock, mine.place = other.place;
     } else if (thread == 0) {
-      of.check(row, mine.good, mine.positive, of.count);
+      of.check(row, mine.good, mine.clock >= 0);
       if (first.data) store<int64_t>(first, row, mine.place);
     }
   }
@@ -124,7 +119,7 @@ struct CheckWeights {
     } else if (thread == 0) {
       bool good = true, some = false;
       for (int t = 0; t < kThreads; ++t) good = good && shared.good[t], some = some || shared.positive[t];
-      of.check(row, good, some, 1);
+      of.check(row, good, some);
     }
   }
 };

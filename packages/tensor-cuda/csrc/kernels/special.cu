@@ -6,9 +6,6 @@
 #include "scalar/normal.h"
 #include "scalar/polynomials.h"
 
-// Their table is computed by the host in long double.
-#define TAEDA_LEFT_OUT_igamma ~, DROP
-#define TAEDA_LEFT_OUT_igammac ~, DROP
 #define TAEDA_WIDE
 #define TAEDA_FAMILY "special"
 #define TAEDA_LINES "scalar/special.inc"

@@ -132,10 +132,10 @@ void backward(const Call& call) {
   Tensor made = mask & 1 ? empty_in(call, layout, input.sizes(), dtype) : Tensor();
   Tensor of_weight = mask & 2 ? call.empty(channels, dtype) : Tensor();
   Tensor of_bias = mask & 4 ? call.empty(channels, dtype) : Tensor();
-  ChannelFold fold(layout, input);
   SlopeMeans<C> s{};
   Tensor means;
-  if (mask & 6 || (made && training)) {
+  ChannelFold fold(layout, input);
+  if (channels[0] > 0 && (mask & 6 || (made && training))) {
     fold.run<Slopes, C>(call, {&grad, &input}, mean.array(), inverse.array());
     const int whole = dtype == TAEDA_FLOAT64 ? TAEDA_FLOAT64 : TAEDA_FLOAT32;
     means = call.empty({2, channels[0]}, whole);
@@ -148,7 +148,7 @@ void backward(const Call& call) {
     }
     call.launch(s, fold.joins());
   }
-  if (made)
+  if (made && made.numel() > 0)
     normalise<C>(call, {fold.of(),
                         input.array(),
                         grad.array(),

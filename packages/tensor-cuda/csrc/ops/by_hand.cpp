@@ -1,5 +1,6 @@
 // Element-wise operators that choose among lines, or treat a dtype apart; all others follow from their lines alone.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -222,18 +223,25 @@ void gelu_backward(const Call& call) {
   const Tensor out = call.output(0), grad = call.tensor(0), self = call.tensor(1);
   run_line(call, call.text(2) == "none" ? plain : by_tanh, common_dtype({&grad, &self}), out, {&grad, &self});
 }
+/// A bound that whole numbers are compared with.
+Number whole_bound(const Call& call, int argument) {
+  Number at = call.number(argument);
+  if (call.value(argument).kind == TAEDA_VALUE_FLOAT) at.whole = whole(std::floor(at.re));
+  return at;
+}
 void threshold(const Call& call) {
   static const Row &plain = line("threshold"), &of_whole = line("threshold_whole");
   const Tensor out = call.output(0), self = call.tensor(0);
-  Number at = call.number(1), value = call.number(2);
-  if (!is_whole_type(self.dtype())) return run_line(call, plain, self.dtype(), out, {&self}, numbers({at, value}));
-  at.whole = call.value(1).kind == TAEDA_VALUE_FLOAT ? whole(std::floor(at.re)) : at.whole;
-  run_line(call, of_whole, self.dtype(), out, {&self}, numbers({at, value}));
+  if (is_whole_type(self.dtype()))
+    return run_line(call, of_whole, self.dtype(), out, {&self}, numbers({whole_bound(call, 1), call.number(2)}));
+  run_line(call, plain, self.dtype(), out, {&self}, numbers({call.number(1), call.number(2)}));
 }
 void threshold_backward(const Call& call) {
-  static const Row& row = line("threshold_backward");
+  static const Row &plain = line("threshold_backward"), &of_whole = line("threshold_backward_whole");
   const Tensor out = call.output(0), grad = call.tensor(0), self = call.tensor(1);
-  run_line(call, row, common_dtype({&grad, &self}), out, {&grad, &self}, numbers({call.number(2)}));
+  const int dtype = common_dtype({&grad, &self});
+  if (!is_whole_type(dtype)) return run_line(call, plain, dtype, out, {&grad, &self}, numbers({call.number(2)}));
+  run_line(call, of_whole, dtype, out, {&grad, &self}, numbers({whole_bound(call, 2)}));
 }
 /// A slope that is a function of the output `y`; where `y` is complex, the conjugate of it.
 template <const char* Name>
@@ -245,6 +253,47 @@ void gradient_of_output(const Call& call) {
   const Tensor other = call.empty(y.sizes(), y.dtype());
   run_line(call, conjugate, y.dtype(), other, {&y});
   run_line(call, row, dtype, out, {&grad, &other});
+}
+/// The halves of a tensor along a dimension: what goes through a gate, and the gate.
+std::array<Tensor, 2> halves_of(const Call& call, const Tensor& of, int dim, int64_t half) {
+  std::vector<int64_t> sizes(of.sizes().begin(), of.sizes().end());
+  sizes[size_t(dim)] = half;
+  return {call.view(of, sizes, of.strides()), call.view(of, sizes, of.strides(), half * of.stride(dim))};
+}
+/// What a line makes of its operands, in new memory like that of `like`.
+Tensor made_by(const Call& call, const char* name, const Tensor& like, std::initializer_list<const Tensor*> operands) {
+  Tensor made = call.empty(like.sizes(), like.dtype());
+  run_line(call, line(name), like.dtype(), made, operands);
+  return made;
+}
+void glu(const Call& call) {
+  static const Row& row = line("gated");
+  const Tensor out = call.output(0), self = call.tensor(0);
+  const int dim = wrapped(call.integer(1), self.ndim());
+  const auto [value, gate] = halves_of(call, self, dim, out.size(dim));
+  if (!is_complex_type(self.dtype())) return run_line(call, row, self.dtype(), out, {&value, &gate});
+  const Tensor open = made_by(call, "sigmoid", gate, {&gate});
+  run_line(call, line("mul"), self.dtype(), out, {&value, &open});
+}
+void glu_backward(const Call& call) {
+  static const Row &of_value = line("gated"), &of_gate = line("gate_slope");
+  const Tensor out = call.output(0), grad = call.tensor(0), self = call.tensor(1);
+  const int dim = wrapped(call.integer(2), self.ndim()), dtype = common_dtype({&grad, &self});
+  const int64_t half = grad.size(dim);
+  const auto [value, gate] = halves_of(call, self, dim, half);
+  const auto [to_value, to_gate] = halves_of(call, out, dim, half);
+  if (!is_complex_type(dtype)) {
+    run_line(call, of_value, dtype, to_value, {&grad, &gate});
+    return run_line(call, of_gate, dtype, to_gate, {&grad, &value, &gate});
+  }
+  // grad conj(s) and grad conj(value s sigmoid(-gate)), s the sigmoid of the gate.
+  const Tensor turned = made_by(call, "conj", gate, {&gate}), other = made_by(call, "conj", value, {&value}),
+               open = made_by(call, "sigmoid", turned, {&turned}), against = made_by(call, "neg", turned, {&turned}),
+               shut = made_by(call, "sigmoid", against, {&against});
+  run_line(call, line("mul"), dtype, to_value, {&grad, &open});
+  const Tensor passed = made_by(call, "mul", other, {&other, &open}),
+               slope = made_by(call, "mul", passed, {&passed, &shut});
+  run_line(call, line("mul"), dtype, to_gate, {&grad, &slope});
 }
 void dropout_backward(const Call& call) {
   static const Row &row = line("dropout_backward"), &product = line("mul"), &scaled = line("add_alpha");
@@ -322,6 +371,8 @@ const std::vector<LineOperation>& line_operations() {
         {"ge", nullptr, swapped<k_le>},
         {"gelu", nullptr, gelu},
         {"gelu_backward", nullptr, gelu_backward},
+        {"glu", nullptr, glu},
+        {"glu_backward", nullptr, glu_backward},
         {"gt", nullptr, swapped<k_lt>},
         {"hardtanh", nullptr, hardtanh},
         {"isfinite", nullptr, predicate<k_isfinite>},

@@ -139,6 +139,7 @@ Tensor Call::empty(std::span<const int64_t> sizes, int dtype) const {
 }
 Tensor Call::view(const Tensor& of, std::span<const int64_t> sizes, std::span<const int64_t> strides,
                   int64_t offset) const {
+  if (recorder_) recorder_->refuse("it takes parts of its operands");
   taeda_tensor made = nullptr;
   passed(api->tensor_view(of.handle(), int32_t(sizes.size()), sizes.data(), strides.data(), offset, &made));
   return Tensor(made, true);

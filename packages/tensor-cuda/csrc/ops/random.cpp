@@ -88,6 +88,18 @@ void exponential(const Call& call) {
   d.a = call.real(1);
   fill<DrawExponential>(call, self, d);
 }
+void cauchy(const Call& call) {
+  const Tensor self = first(call);
+  Draw d = draw(call, self, 3);
+  d.a = call.real(1), d.b = call.real(2);
+  fill<DrawCauchy>(call, self, d);
+}
+void geometric(const Call& call) {
+  const Tensor self = first(call);
+  Draw d = draw(call, self, 2);
+  d.a = 1 / std::log1p(-call.real(1));
+  fill<DrawTrials>(call, self, d);
+}
 void bernoulli(const Call& call) {
   const Tensor self = first(call);
   Draw d = draw(call, self, 2);
@@ -209,9 +221,10 @@ void arange_fill(const Call& call) {
 
 const std::vector<Operation>& random_operations() {
   static const std::vector<Operation> operations{
-      {"arange_fill_", arange_fill}, {"bernoulli_", bernoulli},          {"exponential_", exponential},
-      {"multinomial", multinomial},  {"native_dropout", native_dropout}, {"normal_", normal},
-      {"poisson", poisson},          {"random_", random_integers},       {"uniform_", uniform},
+      {"arange_fill_", arange_fill},      {"bernoulli_", bernoulli}, {"cauchy_", cauchy},
+      {"exponential_", exponential},      {"geometric_", geometric}, {"multinomial", multinomial},
+      {"native_dropout", native_dropout}, {"normal_", normal},       {"poisson", poisson},
+      {"random_", random_integers},       {"uniform_", uniform},
   };
   return operations;
 }

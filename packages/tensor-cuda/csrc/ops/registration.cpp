@@ -12,11 +12,11 @@ const taeda_api* api = nullptr;
 int32_t backend_number = 0;
 
 const std::vector<Operation>&attention_operations(), &bag_operations(), &batch_norm_operations(),
-    &convolution_operations(), &distance_operations(), &factor_operations(), &index_operations(), &loss_operations(),
-    &matrix_operations(), &named_operations(), &norm_operations(), &pair_operations(), &point_operations(),
-    &pool_operations(), &recurrent_layer_operations(), &recurrent_operations(), &random_operations(),
-    &reduce_operations(), &resize_operations(), &row_operations(), &transform_operations(), &triangular_operations(),
-    &window_operations();
+    &convolution_operations(), &ctc_operations(), &distance_operations(), &factor_operations(), &index_operations(),
+    &loss_operations(), &matrix_operations(), &named_operations(), &norm_operations(), &pair_operations(),
+    &point_operations(), &pool_operations(), &recurrent_layer_operations(), &recurrent_operations(),
+    &random_operations(), &reduce_operations(), &resize_operations(), &row_operations(), &transform_operations(),
+    &triangular_operations(), &window_operations();
 
 namespace {
 
@@ -28,13 +28,30 @@ struct Entry {
   int32_t number;
 };
 const std::vector<const std::vector<Operation>*>& operation_tables() {
-  static const std::vector<const std::vector<Operation>*> tables{
-      &attention_operations(), &bag_operations(),        &batch_norm_operations(), &convolution_operations(),
-      &distance_operations(),  &factor_operations(),     &index_operations(),      &loss_operations(),
-      &matrix_operations(),    &named_operations(),      &norm_operations(),       &pair_operations(),
-      &point_operations(),     &pool_operations(),       &random_operations(),     &recurrent_layer_operations(),
-      &recurrent_operations(), &reduce_operations(),     &resize_operations(),     &row_operations(),
-      &transform_operations(), &triangular_operations(), &window_operations()};
+  static const std::vector<const std::vector<Operation>*> tables{&attention_operations(),
+                                                                 &bag_operations(),
+                                                                 &batch_norm_operations(),
+                                                                 &convolution_operations(),
+                                                                 &ctc_operations(),
+                                                                 &distance_operations(),
+                                                                 &factor_operations(),
+                                                                 &index_operations(),
+                                                                 &loss_operations(),
+                                                                 &matrix_operations(),
+                                                                 &named_operations(),
+                                                                 &norm_operations(),
+                                                                 &pair_operations(),
+                                                                 &point_operations(),
+                                                                 &pool_operations(),
+                                                                 &random_operations(),
+                                                                 &recurrent_layer_operations(),
+                                                                 &recurrent_operations(),
+                                                                 &reduce_operations(),
+                                                                 &resize_operations(),
+                                                                 &row_operations(),
+                                                                 &transform_operations(),
+                                                                 &triangular_operations(),
+                                                                 &window_operations()};
   return tables;
 }
 std::vector<Entry>& entries() {
