@@ -305,7 +305,7 @@ def test_matrices_without_factors_are_refused_as_on_the_cpu() -> None:
         near(linalg.lu_factor_ex(hole.to("cuda"))[2], 2, "info")
         factors, pivots = linalg.lu_factor(tc.eye(2).to("cuda"))
         kind, text = error_of(lambda: linalg.lu_solve(factors, pivots + 5, factors).cpu())
-        assert kind == "IndexError" and "linalg_lu_solve" in text, (kind, text)
+        assert kind == "RuntimeError" and "linalg_lu_solve: argument 'pivots' has" in text, (kind, text)
         kind, text = error_of(lambda: linalg.svd(hole.to("cuda"), driver="fastest"))
         assert kind == "RuntimeError" and "argument 'driver' is 'fastest'" in text, text
         near(linalg.svd(hole.to("cuda"), driver="gesvd")[1], np.linalg.svd(hole.numpy())[1], "driver")
