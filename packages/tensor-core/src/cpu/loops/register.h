@@ -16,7 +16,8 @@ struct Register {
   typedef T type __attribute__((vector_size(Bytes)));
 };
 
-/// The same at any address, over elements of any type. (A template of a name alone would lose the alignment with Clang.)
+/// The same at any address, over elements of any type. (A template of a name alone would lose the alignment with
+/// Clang.)
 template <class T>
 struct Loose {
   using type [[gnu::vector_size(kRegister), gnu::aligned(1), gnu::may_alias]] = T;
