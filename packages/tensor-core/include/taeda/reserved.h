@@ -8,14 +8,15 @@ namespace taeda {
 /// A name that the core knows as a word only, and the attribute of tensors that asks for it.
 struct ReservedDevice {
   const char* name;
+  int dlpack;  // DLPack's number of the kind
   const char* attribute;
   const char* doc;
 };
 
 inline constexpr ReservedDevice kReservedDevices[] = {
-    {"cuda", "is_cuda", "Whether the tensor is on a cuda device."},
-    {"mps", "is_mps", "Whether the tensor is on an mps device."},
-    {"xpu", "is_xpu", "Whether the tensor is on an xpu device."},
+    {"cuda", 2, "is_cuda", "Whether the tensor is on a cuda device."},
+    {"mps", 8, "is_mps", "Whether the tensor is on an mps device."},
+    {"xpu", 14, "is_xpu", "Whether the tensor is on an xpu device."},
 };
 
 /// Further kinds of devices that programs name as values, in tables or comparisons; nothing else knows them.

@@ -1,6 +1,8 @@
 // DLPack both ways: __dlpack__, __dlpack_device__ and from_dlpack.
 #include "python/dlpack.h"
 
+#include <algorithm>
+
 #include "python/arguments.h"
 #include "python/internal.h"
 #include "python/library.h"
@@ -12,6 +14,7 @@
 #include "taeda/levels.h"
 #include "taeda/ops.h"
 #include "taeda/reach.h"
+#include "taeda/reserved.h"
 #include "taeda/stream.h"
 #include "taeda/tracking.h"
 
@@ -58,12 +61,22 @@ void check_bytes(const Tensor& t, const char* op) {
     fail(ErrorKind::Buffer, op, ": only tensors with elements can be exported, found ", describe(t));
 }
 
-/// Devices of plug-ins are extensions, whose numbers are those of this process, but for the one that DLPack knows.
+/// The kind of device that DLPack has a number of its own for; null for others.
+const ReservedDevice* known_kind(taeda::Device device) {
+  const std::string name = backend(device.backend).name();
+  const auto* found = std::ranges::find_if(kReservedDevices, [&](const ReservedDevice& d) { return d.name == name; });
+  return found == std::end(kReservedDevices) ? nullptr : found;
+}
+const ReservedDevice* known_kind(int32_t type) {
+  const auto* found = std::ranges::find(kReservedDevices, type, &ReservedDevice::dlpack);
+  return found == std::end(kReservedDevices) ? nullptr : found;
+}
+
+/// Other devices of plug-ins are extensions, whose numbers are those of this process.
 constexpr int kIndices = 128;
-bool is_cuda(taeda::Device device) { return device.backend == find_backend("cuda"); }
 dlpack::Device place_of(taeda::Device device) {
   if (device.backend == kCPU) return {dlpack::kCPU, 0};
-  if (is_cuda(device)) return {dlpack::kCUDA, device.index};
+  if (const ReservedDevice* kind = known_kind(device)) return {dlpack::DeviceType(kind->dlpack), device.index};
   return {dlpack::kExtension, device.backend * kIndices + device.index};
 }
 
@@ -129,9 +142,9 @@ void check_stream(const Given& given, int i) {
 /// What the consumer gets of a device is done, whatever stream it names; -1 asks for no wait.
 void settle(const Given& given, int i, taeda::Device device) {
   const int64_t stream = given.has(i) ? given.integer(i, 0) : 1;
-  check(stream != 0 || !is_cuda(device), ErrorKind::Buffer,
-        "__dlpack__: argument 'stream' is 0, expected 1 (the default stream), a stream's address or -1 of a cuda "
-        "device");
+  check(stream != 0 || !known_kind(device), ErrorKind::Buffer,
+        "__dlpack__: argument 'stream' is 0, expected 1 (the default stream), a stream's address or -1 of device ",
+        to_string(device));
   if (stream != -1) backend(device.backend).synchronize(device);
 }
 
@@ -195,15 +208,16 @@ IntSpan sizes_of(const dlpack::Array& array) {
 /// Numbers of extensions are each library's own: those of others mean something else.
 taeda::Device device_from(const dlpack::Device& place, bool ours) {
   if (place.type == dlpack::kExtension && ours) return {BackendId(place.id / kIndices), int8_t(place.id % kIndices)};
-  if (place.type == dlpack::kCUDA) {
-    const taeda::Device device = parse_device("cuda");
+  if (const ReservedDevice* kind = known_kind(place.type)) {
+    const taeda::Device device = parse_device(kind->name);
     check(place.id >= 0 && place.id < backend(device.backend).device_count(), ErrorKind::Buffer,
-          "from_dlpack: the data is on cuda device ", place.id, ", expected one of the ",
+          "from_dlpack: the data is on ", kind->name, " device ", place.id, ", expected one of the ",
           backend(device.backend).device_count(), " that are there");
     return {device.backend, int8_t(place.id)};
   }
   check(place.type == dlpack::kCPU, ErrorKind::Buffer, "from_dlpack: the data is on a device of type ", place.type,
-        ", expected 1 (cpu) or 2 (cuda)", place.type == dlpack::kExtension ? ", or one of taeda's own" : "");
+        ", expected 1 (cpu) or that of a device with a backend",
+        place.type == dlpack::kExtension ? ", or one of taeda's own" : "");
   return {};
 }
 
@@ -250,7 +264,7 @@ Object consuming_stream(PyObject* producer) {
   int type, id;
   if (!place || !PyTuple_Check(place.get())) return {};
   ensure(PyArg_ParseTuple(place.get(), "ii", &type, &id));
-  if (type != dlpack::kCUDA) return {};
+  if (!known_kind(int32_t(type))) return {};
   const auto handle = reinterpret_cast<uintptr_t>(current_stream_handle(device_from({type, id}, false)));
   return own(PyLong_FromUnsignedLongLong(handle ? handle : 1));
 }

@@ -5,7 +5,7 @@
 namespace taeda::dlpack {
 
 inline constexpr uint32_t kMajor = 1, kMinor = 1;
-enum DeviceType : int32_t { kCPU = 1, kCUDA = 2, kExtension = 12 };
+enum DeviceType : int32_t { kCPU = 1, kExtension = 12 };
 enum TypeCode : uint8_t {
   kInt = 0,
   kUInt = 1,
