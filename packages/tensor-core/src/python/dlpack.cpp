@@ -142,9 +142,10 @@ void check_stream(const Given& given, int i) {
 /// What the consumer gets of a device is done, whatever stream it names; -1 asks for no wait.
 void settle(const Given& given, int i, taeda::Device device) {
   const int64_t stream = given.has(i) ? given.integer(i, 0) : 1;
-  check(stream != 0 || !known_kind(device), ErrorKind::Buffer,
-        "__dlpack__: argument 'stream' is 0, expected 1 (the default stream), a stream's address or -1 of device ",
-        to_string(device));
+  if (stream == 0 && known_kind(device))
+    fail(ErrorKind::Buffer,
+         "__dlpack__: argument 'stream' is 0, expected 1 (the default stream), a stream's address or -1 of device ",
+         to_string(device));
   if (stream != -1) backend(device.backend).synchronize(device);
 }
 
