@@ -8,15 +8,16 @@ namespace taeda {
 /// A name that the core knows as a word only, and the attribute of tensors that asks for it.
 struct ReservedDevice {
   const char* name;
-  int dlpack;  // DLPack's number of the kind
+  int dlpack;          // DLPack's number of the kind
+  const char* arrays;  // the attribute by which libraries show each other arrays there; null: there is none
   const char* attribute;
   const char* doc;
 };
 
 inline constexpr ReservedDevice kReservedDevices[] = {
-    {"cuda", 2, "is_cuda", "Whether the tensor is on a cuda device."},
-    {"mps", 8, "is_mps", "Whether the tensor is on an mps device."},
-    {"xpu", 14, "is_xpu", "Whether the tensor is on an xpu device."},
+    {"cuda", 2, "__cuda_array_interface__", "is_cuda", "Whether the tensor is on a cuda device."},
+    {"mps", 8, nullptr, "is_mps", "Whether the tensor is on an mps device."},
+    {"xpu", 14, nullptr, "is_xpu", "Whether the tensor is on an xpu device."},
 };
 
 /// Further kinds of devices that programs name as values, in tables or comparisons; nothing else knows them.

@@ -12,6 +12,7 @@
 #include "taeda/elementwise.h"
 #include "taeda/levels.h"
 #include "taeda/ops.h"
+#include "taeda/reserved.h"
 #include "taeda/warn.h"
 
 namespace taeda::py {
@@ -402,19 +403,24 @@ PyObject* py_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
 bool gives_dlpack(PyObject* o) {
   return bool(optional_attribute(reinterpret_cast<PyObject*>(Py_TYPE(o)), "__dlpack__"));
 }
-/// What another library has on a cuda device and shows by the CUDA array interface alone: the backend reads it.
-bool is_cuda_array(PyObject* o) {
-  const char* const name = "__cuda_array_interface__";
-  return optional_attribute(reinterpret_cast<PyObject*>(Py_TYPE(o)), name) && optional_attribute(o, name);
+/// The kind of device on which another library has this array, shown by that kind's array interface; null: none.
+const ReservedDevice* place_of_array(PyObject* o) {
+  for (const ReservedDevice& kind : kReservedDevices)
+    if (kind.arrays && optional_attribute(reinterpret_cast<PyObject*>(Py_TYPE(o)), kind.arrays) &&
+        optional_attribute(o, kind.arrays))
+      return &kind;
+  return nullptr;
 }
-std::optional<Tensor> from_cuda_array(PyObject* o) {
-  if (!is_cuda_array(o)) return std::nullopt;
+/// The backend of that kind reads it.
+std::optional<Tensor> from_device_array(PyObject* o) {
+  const ReservedDevice* kind = place_of_array(o);
+  if (!kind) return std::nullopt;
   const Object core = own(PyImport_ImportModule("taeda_tensor_core"));
-  const Object module = own(PyObject_CallMethod(core.get(), "get_device_module", "s", "cuda"));
+  const Object module = own(PyObject_CallMethod(core.get(), "get_device_module", "s", kind->name));
   return tensor_of(own(PyObject_CallMethod(module.get(), "from_array_interface", "O", o)).get());
 }
 bool is_array(PyObject* o) {
-  return is_tensor(o) || optional_attribute(o, "__array_interface__") || gives_dlpack(o) || is_cuda_array(o);
+  return is_tensor(o) || optional_attribute(o, "__array_interface__") || gives_dlpack(o) || place_of_array(o);
 }
 
 /// Storage without a dtype: its bytes are elements of the dtype that is asked for.
@@ -494,7 +500,7 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype, std::optiona
     return out.same(*array) ? ops::clone(out) : out;
   }
   if (gives_dlpack(data)) return ops::clone(converted(import_dlpack(data), dtype, device));
-  if (std::optional<Tensor> array = from_cuda_array(data)) return ops::clone(converted(*array, dtype, device));
+  if (std::optional<Tensor> array = from_device_array(data)) return ops::clone(converted(*array, dtype, device));
   return on_device(from_other(data, dtype), device);
 }
 
@@ -505,7 +511,7 @@ Tensor tensor_sharing(PyObject* data, std::optional<DType> dtype, std::optional<
   if (std::optional<Tensor> bytes = from_bytes(data, dtype, op)) return on_device(std::move(*bytes), device);
   if (std::optional<Tensor> array = from_array_interface(data, op)) return converted(*array, dtype, device);
   if (gives_dlpack(data)) return converted(import_dlpack(data), dtype, device);
-  if (std::optional<Tensor> array = from_cuda_array(data)) return converted(*array, dtype, device);
+  if (std::optional<Tensor> array = from_device_array(data)) return converted(*array, dtype, device);
   return on_device(from_other(data, dtype), device);
 }
 
