@@ -43,10 +43,11 @@ def _signature(function: Callable, method: bool) -> inspect.Signature:
         known = inspect.signature(function)
     except (TypeError, ValueError):
         return _of(_told(function, method))
+    given = list(known.parameters.values())
     kinds = {inspect.Parameter.POSITIONAL_ONLY: _PLAIN}
-    return _of(
-        [p.replace(kind=kinds.get(p.kind, p.kind), annotation=p.empty) for p in known.parameters.values()]
-    )
+    if not inspect.isfunction(function) and all(p.kind != p.VAR_POSITIONAL for p in given):
+        kinds[inspect.Parameter.KEYWORD_ONLY] = _PLAIN  # of built-in ones, as PyTorch's stand-ins have them
+    return _of([p.replace(kind=kinds.get(p.kind, p.kind), annotation=p.empty) for p in given])
 
 
 def _as_function(name: str) -> Callable | None:
