@@ -179,7 +179,7 @@ def test_hostile_capsules(producer):
     # A device that DLPack has a number for is looked for, and says itself why it is not there.
     with pytest.raises(
         (BufferError, RuntimeError, MemoryError, OverflowError),
-        match="^from_dlpack|^device 'cuda' cannot be used",
+        match=r"^from_dlpack|^device 'cuda' cannot be used",
     ):
         t.from_dlpack(capsule)
     assert producer.returned == 0, "what was refused stays with the producer"

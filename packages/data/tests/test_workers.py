@@ -183,8 +183,11 @@ def test_samples_beyond_the_length_that_was_asked_for_are_warned_of():
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         assert len(list(loader)) == 8
+    said = [
+        warning for warning in said if warning.category is UserWarning
+    ]  # others may be Python's own, of forks
     for number, warning in enumerate(said, 5):
-        assert warning.category is UserWarning and "Each of the 2 workers" in str(warning.message)
+        assert "Each of the 2 workers" in str(warning.message)
         assert f"Claimed was reported to be 4, but {number} samples" in str(warning.message)
     assert len(said) == 4
 
@@ -296,7 +299,7 @@ def test_a_pass_goes_on_behind_a_batch_that_could_not_be_read(options):
 
 @pytest.mark.usefixtures("nothing_left")
 def test_what_cannot_be_sent_is_told():
-    with pytest.raises(Exception, match="pickle") as info:
+    with pytest.raises(Exception, match=r"pickle|local object") as info:  # in the words of this Python
         list(data.DataLoader(sets.Unsendable(), batch_size=None, num_workers=2))
     assert any("while sending batch 2" in note for note in info.value.__notes__)
 

@@ -152,7 +152,8 @@ class ArrayDataset(Dataset[Any]):
 
     @staticmethod
     def _archive(path: str | os.PathLike[str], keys: Sequence[str] | None) -> list[np.ndarray]:
-        with _naming(path, "read"), np.load(path, allow_pickle=False) as archive:
+        # Opened here: NumPy leaves a damaged file open.
+        with _naming(path, "read"), open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             held = list(archive.files)
             missing = [key for key in keys or () if key not in held]
             arrays = [] if missing else [archive[key] for key in keys or held]
