@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 #include <type_traits>
+#include <utility>
 
 #include "taeda/dtype.h"
 

@@ -199,9 +199,9 @@ class Rows {
   /// One element for each row.
   void spread(int k, char* from, int64_t stride, int64_t rows) {
     const int64_t size = item_size(walk_.compute[k]);
-    const cpu::Scratch room(rows * size);
+    std::optional<cpu::Scratch> converted;
     if (walk_.dtype[k] != walk_.compute[k]) {
-      char* const numbers = room.data();
+      char* const numbers = converted.emplace(rows * size).data();
       char* const pair[2] = {numbers, from};
       const int64_t fetched[2] = {size, stride};
       convert_elements(walk_.compute[k], walk_.dtype[k], pair, fetched, rows);
