@@ -366,14 +366,28 @@ PyCFunction fast(F function) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
 
+/// A function of the module; where Python has no lock, threads take turns at it.
+template <PyObject* (*Function)(PyObject*, PyObject*)>
+PyObject* in_turn(PyObject* module, PyObject* args) {
+#ifdef Py_GIL_DISABLED
+  PyCriticalSection turn;
+  PyCriticalSection_Begin(&turn, module);
+  PyObject* result = Function(module, args);
+  PyCriticalSection_End(&turn);
+  return result;
+#else
+  return Function(module, args);
+#endif
+}
+
 PyMethodDef functions[] = {
-    {"connect", connect, METH_O, "Take the table of the C ABI."},
-    {"start", start, METH_VARARGS, "Record: start(shapes, memory, stacks, devices, whole, max_bytes)."},
-    {"stop", stop, METH_NOARGS, "End the recording and give what it holds."},
-    {"recording", recording, METH_NOARGS, "Whether something is recorded."},
+    {"connect", in_turn<connect>, METH_O, "Take the table of the C ABI."},
+    {"start", in_turn<start>, METH_VARARGS, "Record: start(shapes, memory, stacks, devices, whole, max_bytes)."},
+    {"stop", in_turn<stop>, METH_NOARGS, "End the recording and give what it holds."},
+    {"recording", in_turn<recording>, METH_NOARGS, "Whether something is recorded."},
     {"clock", clock, METH_NOARGS, "Nanoseconds of the recorder's clock."},
-    {"join_thread", join_thread, METH_VARARGS, "A function for threading.setprofile: the thread joins."},
-    {"abandon", abandon, METH_NOARGS, "In a child after a fork."},
+    {"join_thread", in_turn<join_thread>, METH_VARARGS, "A function for threading.setprofile: the thread joins."},
+    {"abandon", in_turn<abandon>, METH_NOARGS, "In a child after a fork."},
     {"span_begin", fast(span<&taeda_api::span_begin>), METH_FASTCALL, "A span begins: span_begin(name, kind)."},
     {"span_end", fast(span<&taeda_api::span_end>), METH_FASTCALL, "A span ends: span_end(name, kind)."},
     {"step_begins", fast(step<&taeda_api::span_begin>), METH_FASTCALL, "A hook before steps of optimizers."},
@@ -386,4 +400,10 @@ PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_C", nullptr, -1, functions, n
 }  // namespace
 }  // namespace profiler
 
-PyMODINIT_FUNC PyInit__C() { return PyModule_Create(&profiler::definition); }
+PyMODINIT_FUNC PyInit__C() {
+  PyObject* module = PyModule_Create(&profiler::definition);
+#ifdef Py_GIL_DISABLED
+  if (module) PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
+#endif
+  return module;
+}

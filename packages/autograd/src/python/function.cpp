@@ -80,6 +80,7 @@ PyObject* context_getattro(PyObject* self, PyObject* key) {
 int context_setattro(PyObject* self, PyObject* key, PyObject* value) {
   PyNode* node = context_of(self)->node;
   if (value || !node) return PyObject_GenericSetAttr(self, key, value);
+  const Turn turn;
   // What it held may run any code when it goes: the list is in order by then.
   std::vector<PyNode::Kept> moved;
   const auto named = [&](const auto& item) { return item.name && PyUnicode_Compare(item.name.get(), key) == 0; };
@@ -184,7 +185,7 @@ struct Call {
 
 void Call::prepare() {
   const Object type = attribute(function, "_context_type");
-  ctx = own(not_unwound([&] { return PyObject_CallNoArgs(type.get()); }));
+  ctx = own(called_out([&] { return PyObject_CallNoArgs(type.get()); }));
   Object needs = own(PyTuple_New(count));
   bool recorded = false;
   for (Py_ssize_t i = 0; i < count; ++i) {
@@ -211,7 +212,7 @@ void Call::forward() {
   stack.insert(stack.end(), arguments, arguments + count);
   {
     const GradMode unrecorded(false);
-    result = own(not_unwound([&] { return PyObject_Vectorcall(run.get(), stack.data(), stack.size(), nullptr); }));
+    result = own(called_out([&] { return PyObject_Vectorcall(run.get(), stack.data(), stack.size(), nullptr); }));
   }
   single = !PyTuple_Check(result.get()) && !PyList_Check(result.get());
   if (single) {
@@ -422,7 +423,7 @@ void PyNode::apply(Tensor* grads, Tensor* result) {
     stack.push_back(owned.back().get());
   }
   Object returned =
-      own(not_unwound([&] { return PyObject_Vectorcall(backward.get(), stack.data(), stack.size(), nullptr); }));
+      own(called_out([&] { return PyObject_Vectorcall(backward.get(), stack.data(), stack.size(), nullptr); }));
   if (!PyTuple_Check(returned.get()) && !PyList_Check(returned.get())) returned = own(PyTuple_Pack(1, returned.get()));
   const Object items = own(PySequence_Fast(returned.get(), "backward"));
   const size_t given = size_t(PySequence_Fast_GET_SIZE(items.get()));

@@ -84,7 +84,7 @@ PyObject* register_leaf_hook(PyObject*, PyObject* const* args, Py_ssize_t count)
         [call = shared(args[1])](const Tensor& leaf) {
           Gil gil;
           const Object given = own(wrap(leaf));
-          const Object result = own(not_unwound([&] { return PyObject_CallOneArg(call.get(), given.get()); }));
+          const Object result = own(called_out([&] { return PyObject_CallOneArg(call.get(), given.get()); }));
           // Methods in place give the tensor itself.
           check(result.get() == Py_None || result.get() == given.get(), ErrorKind::Runtime,
                 "register_post_accumulate_grad_hook: hooks should return None, found ", Py_TYPE(result.get())->tp_name);
@@ -361,5 +361,6 @@ PyMODINIT_FUNC PyInit__C() {
   }
   init_anomaly();
   fill_api();
+  taeda::needs_no_lock(module);
   return module;
 }

@@ -22,6 +22,7 @@ PyTypeObject* type_of(const char* name);
 Node* of(PyObject* self) { return reinterpret_cast<PyNodeObject*>(self)->node.get(); }
 
 void dealloc(PyObject* self) {
+  const Turn turn;
   auto* object = reinterpret_cast<PyNodeObject*>(self);
   if (object->node && object->node->extras && object->node->extras->python == self)
     object->node->extras->python = nullptr;
@@ -121,7 +122,7 @@ PyObject* register_prehook(PyObject* self, PyObject* hook) {
         [call = shared(hook)](Node*, Tensor* grads, size_t count) {
           Gil gil;
           const Object given = pack(grads, count);
-          take_over(own(not_unwound([&] { return PyObject_CallOneArg(call.get(), given.get()); })).get(), grads, count,
+          take_over(own(called_out([&] { return PyObject_CallOneArg(call.get(), given.get()); })).get(), grads, count,
                     "register_prehook");
         },
         hook);
@@ -136,7 +137,7 @@ PyObject* register_hook(PyObject* self, PyObject* hook) {
         [call = shared(hook)](Node*, Tensor* results, size_t result_count, Tensor* grads, size_t grad_count) {
           Gil gil;
           const Object inputs = pack(results, result_count), outputs = pack(grads, grad_count);
-          const Object answer = own(not_unwound(
+          const Object answer = own(called_out(
               [&] { return PyObject_CallFunctionObjArgs(call.get(), inputs.get(), outputs.get(), nullptr); }));
           take_over(answer.get(), results, result_count, "register_hook");
         },
@@ -148,6 +149,7 @@ PyObject* register_hook(PyObject* self, PyObject* hook) {
 PyObject* drop_hook(PyObject* self, PyObject* id) {
   const uint64_t number = PyLong_AsUnsignedLongLong(id);
   if (PyErr_Occurred()) return nullptr;
+  const Turn turn;
   remove_hook(of(self), number);
   Py_RETURN_NONE;
 }
@@ -330,10 +332,11 @@ PyTypeObject* type_of(const char* name) {
 PyObject* wrap(const Ref<Node>& node) {
   if (!node) Py_RETURN_NONE;
   NodeExtras& extras = ensure_extras(node.get());
-  if (extras.python) return Py_NewRef(static_cast<PyObject*>(extras.python));
+  if (PyObject* known = share_living(extras.python)) return known;
   auto* object = PyObject_New(PyNodeObject, type_of(node->name()));
   if (!object) raise();
   new (&object->node) Ref<Node>(node);
+  let_be_shared(reinterpret_cast<PyObject*>(object));
   extras.python = object;
   return reinterpret_cast<PyObject*>(object);
 }

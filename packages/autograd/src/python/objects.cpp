@@ -33,7 +33,7 @@ TensorHook tensor_hook(PyObject* hook) {
   return [call = shared(hook)](const Tensor& grad) {
     Gil gil;
     const Object given = own(wrap(grad));
-    const Object result = own(not_unwound([&] { return PyObject_CallOneArg(call.get(), given.get()); }));
+    const Object result = own(called_out([&] { return PyObject_CallOneArg(call.get(), given.get()); }));
     return tensor_or_none(result.get(), "tensor hook: result");
   };
 }

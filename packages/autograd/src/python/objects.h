@@ -49,6 +49,7 @@ std::vector<Tensor> tensors_of(PyObject* sequence, const char* what, bool none_a
 /// Result of `body`, or null with the Python error set.
 template <class Body>
 PyObject* guarded(Body&& body) noexcept {
+  const Turn turn;
   try {
     return body();
   } catch (...) {

@@ -31,10 +31,10 @@ Unpack pack_by_hook(const Tensor& values) {
   const NotPacking scope;
   const Pair pair = hooks().pairs.back();
   const Object given = own(wrap(values));
-  const Object made = own(PyObject_CallOneArg(pair.pack.get(), given.get()));
+  const Object made = own(called_out([&] { return PyObject_CallOneArg(pair.pack.get(), given.get()); }));
   return [unpack = pair.unpack, kept = shared(made.get())] {
     Gil gil;
-    const Object result = own(PyObject_CallOneArg(unpack.get(), kept.get()));
+    const Object result = own(called_out([&] { return PyObject_CallOneArg(unpack.get(), kept.get()); }));
     check(is_tensor(result.get()), ErrorKind::Type, "saved_tensors_hooks: the unpack hook returned ",
           Py_TYPE(result.get())->tp_name, ", expected a Tensor");
     return tensor_of(result.get());

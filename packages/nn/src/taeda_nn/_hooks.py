@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from taeda_nn._bind import Tensor, autograd, tensor
+from taeda_registry.turns import entries
 
 if TYPE_CHECKING:
     from taeda_nn.modules.module import Module
@@ -282,7 +283,7 @@ def add_hook(
 def call_hooked(module: Module, own: HookSet, everywhere: HookSet, args: tuple, kwargs: dict) -> Any:
     """Calls ``module.forward`` with the hooks of the module and those registered for all modules."""
     backward, last = backward_hooks(everywhere, own)
-    backward_pre = [*everywhere.backward_pre.values(), *own.backward_pre.values()]
+    backward_pre = [hook for hooks in (everywhere, own) for _, hook in entries(hooks.backward_pre)]
     around = AroundBackward(module, backward, backward_pre) if backward or backward_pre else None
     called, result = [], None
     try:
@@ -307,15 +308,15 @@ def call_hooked(module: Module, own: HookSet, everywhere: HookSet, args: tuple, 
 
 def backward_hooks(*sets: HookSet) -> tuple[list[Callable[..., Any]], list[Callable[..., Any]]]:
     """The hooks around backward: those with the gradients of modules' inputs, those of the last operation's."""
-    full = [hook for hooks in sets if hooks.full_backward for hook in hooks.backward.values()]
-    last = [hook for hooks in sets if not hooks.full_backward for hook in hooks.backward.values()]
+    full = [hook for hooks in sets if hooks.full_backward for _, hook in entries(hooks.backward)]
+    last = [hook for hooks in sets if not hooks.full_backward for _, hook in entries(hooks.backward)]
     return full, last
 
 
 def _in_order(everywhere: HookSet, own: HookSet, kind: str) -> list[tuple[HookSet, int, Callable[..., Any]]]:
     """The hooks of a kind with their sets and numbers, in calling order."""
     return [
-        (hooks, number, hook) for hooks in (everywhere, own) for number, hook in getattr(hooks, kind).items()
+        (hooks, number, hook) for hooks in (everywhere, own) for number, hook in entries(getattr(hooks, kind))
     ]
 
 

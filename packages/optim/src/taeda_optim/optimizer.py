@@ -44,6 +44,7 @@ from taeda_optim._for_others import (  # noqa: F401 (programs take them from her
     required,
 )
 from taeda_registry.slots import tensor
+from taeda_registry.turns import entries
 
 Hooks = dict[int, Callable[..., Any]]
 #: What ``params`` of an optimizer may be: tensors, (name, tensor) pairs, or groups as dicts.
@@ -414,10 +415,10 @@ class Optimizer:
         Parameters stand as numbers in the order of the groups; ``param_names`` in a group names them where known.
         Tensors are not copied.
         """
-        for hook in tuple(self._optimizer_state_dict_pre_hooks.values()):
+        for _, hook in entries(self._optimizer_state_dict_pre_hooks):
             hook(self)
         state = saving.state_of(self)
-        for hook in tuple(self._optimizer_state_dict_post_hooks.values()):
+        for _, hook in entries(self._optimizer_state_dict_post_hooks):
             changed = hook(self, state)
             state = state if changed is None else changed
         return state
@@ -436,11 +437,11 @@ class Optimizer:
             ValueError: groups, parameters, names of state or shapes that do not match; one text lists all.
         """
         state_dict = copy.copy(state_dict)  # a hook changes this one, not the caller's
-        for hook in tuple(self._optimizer_load_state_dict_pre_hooks.values()):
+        for _, hook in entries(self._optimizer_load_state_dict_pre_hooks):
             changed = hook(self, state_dict)
             state_dict = state_dict if changed is None else changed
         saving.restore(self, state_dict, strict)
-        for hook in tuple(self._optimizer_load_state_dict_post_hooks.values()):
+        for _, hook in entries(self._optimizer_load_state_dict_post_hooks):
             hook(self)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -523,19 +524,19 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         # Written out: a profiler's hooks stand here while its program trains. A hook may take itself away.
         args = (self, *args)
         if _global_pre_hooks:
-            for hook in tuple(_global_pre_hooks.values()):
+            for _, hook in entries(_global_pre_hooks):
                 if (changed := hook(self, args, kwargs)) is not None:
                     args, kwargs = _changed(self, changed)
         if own["_optimizer_step_pre_hooks"]:
-            for hook in tuple(own["_optimizer_step_pre_hooks"].values()):
+            for _, hook in entries(own["_optimizer_step_pre_hooks"]):
                 if (changed := hook(self, args, kwargs)) is not None:
                     args, kwargs = _changed(self, changed)
         result = step(*args, **kwargs)
         if own["_optimizer_step_post_hooks"]:
-            for hook in tuple(own["_optimizer_step_post_hooks"].values()):
+            for _, hook in entries(own["_optimizer_step_post_hooks"]):
                 hook(self, args, kwargs)
         if _global_post_hooks:
-            for hook in tuple(_global_post_hooks.values()):
+            for _, hook in entries(_global_post_hooks):
                 hook(self, args, kwargs)
         return result
 

@@ -25,6 +25,7 @@ void parallel_for(int64_t count, int64_t grain, const Body& body) {
 struct HostLock {
   void* (*release)() = nullptr;  // null result: this thread did not hold it
   void (*acquire)(void* token) = nullptr;
+  void* turns = nullptr;  // Note [Turns] in python_lock.h
 };
 extern TAEDA_API HostLock host_lock;
 

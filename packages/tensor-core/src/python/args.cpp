@@ -538,6 +538,7 @@ namespace {
 template <class Name>
 PyObject* run_named(Name name, Signature* signatures, int count, PyObject* self, PyObject* const* args,
                     Py_ssize_t nargs, PyObject* kwnames) {
+  const Turn turn;
   Slots slots;
   try {
     if (count == 1) {

@@ -117,6 +117,7 @@ void check_same_kind(PyObject* self, PyObject* value) {
         " have an incompatible tensor type; use a new tensor");
 }
 int set_data(PyObject* self, PyObject* value, void*) {
+  const Turn turn;
   try {
     if (!value || !is_tensor(value))
       fail(ErrorKind::Type, "data: expected a Tensor, found ", value ? type_name(value) : "nothing");
@@ -158,6 +159,7 @@ PyObject* requires_grad(PyObject* self, void*) {
   return guarded([&] { return PyBool_FromLong(shows_grad(t)); });
 }
 int set_requires_grad_attribute(PyObject* self, PyObject* value, void*) {
+  const Turn turn;
   try {
     if (!value || !is_bool(value))
       fail(ErrorKind::Type, "requires_grad: expected a bool, found ", value ? type_name(value) : "nothing");
@@ -195,6 +197,7 @@ PyObject* grad(PyObject* self, void*) {
   });
 }
 int set_grad(PyObject* self, PyObject* value, void*) {
+  const Turn turn;
   try {
     const bool clear = !value || value == Py_None;
     if (!clear && !is_tensor(value)) fail(ErrorKind::Type, "grad: expected a Tensor or None, found ", type_name(value));

@@ -230,6 +230,7 @@ std::optional<Tensor> from_array_interface(PyObject* o, const char* op, bool sha
 }
 
 int tensor_get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
+  const Turn turn;
   try {
     const Tensor& t = tensor_of(self);
     view->obj = nullptr;

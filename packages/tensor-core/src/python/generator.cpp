@@ -51,6 +51,7 @@ PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 }
 
 void dealloc(PyObject* self) {
+  const Turn turn;
   PyTypeObject* type = Py_TYPE(self);
   if (value_of(self) && value_of(self)->python == self) value_of(self)->python = nullptr;
   value_of(self).~Generator();
@@ -175,9 +176,11 @@ PyType_Spec spec{"taeda_tensor_core.Generator", sizeof(PyGenerator), 0, Py_TPFLA
 
 PyObject* wrap(const Generator& generator) {
   if (!generator) Py_RETURN_NONE;
-  if (generator->python) return Py_NewRef(static_cast<PyObject*>(generator->python));
+  if (PyObject* known = share_living(generator->python)) return known;
   PyObject* object = make(GeneratorType, generator);
-  if (object) generator->python = object;
+  if (!object) return nullptr;
+  let_be_shared(object);
+  generator->python = object;
   return object;
 }
 

@@ -370,6 +370,7 @@ int tensor_setitem(PyObject* self, PyObject* key, PyObject* value) noexcept {
   if (!is_plain(self) || (value && !is_plain(value))) [[unlikely]]
     if (value && (overrides(self) || may_override(value)))
       return Object(override_operator("__setitem__", {self, key, value})) ? 0 : -1;
+  const Turn turn;
   try {
     if (!value) fail(ErrorKind::Type, "index: elements of a tensor cannot be deleted");
     const Tensor& t = tensor_of(self);

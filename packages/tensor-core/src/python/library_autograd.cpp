@@ -19,11 +19,11 @@ struct PyMeta final : GradMeta {
 };
 
 Object ask(const char* method, const Tensor& self) {
-  return own(not_unwound([&] { return PyObject_CallMethod(provider, method, "N", wrap(self)); }));
+  return own(called_out([&] { return PyObject_CallMethod(provider, method, "N", wrap(self)); }));
 }
 void api_set_requires_grad(const Tensor& self, bool value) {
   const Gil gil;
-  own(not_unwound(
+  own(called_out(
       [&] { return PyObject_CallMethod(provider, "set_requires_grad", "NN", wrap(self), PyBool_FromLong(value)); }));
 }
 Tensor api_grad(const Tensor& self) {
@@ -36,7 +36,7 @@ Tensor api_grad(const Tensor& self) {
 }
 void api_set_grad(const Tensor& self, const Tensor& grad) {
   const Gil gil;
-  own(not_unwound([&] { return PyObject_CallMethod(provider, "set_grad", "NN", wrap(self), wrap(grad)); }));
+  own(called_out([&] { return PyObject_CallMethod(provider, "set_grad", "NN", wrap(self), wrap(grad)); }));
 }
 bool api_is_leaf(const Tensor& self) {
   const Gil gil;

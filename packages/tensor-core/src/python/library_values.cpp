@@ -234,7 +234,7 @@ Callback::Callback(PyObject* callable)
       }) {}
 
 Object Callback::operator()(const Object& arguments) const {
-  PyObject* found = not_unwound([&] { return PyObject_CallObject(callable_.get(), arguments.get()); });
+  PyObject* found = called_out([&] { return PyObject_CallObject(callable_.get(), arguments.get()); });
   // The caller may give the lock up, and with it the interpreter's memory of the error, before anybody catches it.
   if (!found) throw take_error();
   return Object(found);

@@ -42,6 +42,7 @@ void wait_for_work() {
 void install_host_lock() {
   host_lock.release = give_lock_up;
   host_lock.acquire = take_lock_again;
+  host_lock.turns = PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type));
   Py_AtExit(wait_for_work);
 }
 
@@ -191,5 +192,6 @@ PyMODINIT_FUNC PyInit__C() {
   install_host_lock();
   taeda::host_signals = run_signal_handlers;
   fill_python_api();
+  taeda::needs_no_lock(module);
   return module;
 }

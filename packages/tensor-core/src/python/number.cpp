@@ -257,6 +257,7 @@ Py_ssize_t size_of(PyObject* answer) {
 int truth(PyObject* self) noexcept {
   if (answered_elsewhere(self)) [[unlikely]]
     return truth_of(override_operator("__bool__", {self}));
+  const Turn turn;
   try {
     const Tensor& t = tensor_of(self);
     check(t.numel() == 1, ErrorKind::Runtime, "bool: Boolean value of Tensor with ",
@@ -320,6 +321,7 @@ Py_ssize_t length(PyObject* self) noexcept {
 int contains(PyObject* self, PyObject* value) noexcept {
   if (answered_elsewhere(self) || answered_elsewhere(value)) [[unlikely]]
     return truth_of(override_named("__contains__", self, &value, 1, nullptr));
+  const Turn turn;
   try {
     const Side right(value);
     if (!right) {

@@ -153,7 +153,7 @@ void arm_once() {
 
 /// Calls what may be a Python function: a thread that the end of the interpreter finds in it is not unwound from here.
 PyObject* call_function(PyObject* function, PyObject* args, PyObject* kwargs) {
-  return not_unwound([&] { return PyObject_Call(function, args, kwargs); });
+  return called_out([&] { return PyObject_Call(function, args, kwargs); });
 }
 
 /// What the first one answers that does not return NotImplemented. `partner`: where all of them do, the operand on the
@@ -166,13 +166,13 @@ PyObject* answered(PyObject* function, const Answering& all, PyObject* args, PyO
   if (modes.in_force()) {
     const ModeAnswers taken;
     given[0] = taken.mode();
-    Object result = own(not_unwound([&] { return PyObject_VectorcallMethod(spelling(0), given, 5, nullptr); }));
+    Object result = own(called_out([&] { return PyObject_VectorcallMethod(spelling(0), given, 5, nullptr); }));
     if (result.get() != Py_NotImplemented) return result.release();
     asked = "mode " + std::string(type_name(taken.mode())) + (all.empty() ? "" : ", ");
   }
   for (const Object& o : all) {
     const Object method = own(PyObject_GetAttr(o.get(), spelling(answers_of(Py_TYPE(o.get())) == kTaeda)));
-    Object result = own(not_unwound([&] { return PyObject_Vectorcall(method.get(), given + 1, 4, nullptr); }));
+    Object result = own(called_out([&] { return PyObject_Vectorcall(method.get(), given + 1, 4, nullptr); }));
     if (result.get() != Py_NotImplemented) return result.release();
   }
   if (partner) Py_RETURN_NOTIMPLEMENTED;

@@ -53,7 +53,7 @@ PyObject* discovery = nullptr;
 void ask_discovery(std::string_view name) {
   const Gil gil;
   const Object answer(
-      not_unwound([&] { return PyObject_CallFunction(discovery, "s#", name.data(), Py_ssize_t(name.size())); }));
+      called_out([&] { return PyObject_CallFunction(discovery, "s#", name.data(), Py_ssize_t(name.size())); }));
   if (!answer) throw take_error();
 }
 PyObject* set_discovery(PyObject*, PyObject* function) {

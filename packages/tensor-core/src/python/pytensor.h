@@ -8,6 +8,7 @@
 
 #include "taeda/dispatch.h"
 #include "taeda/generator.h"
+#include "taeda/python_lock.h"
 #include "taeda/tensor.h"
 
 namespace taeda::py {
@@ -43,8 +44,12 @@ inline PyObject* wrap(Tensor&& tensor) {
   if (!impl) Py_RETURN_NONE;
   if (!impl->python) [[likely]]
     return wrap_fresh(std::move(tensor));
-  if (impl->flags & kOwnsPython) return reclaim_wrapper(impl);
-  return Py_NewRef(static_cast<PyObject*>(impl->python));
+  while (impl->python) {
+    if (impl->flags & kOwnsPython) return reclaim_wrapper(impl);
+    if (PyObject* known = try_share(impl->python)) return known;
+    pass();
+  }
+  return wrap_fresh(std::move(tensor));
 }
 inline PyObject* wrap(const Tensor& tensor) { return wrap(Tensor(tensor)); }
 
@@ -96,6 +101,7 @@ void set_python_error(const char* called = nullptr) noexcept;
 /// Result of `body`, or null with the Python error set.
 template <class Body>
 PyObject* guarded(Body&& body) noexcept {
+  const Turn turn;
   try {
     return body();
   } catch (...) {

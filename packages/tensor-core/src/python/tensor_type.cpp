@@ -125,6 +125,7 @@ bool end_stateful(PyObject* self) {
 }
 
 void dealloc(PyObject* self) {
+  const Turn turn;
   PyTensor* wrapper = cast(self);
   PyTypeObject* type = Py_TYPE(self);
   if (type != TensorType || wrapper->dict || wrapper->weakrefs) [[unlikely]]
@@ -184,6 +185,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
   return autograd_api.visit_hooks ? autograd_api.visit_hooks(impl, visit, arg) : 0;
 }
 int clear(PyObject* self) {
+  const Turn turn;
   Py_CLEAR(cast(self)->dict);
   TensorImpl* impl = cast(self)->tensor.impl();
   if (impl && (impl->flags & kCarries) && impl->use_count() == 1)
@@ -268,6 +270,7 @@ PyObject* wrap_fresh(Tensor&& tensor, PyTypeObject* type) {
     if (dispatches(type)) tensor.impl()->keys = tensor.keys() | KeySet::of(dispatch_layer(type));
   }
   if (!wrapper) return nullptr;
+  let_be_shared(reinterpret_cast<PyObject*>(wrapper));
   tensor.impl()->python = wrapper;
   new (&wrapper->tensor) Tensor(std::move(tensor));
   return reinterpret_cast<PyObject*>(wrapper);

@@ -15,6 +15,7 @@ from taeda_nn._hooks import STATE_HOOKS, HookSet, taken_hooks
 from taeda_nn.modules._state import Stateful, attributes, attributes_with, replace_attributes
 from taeda_nn.parameter import Buffer, Parameter, UninitializedBuffer
 from taeda_registry.forks import held_at_fork
+from taeda_registry.turns import in_turn
 
 if TYPE_CHECKING:
     from taeda_nn.modules.module import Module
@@ -317,6 +318,7 @@ def replace_shown(module: Module, values: dict[str, Any]) -> None:
         replace_attributes(module, values)
 
 
+@in_turn
 def replace_members(module: Module, kind: str, members: Mapping[str, Any]) -> None:
     """Let a module have these members of one kind, and no others; a copy of its ``__dict__`` keeps its own."""
     given, values, book = dict(members), attributes(module), f"_{kind}_names"
@@ -444,11 +446,13 @@ def keep_class_attribute(owner: type, name: str) -> None:
         setattr(owner, name, ClassAttribute(name, found))
 
 
+@in_turn
 def keep_member(module: Module, kind: str, name: str, value: Any, mark: Any = None) -> None:
     """Lets a module have a member, of this kind alone; ``mark`` says of a buffer whether it is persistent.
 
     Note [Names and values of members]. A name without a value would be a module that nobody can walk through. Both are
-    written, and deleted, in statements without a call: between them no other thread runs and no interrupt comes.
+    written, and deleted, in statements without a call: between them no other thread runs (`in_turn` sees to it where
+    Python has no lock) and no interrupt comes.
     """
     values = attributes(module)
     parameters, buffers, modules = (
@@ -478,6 +482,7 @@ def keep_member(module: Module, kind: str, name: str, value: Any, mark: Any = No
     values[name] = value
 
 
+@in_turn
 def drop_member(module: Module, name: str) -> bool:
     """Takes a member from a module that has it; whether it had (Note [Names and values of members])."""
     values = attributes(module)
@@ -493,6 +498,7 @@ def drop_member(module: Module, name: str) -> bool:
     return False
 
 
+@in_turn
 def renew_member(module: Module, kind: str, name: str, value: Any) -> None:
     """Gives a member another value, unless the module has lost it meanwhile."""
     values = attributes(module)
