@@ -8,6 +8,7 @@ from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+
 from taeda_registry import turns
 
 
@@ -48,10 +49,18 @@ def test_one_thread_at_a_time_runs_what_takes_turns(monkeypatch):
 def test_entries_of_one_moment(kind):
     table, done = kind(stays=1), threading.Event()
 
+    @turns.in_turn
+    def put(number: int) -> None:
+        table[number] = number
+
+    @turns.in_turn
+    def take(number: int) -> None:
+        del table[number]
+
     def change() -> None:
         for number in range(20_000):
-            table[number] = number
-            del table[number]
+            put(number)
+            take(number)
         done.set()
 
     thread = threading.Thread(target=change)

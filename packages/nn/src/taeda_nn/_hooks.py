@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from taeda_nn._bind import Tensor, autograd, tensor
-from taeda_registry.turns import entries
+from taeda_registry.turns import entries, in_turn
 
 if TYPE_CHECKING:
     from taeda_nn.modules.module import Module
@@ -35,6 +35,7 @@ class RemovableHandle(metaclass=ABCMeta):  # noqa: B024  other packages register
 
     _more: tuple[weakref.ref, ...] = ()
 
+    @in_turn
     def __init__(self, hooks_dict: OrderedDict[int, Any], *, extra_dict: Any = None) -> None:
         global _next_id
         self.id = _next_id
@@ -49,6 +50,7 @@ class RemovableHandle(metaclass=ABCMeta):  # noqa: B024  other packages register
         """Weak reference to the hooks among which this one stands."""
         return self._hooks
 
+    @in_turn
     def remove(self) -> None:
         """Removes the hook; calling it again changes nothing."""
         for reference in (self._hooks, *self._more):
@@ -262,6 +264,7 @@ def state_hook_property(kind: str) -> property:
     return property(get, replace)
 
 
+@in_turn
 def add_hook(
     hooks: OrderedDict[int, Any],
     hook: Any,

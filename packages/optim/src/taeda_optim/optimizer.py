@@ -44,7 +44,7 @@ from taeda_optim._for_others import (  # noqa: F401 (programs take them from her
     required,
 )
 from taeda_registry.slots import tensor
-from taeda_registry.turns import entries
+from taeda_registry.turns import entries, in_turn
 
 Hooks = dict[int, Callable[..., Any]]
 #: What ``params`` of an optimizer may be: tensors, (name, tensor) pairs, or groups as dicts.
@@ -62,6 +62,7 @@ class RemovableHook:
         RemovableHook._count += 1
         self._hooks, self.id = hooks, RemovableHook._count
 
+    @in_turn
     def remove(self) -> None:
         """Takes the hook out; a second call does nothing."""
         self._hooks.pop(self.id, None)
@@ -77,6 +78,7 @@ class RemovableHook:
         self.remove()
 
 
+@in_turn
 def _add_hook(hooks: Hooks, hook: Callable[..., Any], prepend: bool = False) -> RemovableHook:
     handle = RemovableHook(hooks)
     hooks[handle.id] = hook

@@ -47,8 +47,11 @@ def in_turn(function: _F) -> _F:
     return taking_turns  # type: ignore[return-value]
 
 
+@in_turn
 def entries(mapping: Mapping[_K, _V]) -> list[tuple[_K, _V]]:
     """What a dictionary holds at one moment, whichever threads add to it and take from it.
+
+    Where Python has no lock, an OrderedDict bears no change while it is read: those that change it take turns, too.
 
     Example:
         >>> entries({"a": 1})
