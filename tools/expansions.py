@@ -100,9 +100,17 @@ def error_tables() -> None:
              table(lambda x: mp.exp(x * x) * mp.erfc(x), 0, 0.5, 20, 16)),
         text("kNormalPoint", "-x for which exp(-r^2) of the distribution lies below x, for r from 1.5 to 27.5.",
              table(lambda r: -normal_point(mp.exp(-r * r)), 1.5, 0.5, 52, 17)),
+        text("kErrorTail", "z^2 + log(erfc(z) / t) for z from 0 to 32 over u = 2.125 t - 1.125, t = 1 / (1 + z / 2).",
+             table(tail_exponent, -1, 2, 1, 26)),
         text("kErrorInverse", "erfinv(x) / x for |x| <= 0.85 over t = x^2 * 2 / 0.7225 - 1.",
              table(inverse_slope, -1, 2, 1, 34)),
     )  # fmt: skip
+
+
+def tail_exponent(u: Any) -> Any:
+    t = (u + mpf("1.125")) / mpf("2.125")
+    z = 2 / t - 2
+    return z * z + mp.log(mp.erfc(z) / t)
 
 
 def inverse_slope(t: Any) -> Any:

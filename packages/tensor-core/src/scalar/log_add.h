@@ -26,8 +26,9 @@ TAEDA_HD inline T log_add_exp(T a, T b) {
   if constexpr (is_same<T, float>) {
     e = vexp_small(d < -700.0 ? -700.0 : d);
   } else {
+    const double lost = a == b ? 0.0 : exact_sum(low, -high).low;  // two conditions in one do not vectorise
     e = vexp(d);
-    e += e * ((a != b) & (d > -800.0) ? exact_sum(low, -high).low : 0.0);
+    e += e * (d > -800.0 ? lost : 0.0);
   }
   return T(high + log1p_of_power<T>(e));
 }
@@ -73,16 +74,23 @@ TAEDA_HD inline double log_add_powers(double a, double b, Pair unit, Pair invers
 }
 template <class T>
 TAEDA_HD inline T log_add_exp_near_one(T a, T b) {
-  if constexpr (is_same<T, double>) return log_add_powers(a, b, {1.0, 0.0}, {1.0, 0.0});
-  else return a;
+  if constexpr (is_same<T, double>) {
+    const double plain = log_add_exp(a, b);
+    return magnitude(plain) > 0.5 ? plain : log_add_powers(a, b, {1.0, 0.0}, {1.0, 0.0});
+  } else {
+    return a;
+  }
 }
 template <class T>
 TAEDA_HD inline T log_add_exp2_near_one(T a, T b) {
-  if constexpr (is_same<T, double>)
-    return a == b ? a + 1.0
-                  : log_add_powers(a, b, {0.6931471805599453, 2.3190468138462996e-17},
-                                   {1.4426950408889634, 2.0355273740931033e-17});
-  else return a;
+  if constexpr (is_same<T, double>) {
+    const double plain = a == b ? a + 1.0 : log_add_exp2(a, b);
+    return a == b || magnitude(plain) > 1.0 ? plain
+                                            : log_add_powers(a, b, {0.6931471805599453, 2.3190468138462996e-17},
+                                                             {1.4426950408889634, 2.0355273740931033e-17});
+  } else {
+    return a;
+  }
 }
 
 }  // namespace taeda::loops::TAEDA_ISA

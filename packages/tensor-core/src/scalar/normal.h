@@ -1,5 +1,5 @@
-// The error function's relatives and the normal distribution's functions, one number at a time, right to little more
-// than half a unit in the last place.
+// The error function's relatives and the normal distribution's functions of float64 numbers: erfc and ndtr without
+// branches, the others one number at a time and right to little more than half a unit in the last place.
 #pragma once
 #include <cmath>
 
@@ -28,15 +28,32 @@ TAEDA_HD inline double erfcx_of(double x) {
   if (x < -7) return scaled_by(e.fraction, e.exponent + 1);  // the rest does not count
   return rounded(scaled(e.fraction, power_of_two(e.exponent + 1)) - erfcx_pair({-x, 0}));
 }
-/// erfc(x), for x >= 0.4 and the sum of a product.
+/// erfc(z) for a pair from 0 to 32 and its square, without branches: t exp(P(t) - z^2), t = 1 / (1 + z / 2), as
+/// `scaled_tail` has it for float32. What roundings leave out is kept until the last product.
+TAEDA_HD inline double error_tail(Pair z, Pair square) {
+  const Expansion<26>& e = kErrorTail[0];
+  const Pair d = exact_sum(1.0, 0.5 * z.high);
+  const double t = 1.0 / d.high, t_rest = fma(-d.high, t, 1.0) - (d.low + 0.5 * z.low) * t;  // of 1 + t_rest, times t
+  const Pair scale = exact_product(t, 2.125);
+  const double u = scale.high - 1.125, u_rest = ((scale.high - u) - 1.125) + fma(scale.high, t_rest, scale.low);
+  const double v = u * u;
+  double odd = e.c[25], even = e.c[24];
+#pragma GCC unroll 12
+  for (int k = 23; k > 2; k -= 2) {
+    odd = fma(odd, v, e.c[k]);
+    even = fma(even, v, e.c[k - 1]);
+  }
+  const Pair slope = ordered_sum(e.c[1], u * fma(odd, u, even)), product = exact_product(u, slope.high);
+  const Pair first = exact_sum(e.c[0], -square.high), exponent = exact_sum(first.high, product.high);
+  const double rest = (first.low + exponent.low) + ((product.low + fma(u, slope.low, u_rest * slope.high)) +
+                                                    (e.rest - square.low));
+  const double tail = t * vexp(exponent.high);
+  return fma(tail, rest + t_rest, tail);
+}
 TAEDA_HD inline double erfc_of(double x) {
-  const double a = magnitude(x);
-  if (!(a >= 0.4)) return 1 - verf(x);
-  if (a > 28) return x > 0 ? 0 : 2;
-  const Exponential e = exp_of_square(a, 1);
-  const Pair tail = erfcx_pair({a, 0}) * e.fraction;
-  if (x > 0) return scaled_by(tail, e.exponent);
-  return a > 7 ? 2 : rounded(Pair{2, 0} - scaled(tail, power_of_two(e.exponent)));
+  const double a = magnitude(x), z = a > 28.0 ? 28.0 : a;
+  const double y = error_tail({z, 0.0}, exact_product(z, z));
+  return x != x ? x : x < 0.0 ? 2.0 - y : y;
 }
 /// The normal distribution below -x over 2^exponent, for 0 <= x < 40.
 TAEDA_HD inline Exponential lower_tail(double x) {
@@ -44,19 +61,11 @@ TAEDA_HD inline Exponential lower_tail(double x) {
   return {erfcx_pair(Pair{0.7071067811865476, -4.833646656726457e-17} * x) * e.fraction, e.exponent - 1};
 }
 TAEDA_HD inline double ndtr_of(double x) {
-  if (x != x || magnitude(x) >= 40) return x != x ? x : x > 0 ? 1 : 0;
-  const Exponential tail = lower_tail(magnitude(x));
-  if (x < 0) return scaled_by(tail.fraction, tail.exponent);
-  return 1 - scaled_by(tail.fraction, tail.exponent);
+  const double a = magnitude(x), z = a > 40.0 ? 40.0 : a;
+  const double y = 0.5 * error_tail(Pair{0.7071067811865476, -4.833646656726457e-17} * z,
+                                    scaled(exact_product(z, z), 0.5));
+  return x != x ? x : x < 0.0 ? y : 1.0 - y;
 }
-/// Above -0.67 without branches; of float32 numbers everywhere.
-template <class T>
-TAEDA_HD inline auto ndtr_domain(T x) {
-  if constexpr (is_same<T, float>) return Always();
-  else return x > T(-0.67);
-}
-TAEDA_HD inline float ndtr_above(float x) { return ndtr_of(x); }
-TAEDA_HD inline double ndtr_above(double x) { return 0.5 + 0.5 * verf(x * 0.70710678118654752440); }
 TAEDA_HD inline double log_ndtr_of(double x) {
   if (x != x) return x;
   if (x <= 0) {
