@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
+from taeda_data.randomness import on, permutation
 from taeda_registry.slots import tensor
 
 T_co = TypeVar("T_co", covariant=True)
@@ -84,7 +85,7 @@ class TensorDataset(Dataset[tuple[Any, ...]]):
 
     def gather(self, indices: list[int]) -> list[Any]:
         """The batch that joining the samples at ``indices`` (ints from 0) would give, by one gather for each tensor."""
-        places = tensor.tensor(indices, dtype=tensor.int64)
+        places = tensor.tensor(indices, dtype=tensor.int64, **on("cpu"))
         return [t[places] for t in self.tensors]
 
     def __len__(self) -> int:
@@ -257,6 +258,6 @@ def random_split(
             f"random_split: Sum of input lengths does not equal the length of the input dataset: {sum(counts)} of "
             f"{total} samples"
         )
-    order = tensor.randperm(total, generator=generator).tolist()
+    order = permutation(total, generator)
     ends = list(itertools.accumulate(counts))
     return [Subset(dataset, order[end - n : end]) for end, n in zip(ends, counts, strict=True)]

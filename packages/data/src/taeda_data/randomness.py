@@ -49,9 +49,26 @@ class Source(NamedTuple):
 
 def draw_seed(generator: Any) -> int:
     """A seed from a tensor generator; None is the default one. From an mt19937 it is the seed that PyTorch draws."""
+    place = on(device_of(generator))
     if has_pytorchs_streams(generator):
-        return int(tensor.empty((), dtype=tensor.int64).random_(generator=generator).item())
-    return int(tensor.randint(0, 1 << 62, (1,), generator=generator, dtype=tensor.int64).item())
+        return int(tensor.empty((), dtype=tensor.int64, **place).random_(generator=generator).item())
+    drawn = tensor.randint(0, 1 << 62, (1,), generator=generator, dtype=tensor.int64, **place)
+    return int(drawn.item())
+
+
+def on(device: Any) -> dict[str, Any]:
+    """Arguments of functions that make tensors, for this device whatever the program's default device is."""
+    return {"device": device} if hasattr(tensor, "set_default_device") else {}
+
+
+def device_of(generator: Any) -> Any:
+    """The device on which a generator draws."""
+    return getattr(generator, "device", "cpu")
+
+
+def permutation(n: int, generator: Any) -> list[int]:
+    """The numbers below `n` in random order."""
+    return tensor.randperm(n, generator=generator, **on(device_of(generator))).tolist()
 
 
 class _PythonWords:

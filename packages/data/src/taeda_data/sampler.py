@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
-from taeda_data.randomness import draw_seed
+from taeda_data.randomness import device_of, draw_seed, on, permutation
 from taeda_registry import processes
 from taeda_registry.slots import tensor
 
@@ -147,13 +147,16 @@ class RandomSampler(_Seeded):
         if self.replacement:
             for start in range(0, wanted if n else 0, _DRAWN):  # an epoch may have more draws than memory
                 count = min(_DRAWN, wanted - start)
-                yield from tensor.randint(0, n, (count,), generator=source, dtype=tensor.int64).tolist()
+                drawn = tensor.randint(
+                    0, n, (count,), generator=source, dtype=tensor.int64, **on(device_of(source))
+                )
+                yield from drawn.tolist()
             return
         if not n:
             return
         # The last permutation is drawn where nothing is left to take from it, too, as PyTorch does.
         for start in range(0, wanted + 1, n):
-            yield from tensor.randperm(n, generator=source).tolist()[: wanted - start]
+            yield from permutation(n, source)[: wanted - start]
 
     def __len__(self) -> int:
         return self.num_samples
@@ -171,7 +174,7 @@ class SubsetRandomSampler(_Seeded):
         self.indices, self.generator = indices, generator
 
     def _order(self, source: Any) -> Iterator[int]:
-        return (self.indices[i] for i in tensor.randperm(len(self.indices), generator=source).tolist())
+        return (self.indices[i] for i in permutation(len(self.indices), source))
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -196,7 +199,8 @@ class WeightedRandomSampler(_Seeded):
             raise ValueError(
                 f"WeightedRandomSampler: argument 'replacement' must be a bool, found {replacement!r}"
             )
-        self.weights = tensor.as_tensor(weights, dtype=tensor.float64)
+        place = on(weights.device if isinstance(weights, tensor.Tensor) else "cpu")
+        self.weights = tensor.as_tensor(weights, dtype=tensor.float64, **place)
         if self.weights.dim() != 1:
             raise ValueError(
                 f"WeightedRandomSampler: argument 'weights' must be 1-d, found shape {tuple(self.weights.shape)}"
@@ -204,7 +208,8 @@ class WeightedRandomSampler(_Seeded):
         self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
 
     def _order(self, source: Any) -> Iterator[int]:
-        drawn = tensor.multinomial(self.weights, self.num_samples, self.replacement, generator=source)
+        weights = self.weights.to(**on(device_of(source)))
+        drawn = tensor.multinomial(weights, self.num_samples, self.replacement, generator=source)
         return iter(drawn.tolist())
 
     def __len__(self) -> int:
@@ -294,7 +299,7 @@ class DistributedSampler(Sampler[T_co]):
         order = list(range(n))
         if self.shuffle:
             source = tensor.Generator().manual_seed(self.seed + self.epoch)
-            order = tensor.randperm(n, generator=source).tolist()
+            order = permutation(n, source)
         repeated = itertools.cycle(order) if order else iter(())
         return itertools.islice(repeated, self.rank, self.total_size, self.num_replicas)
 

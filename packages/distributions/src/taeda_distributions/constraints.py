@@ -275,7 +275,12 @@ class _Square(Constraint):
     event_dim = 2
 
     def check(self, value: Any) -> Any:
-        return tensor.full(tuple(value.shape[:-2]), value.shape[-2] == value.shape[-1], dtype=tensor.bool)
+        return tensor.full(
+            tuple(value.shape[:-2]),
+            value.shape[-2] == value.shape[-1],
+            dtype=tensor.bool,
+            device=value.device,
+        )
 
 
 class _Symmetric(_Square):

@@ -98,7 +98,7 @@ class Multinomial(Distribution):
         return ways + (logits * value).sum(-1)
 
     def entropy(self) -> Any:
-        n = tensor.tensor(float(self.total_count), dtype=self.probs.dtype)
+        n = tensor.tensor(float(self.total_count), dtype=self.probs.dtype, device=self.probs.device)
         support = self._binomial.enumerate_support(expand=False)[1:]
         weights = tensor.exp(self._binomial.log_prob(support))
         spread = (weights * tensor.lgamma(support + 1)).sum((0, -1))

@@ -61,7 +61,7 @@ class LogitRelaxedBernoulli(Parameterized):
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
         difference = logits - value * self.temperature
-        temperature = tensor.as_tensor(self.temperature, dtype=difference.dtype)
+        temperature = tensor.as_tensor(self.temperature, dtype=difference.dtype, device=difference.device)
         return temperature.log() + difference - 2 * softplus(difference)
 
 

@@ -72,7 +72,7 @@ class ExpRelaxedCategorical(Distribution):
             self._validate_sample(value)
         k = self._categorical._num_events
         logits, value = tensor.broadcast_tensors(self.logits, value)
-        temperature = tensor.as_tensor(self.temperature, dtype=logits.dtype)
+        temperature = tensor.as_tensor(self.temperature, dtype=logits.dtype, device=logits.device)
         log_scale = tensor.lgamma(tensor.full_like(temperature, float(k))) + temperature.log() * (k - 1)
         score = logits - value * temperature
         score = (score - score.logsumexp(dim=-1, keepdim=True)).sum(-1)

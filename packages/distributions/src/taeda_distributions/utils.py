@@ -115,7 +115,7 @@ def tril_matrix_to_vec(mat: Any, diag: int = 0) -> Any:
     n = mat.shape[-1]
     if diag < -n or diag >= n:
         raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
-    rows, columns = tensor.tril_indices(n, n, diag)
+    rows, columns = tensor.tril_indices(n, n, diag, device=mat.device)
     return mat[..., rows, columns]
 
 
@@ -129,7 +129,7 @@ def vec_to_tril_matrix(vec: Any, diag: int = 0) -> Any:
             "D x D matrix."
         )
     n = round(n)
-    rows, columns = tensor.tril_indices(n, n, diag)
+    rows, columns = tensor.tril_indices(n, n, diag, device=vec.device)
     places = rows * n + columns
     flat = zeros_of((*vec.shape[:-1], n * n), vec)
     return flat.index_copy(-1, places, vec).reshape((*vec.shape[:-1], n, n))

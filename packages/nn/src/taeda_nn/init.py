@@ -352,12 +352,13 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     zeros = math.ceil(sparsity * rows)
     tensor.normal_(0, std, generator=generator)
     for column in range(columns):
-        tensor[_permutation(rows, generator)[:zeros], column] = 0
+        tensor[_permutation(rows, generator, tensor.device)[:zeros], column] = 0
     return tensor
 
 
-def _permutation(n: int, generator: Any) -> Tensor:
-    return tensor.randperm(n) if generator is None else tensor.randperm(n, generator=generator)
+def _permutation(n: int, generator: Any, device: Any) -> Tensor:
+    options = {} if generator is None else {"generator": generator}
+    return tensor.randperm(n, device=device, **options)
 
 
 def _deprecated(fill: Callable[..., Any]) -> Callable[..., Any]:

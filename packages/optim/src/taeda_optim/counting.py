@@ -17,6 +17,8 @@ NUMBERS = frozenset({"step", "mu_product", "eta", "mu"})
 _native = getattr(tensor, "_C", None)
 _next_counts = getattr(_native, "_next_counts", None)
 _raise_counts = getattr(_native, "_raise_counts", None)
+# Counts are on the cpu, wherever the program's default device is: they are read in every step.
+_here = {"device": "cpu"} if hasattr(tensor, "set_default_device") else {}
 
 
 def count_dtype(is_fused: bool | None = None) -> Any:
@@ -26,7 +28,11 @@ def count_dtype(is_fused: bool | None = None) -> Any:
 
 def count_of(number: Any) -> Any:
     """A count, from a number."""
-    return tensor.tensor(float(number), dtype=count_dtype())
+    return _number(number, count_dtype())
+
+
+def _number(number: Any, dtype: Any) -> Any:
+    return tensor.tensor(float(number), dtype=dtype, **_here)
 
 
 def is_number(count: Any) -> bool:
@@ -70,7 +76,7 @@ def numbers_of(params: list[Any], states: States, **first: Any) -> States:
         for name, value in first.items():
             if state[name] is None:
                 doubles = param.dtype in (tensor.float64, getattr(tensor, "complex128", None))
-                state[name] = tensor.tensor(float(value), dtype=tensor.float64 if doubles else count_dtype())
+                state[name] = _number(value, tensor.float64 if doubles else count_dtype())
             counted(state, name)
     return states
 

@@ -9,6 +9,7 @@
 #include "python/internal.h"
 #include "python/numpy_bridge.h"
 #include "python/override.h"
+#include "taeda/backend.h"
 #include "taeda/elementwise.h"
 #include "taeda/levels.h"
 #include "taeda/ops.h"
@@ -359,6 +360,9 @@ std::optional<Scalar> wrapped_scalar(const Tensor& tensor, const char* op) {
 
 /// A copy in the host's memory, which wrapping tensors cannot give: what they give is wrapped again.
 Tensor memory_on_host(const Tensor& t, const char* op) {
+  if (!(t.impl()->flags & kCarries) && !backend(t.device().backend).has_memory()) [[unlikely]]
+    fail(ErrorKind::NotImplemented, op, ": its numbers are not known: Cannot copy out of ", to_string(t.device()),
+         " tensor; no data!");
   Tensor here = on_host(t);
   if (here.device().backend == kCPU) return here;
   const Object self = own(wrap(t));

@@ -411,6 +411,25 @@ PyObject* pop_mode(PyObject*, PyObject*) {
     return mode;
   });
 }
+/// `old`, `mode`: takes `old` out from wherever it stands and puts `mode` below all others; None for neither.
+PyObject* set_lowest_mode(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&] {
+    check(count == 2, ErrorKind::Type, "_set_lowest_function_mode: expected 2 arguments");
+    check(args[1] == Py_None || answers_of(Py_TYPE(args[1])) != kNone, ErrorKind::Type,
+          "_set_lowest_function_mode: expected a mode, with a method __torch_function__, found ", type_name(args[1]));
+    arm_once();
+    auto& stack = modes.stack;
+    const auto found = std::ranges::find(stack, args[0]);
+    Object gone;
+    if (found != stack.end()) {
+      gone = own(*found);
+      stack.erase(found);
+    }
+    if (args[1] != Py_None) stack.insert(stack.begin(), Py_NewRef(args[1]));
+    refresh();
+    return Py_NewRef(Py_None);
+  });
+}
 PyObject* mode_stack(PyObject*, PyObject*) {
   PyObject* out = PyList_New(0);
   for (PyObject* mode : modes.stack)
@@ -577,6 +596,7 @@ PyMethodDef override_functions[] = {
     {"_call_overridable", TAEDA_FAST(call_overridable, 0), nullptr},
     {"_push_function_mode", push_mode, METH_O, nullptr},
     {"_pop_function_mode", pop_mode, METH_NOARGS, nullptr},
+    {"_set_lowest_function_mode", reinterpret_cast<PyCFunction>(set_lowest_mode), METH_FASTCALL, nullptr},
     {"_function_mode_stack", mode_stack, METH_NOARGS, nullptr},
     {"_switch_overrides", TAEDA_FAST(switch_overrides, 0), nullptr},
     {"_is_torch_function_enabled", overrides_enabled, METH_NOARGS, nullptr},

@@ -102,7 +102,7 @@ def forced_align(
     for taken in reversed(steps):
         at -= taken[at]
         path.append(states[at])
-    return _C.tensor([path[::-1]], dtype=targets.dtype), log_probs.clone()
+    return _C.tensor([path[::-1]], dtype=targets.dtype, device="cpu"), log_probs.clone()
 
 
 def _added(a: float, b: float) -> float:
@@ -169,7 +169,7 @@ def rnnt_loss_forward(
         gradients = gradients - known.exp() * gradients.sum(-1, keepdim=True)
     if clamp > 0:
         gradients = gradients.clamp(-clamp, clamp)
-    return _C.tensor(losses, dtype=logits.dtype), gradients
+    return _C.tensor(losses, dtype=logits.dtype, device="cpu"), gradients
 
 
 _OPERATORS = {

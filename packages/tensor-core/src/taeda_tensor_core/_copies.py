@@ -103,7 +103,7 @@ def _memory_of(tensor: Tensor, place: tuple, dtype: Any = None) -> Memory:
 
 def rebuild_memory(data: bytes) -> Tensor:
     """Undo what pickling did to a storage."""
-    memory = _C.empty((len(data),), dtype=_C.uint8)
+    memory = _C.empty((len(data),), dtype=_C.uint8, device="cpu")
     memoryview(memory)[:] = data
     return memory
 
@@ -193,7 +193,7 @@ def _as_pytorch(tensor: Tensor) -> tuple | None:
     shown = tensor.dtype if typed else UNTYPED  # newer dtypes have no storages of their own
     offset = tensor.storage_offset()
     if key is None:
-        memory, offset = TypedMemory(_C.empty((0,), dtype=tensor.dtype), shown), 0
+        memory, offset = TypedMemory(_C.empty((0,), dtype=tensor.dtype, device="cpu"), shown), 0
     else:
         memory = _memory_of(tensor, key, shown)
     if typed:

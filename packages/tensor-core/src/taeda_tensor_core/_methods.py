@@ -421,7 +421,7 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:
     _refuse_gradients("map2_", self, x, y)
     others = (other.expand_as(self).reshape(-1).tolist() for other in (x, y))
     made = [callable(*each) for each in zip(self.reshape(-1).tolist(), *others, strict=True)]
-    return self.copy_(_C.tensor(made, dtype=self.dtype).reshape(self.shape))
+    return self.copy_(_C.tensor(made, dtype=self.dtype, device="cpu").reshape(self.shape))
 
 
 def const_data_ptr(self: Tensor) -> int:
@@ -438,7 +438,8 @@ def map_(self: Tensor, tensor: Tensor, callable: Any) -> Tensor:
     """Replace every element by what a Python function makes of it and of another tensor's (slow, cpu only)."""
     _refuse_gradients("map_", self, tensor)
     pairs = zip(self.reshape(-1).tolist(), tensor.expand_as(self).reshape(-1).tolist(), strict=True)
-    return self.copy_(_C.tensor([callable(a, b) for a, b in pairs], dtype=self.dtype).reshape(self.shape))
+    made = [callable(a, b) for a, b in pairs]
+    return self.copy_(_C.tensor(made, dtype=self.dtype, device="cpu").reshape(self.shape))
 
 
 def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
@@ -516,9 +517,8 @@ def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
 
 def apply_(self: Tensor, function: Any) -> Tensor:
     """Replace every element by what a Python function makes of it (slow, cpu only)."""
-    return self.copy_(
-        _C.tensor([function(v) for v in self.reshape(-1).tolist()], dtype=self.dtype).reshape(self.shape)
-    )
+    made = [function(v) for v in self.reshape(-1).tolist()]
+    return self.copy_(_C.tensor(made, dtype=self.dtype, device="cpu").reshape(self.shape))
 
 
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:

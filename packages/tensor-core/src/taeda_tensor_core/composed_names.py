@@ -132,10 +132,12 @@ def from_file(
     dtype, count = dtype or _C.get_default_dtype(), size or 0
     if count < 0:
         raise RuntimeError(f"from_file: argument 'size' is {size}, expected at least 0")
-    item = _C.empty((0,), dtype=dtype).element_size()
+    item = _C.empty((0,), dtype=dtype, device="cpu").element_size()
     memory = mapped_bytes("from_file", os.fspath(filename), bool(shared), count * item)
     made = (
-        _C.empty((0,), dtype=dtype) if memory is None else _C.frombuffer(memory, dtype=_C.uint8).view(dtype)
+        _C.empty((0,), dtype=dtype, device="cpu")
+        if memory is None
+        else _C.frombuffer(memory, dtype=_C.uint8).view(dtype)
     )
     return made.requires_grad_() if requires_grad else made
 
@@ -314,7 +316,7 @@ def hash_tensor(
         rest = bits[..., 2 * half :]
         bits = _C.cat([_C.bitwise_xor(bits[..., :half], bits[..., half : 2 * half]), rest], -1)
     made = (
-        (bits[..., 0].clone() if bits.shape[-1] else _C.zeros(sizes, dtype=_C.int64))
+        (bits[..., 0].clone() if bits.shape[-1] else _C.zeros(sizes, dtype=_C.int64, device=bits.device))
         .contiguous()
         .view(_C.uint64)
     )

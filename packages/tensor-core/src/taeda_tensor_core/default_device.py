@@ -28,7 +28,8 @@ def _makers() -> frozenset[int]:
     import sys
 
     package = sys.modules[__package__]
-    found = (getattr(package, name, None) for name in _MAKERS if name not in _WITHOUT)
+    found = [getattr(package, name, None) for name in _MAKERS if name not in _WITHOUT]
+    found += [getattr(package.fft, name) for name in ("fftfreq", "rfftfreq")]
     return frozenset(id(function) for function in found if function is not None)
 
 
@@ -70,9 +71,10 @@ def set_default_device(device: Any) -> None:
     """Let tensors of this thread that are made without `device` be on a device; None stands for the cpu again.
 
     Every function call is looked at from then on, which costs about a microsecond; `with taeda.device(...)` ends.
+    Within such a block the block's device stays in force, and the one that is set follows it.
 
     Raises:
-        RuntimeError: Nobody knows the device, or it is set within a `with` block of a mode.
+        RuntimeError: Nobody knows the device.
 
     Example:
         >>> taeda.set_default_device("meta")
@@ -82,17 +84,9 @@ def set_default_device(device: Any) -> None:
     """
     wanted = None if device is None else _C.device(device)
     before = _thread.default
-    if before is not None:
-        stack = _C._function_mode_stack()
-        if not stack or stack[-1] is not before:
-            raise RuntimeError(
-                "set_default_device: it cannot be called inside a 'with' block of another mode"
-            )
-        before.__exit__(None, None, None)
-        _thread.default = None
-    if wanted is not None and wanted.type != "cpu":
-        _thread.default = DeviceContext(wanted)
-        _thread.default.__enter__()
+    _thread.default = None if wanted is None or wanted.type == "cpu" else DeviceContext(wanted)
+    # Below all modes: a block that the program is in ends its own mode, whatever is set meanwhile.
+    _C._set_lowest_function_mode(before, _thread.default)
 
 
 def get_default_device() -> Any:

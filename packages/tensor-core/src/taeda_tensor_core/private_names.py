@@ -10,7 +10,7 @@ from taeda_tensor_core._C import Tensor
 
 def _shape_as_tensor(self: Tensor) -> Tensor:
     """The sizes as a tensor of int64."""
-    return _C.tensor(list(self.shape), dtype=_C.int64)
+    return _C.tensor(list(self.shape), dtype=_C.int64, device="cpu")
 
 
 def _assert_async(

@@ -40,7 +40,7 @@ class SobolEngine:
             raise ValueError(f"Supported range of dimensionality for SobolEngine is [1, {self.MAXDIM}]")
         self.dimension, self.scramble, self.seed = dimension, scramble, seed
         self.sobolstate = _directions(dimension, self.MAXBIT)
-        self.shift = _C.zeros(dimension, dtype=_C.int64)
+        self.shift = _C.zeros(dimension, dtype=_C.int64, device="cpu")
         if scramble:
             self._scramble()
         self.num_generated = 0
@@ -48,15 +48,14 @@ class SobolEngine:
     def _scramble(self) -> None:
         generator = None
         if self.seed is not None:
-            generator = _C.Generator()
+            generator = _C.Generator(device="cpu")
             generator.manual_seed(self.seed)
         bits = self.MAXBIT
-        weights = 2 ** _C.arange(bits - 1, -1, -1)  # the first digit counts a half
-        drawn = _C.randint(0, 2, (self.dimension, bits), generator=generator)
+        weights = 2 ** _C.arange(bits - 1, -1, -1, device="cpu")  # the first digit counts a half
+        drawn = _C.randint(0, 2, (self.dimension, bits), generator=generator, device="cpu")
         self.shift = (drawn * weights.flip(0)).sum(1)
-        lower = _C.randint(0, 2, (self.dimension, bits, bits), generator=generator).tril(-1) + _C.eye(
-            bits, dtype=_C.int64
-        )
+        lower = _C.randint(0, 2, (self.dimension, bits, bits), generator=generator, device="cpu").tril(-1)
+        lower = lower + _C.eye(bits, dtype=_C.int64, device="cpu")
         digits = (self.sobolstate.unsqueeze(-1) // weights) % 2
         mixed = _C.einsum("dij,dkj->dki", lower, digits) % 2
         self.sobolstate = (mixed * weights).sum(-1)
@@ -75,7 +74,7 @@ class SobolEngine:
         begin, end = self.num_generated, self.num_generated + n
         if n < 0 or end > 2**self.MAXBIT:
             raise ValueError(f"SobolEngine.draw: argument 'n' is {n}, expected 0 to {2**self.MAXBIT - begin}")
-        numbers = _C.arange(begin, end)
+        numbers = _C.arange(begin, end, device="cpu")
         gray = numbers ^ (numbers >> 1)
         points = self.shift.expand(n, self.dimension).clone()
         for bit in range(max(end - 1, 0).bit_length()):  # digits of a number, not elements

@@ -215,7 +215,7 @@ class AffineTransform(Transform):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, AffineTransform) and all(
-            bool(tensor.as_tensor(a == b).all())
+            bool((a == b).all() if isinstance(a == b, tensor.Tensor) else a == b)
             for a, b in ((self.loc, other.loc), (self.scale, other.scale))
         )
 

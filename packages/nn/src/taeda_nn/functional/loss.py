@@ -356,10 +356,11 @@ def gaussian_nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """Negative log-likelihood of normal targets with mean ``input`` and variance ``var`` (at least ``eps``)."""
+    negative = bool((var < 0).any()) if isinstance(var, Tensor) else var < 0
+    if negative:
+        raise ValueError("gaussian_nll_loss: var must not be negative")
     if not isinstance(var, Tensor):
         var = _full_like(input, var)
-    if bool((var < 0).any()):
-        raise ValueError("gaussian_nll_loss: var must not be negative")
     if var.dim() == input.dim() - 1 and tuple(var.shape) == tuple(input.shape[:-1]):
         var = var.unsqueeze(-1)
     elif var.dim() != input.dim() or any(

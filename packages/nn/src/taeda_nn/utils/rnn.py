@@ -137,7 +137,7 @@ def pack_padded_sequence(
         tensor([2, 2, 1])
     """
     if not isinstance(lengths, Tensor):
-        lengths = tensor.tensor([int(n) for n in lengths], dtype=tensor.int64)
+        lengths = tensor.tensor([int(n) for n in lengths], dtype=tensor.int64, device="cpu")
     if lengths.dim() != 1:
         raise RuntimeError(
             f"pack_padded_sequence: argument 'lengths' has shape {tuple(lengths.shape)}, expected one dimension"
@@ -171,7 +171,7 @@ def _pack_padded_sequence(input: Tensor, lengths: Tensor, batch_first: bool) -> 
         )
     running = [sum(size > t for size in sizes) for t in range(sizes[0])]
     data = tensor.cat([input[t, :n] for t, n in enumerate(running)], 0)
-    return data, tensor.tensor(running, dtype=tensor.int64)
+    return data, tensor.tensor(running, dtype=tensor.int64, device="cpu")
 
 
 def pad_packed_sequence(
@@ -229,7 +229,8 @@ def _pad_packed_sequence(
             [total - longest, batch, *rest], padding_value, dtype=data.dtype, device=data.device
         )
         padded = tensor.cat([padded, fill], 0)
-    lengths = tensor.tensor([sum(n > i for n in running) for i in range(batch)], dtype=tensor.int64)
+    counts = [sum(n > i for n in running) for i in range(batch)]
+    lengths = tensor.tensor(counts, dtype=tensor.int64, device="cpu")
     return (padded.transpose(0, 1) if batch_first else padded), lengths
 
 

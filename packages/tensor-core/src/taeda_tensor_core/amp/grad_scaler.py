@@ -234,7 +234,7 @@ class GradScaler:
         if not unscaled:
             self._check_inf_per_device(optimizer)
         optimizer.grad_scale = None if unscaled else self._scale.clone()  # type: ignore[union-attr]
-        optimizer.found_inf = _C.tensor(float(_any_found(state)))
+        optimizer.found_inf = _C.tensor(float(_any_found(state)), device="cpu")
         try:
             result = optimizer.step(*args, **kwargs)
         finally:
@@ -269,7 +269,7 @@ class GradScaler:
             states = self._per_optimizer_states.values()
             if not any(state["found_inf_per_device"] for state in states):
                 raise AssertionError("No inf checks were recorded prior to update.")
-            found = _C.tensor(float(any(map(_any_found, states))))
+            found = _C.tensor(float(any(map(_any_found, states))), device="cpu")
             _amp_update_scale_(
                 scale, tracker, found, self._growth_factor, self._backoff_factor, self._growth_interval
             )

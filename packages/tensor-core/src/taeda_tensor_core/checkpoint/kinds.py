@@ -41,12 +41,12 @@ def _of_sparse(tensor: Any) -> tuple[Any, ...]:
 
 def _of_nested(inner: list[Any]) -> tuple[Any, ...]:
     whole = [part.contiguous() for part in inner]
-    memory = tc.cat([part.reshape(-1) for part in whole]) if whole else tc.empty((0,))
+    memory = tc.cat([part.reshape(-1) for part in whole]) if whole else tc.empty((0,), device="cpu")
     begin = [0]
     for part in whole[:-1]:
         begin.append(begin[-1] + part.numel())
     facts = ([list(p.shape) for p in whole], [list(p.stride()) for p in whole], begin[: len(whole)])
-    return memory, *(tc.tensor(fact, dtype=tc.int64) for fact in facts)
+    return memory, *(tc.tensor(fact, dtype=tc.int64, device="cpu") for fact in facts)
 
 
 def mapping(tensor: Any) -> tuple[Any, ...]:
@@ -85,7 +85,8 @@ def rebuild_sparse(way: Any, data: Any) -> Any:
         fail(f"the file makes a sparse tensor of {shown(data)}")
     if way == "sparse_coo":
         made = tc.sparse_coo_tensor(*data[:2], tuple(data[2]), check_invariants=True)
-        return made.coalesce() if data[3:] == (True,) else made
+        ordered = data[3:] == (True,) and made.device.type != "meta"  # where no places are known
+        return made.coalesce() if ordered else made
     if way not in _COMPRESSED:
         fail(f"the file makes a sparse tensor of layout {shown(way)}")
     return tc.sparse_compressed_tensor(*data[:3], tuple(data[3]), layout=way, check_invariants=True)
@@ -165,7 +166,7 @@ def quantized(codes: Any, facts: Any) -> Any:
     if name in _PER_CHANNEL and len(facts) == 4:
         scales, zeros, axis = facts[1:]
         one = isinstance(scales, list) and isinstance(zeros, list)
-        scales, zeros = (tc.tensor(scales), tc.tensor(zeros)) if one else (scales, zeros)
+        scales, zeros = (tc.tensor(x, device="cpu") for x in (scales, zeros)) if one else (scales, zeros)
         fits = is_count(axis) and axis < codes.dim()
         if fits and all(type(x) is tc.Tensor and x.shape == (codes.shape[axis],) for x in (scales, zeros)):
             return QuantizedTensor.around(codes, scales, zeros, axis)

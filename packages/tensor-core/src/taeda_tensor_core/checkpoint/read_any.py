@@ -88,7 +88,7 @@ class _Later:
         self._left -= self._sizes[key]
         if self._left < 0:
             raise CheckpointError("load: the file refers to more storages than it can hold")
-        return tc.zeros((self._sizes[key],), dtype=tc.uint8)
+        return tc.zeros((self._sizes[key],), dtype=tc.uint8, device="cpu")
 
     def fill(self, source: Source, keys: Any, at: int) -> None:
         """Reads the bytes of all storages, which begin at a byte of the file."""

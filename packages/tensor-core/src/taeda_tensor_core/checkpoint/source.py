@@ -55,7 +55,7 @@ class Source:
         place = self._place(at, count)
         if self._map is not None and count and place % ALIGNMENT == 0:
             return tc.frombuffer(self._map, dtype=tc.uint8, count=count, offset=place)
-        out = tc.empty((count,), dtype=tc.uint8)
+        out = tc.empty((count,), dtype=tc.uint8, device="cpu")
         if count:
             self._file.seek(place)
             self._fill(memoryview(out.numpy()))

@@ -80,7 +80,11 @@ def _part(memory: Any, begin: int, count: int, item: int) -> Any:
     if memory.device.type != "cpu":
         fail(f"the file refers to a part of a storage on device '{memory.device}'; load it to 'cpu' first")
     found = memory[begin * item : (begin + count) * item]
-    return tc.frombuffer(found, dtype=tc.uint8) if found.numel() else tc.empty((0,), dtype=tc.uint8)
+    return (
+        tc.frombuffer(found, dtype=tc.uint8)
+        if found.numel()
+        else tc.empty((0,), dtype=tc.uint8, device="cpu")
+    )
 
 
 class Reference(NamedTuple):

@@ -231,7 +231,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one written
             tensor = tensor.clone().contiguous()
             memory = storage_bytes(tensor)
             if memory is None:  # no elements, or no storage that bytes could show
-                memory = tc.empty((0,), dtype=tc.uint8)
+                memory = tc.empty((0,), dtype=tc.uint8, device="cpu")
         place = (location, memory.data_ptr(), memory.numel()) if memory.numel() else id(memory)
         self._alive += [tensor, memory]
         key = self._keys.setdefault(place, str(len(self._keys)))

@@ -59,7 +59,7 @@ def _divided(name: str, function: Callable[..., Any]) -> None:
 def _numbers(self: NestedTensor) -> Tensor:
     from taeda_tensor_core import _C
 
-    return _C.arange(self._count)
+    return _C.arange(self._count, device="cpu")
 
 
 def _some(self: NestedTensor, parts: Sequence[Tensor]) -> NestedTensor:

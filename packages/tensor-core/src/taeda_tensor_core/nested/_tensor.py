@@ -195,10 +195,10 @@ class NestedTensor(Tensor):
         return self._min_seqlen
 
     def _nested_tensor_size(self) -> Tensor:
-        return _C.tensor([list(part.shape) for part in self._parts], dtype=_C.int64)
+        return _C.tensor([list(part.shape) for part in self._parts], dtype=_C.int64, device="cpu")
 
     def _nested_tensor_strides(self) -> Tensor:
-        return _C.tensor([list(part.stride()) for part in self._parts], dtype=_C.int64)
+        return _C.tensor([list(part.stride()) for part in self._parts], dtype=_C.int64, device="cpu")
 
     def __repr__(self) -> str:
         if self._way is _info.jagged:

@@ -140,12 +140,14 @@ def _copy(self: Any, src: Tensor, non_blocking: bool = False) -> Any:
 @quantized("__setitem__")
 def _put(self: QuantizedTensor, index: Any, value: Any) -> None:
     part = _table["__getitem__"](self, index)
-    _copy(part, value if isinstance(value, Tensor) else _C.full(part._codes.shape, float(value)))
+    _copy(
+        part, value if isinstance(value, Tensor) else _C.full(part._codes.shape, float(value), device="cpu")
+    )
 
 
 @quantized("fill_")
 def _fill(self: QuantizedTensor, value: float) -> QuantizedTensor:
-    return _copy(self, _C.full(self._codes.shape, float(value)))
+    return _copy(self, _C.full(self._codes.shape, float(value), device="cpu"))
 
 
 # Order: codes are ordered as what they stand for

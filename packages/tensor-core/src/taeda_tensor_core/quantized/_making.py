@@ -94,7 +94,7 @@ def chosen(x: Tensor, least: int, largest: int) -> tuple[float, int]:
     """A scale and a zero point by which codes from `least` to `largest` cover the elements and 0."""
     low, high = map(float, _C.aminmax(x)) if x.numel() else (0.0, 0.0)
     low, high = min(low, 0.0), max(high, 0.0)
-    scale, zero_point = kernel_scale(_C.tensor(low), _C.tensor(high), least, largest)
+    scale, zero_point = kernel_scale(*(_C.tensor(x, device="cpu") for x in (low, high)), least, largest)
     return float(scale), int(zero_point)
 
 

@@ -121,5 +121,5 @@ def _whole(weight: QuantizedTensor) -> bool:
 
 def _scales(weight: QuantizedTensor) -> Tensor:
     if weight._axis is None:
-        return _C.tensor([weight._scale], dtype=_C.float32)
+        return _C.tensor([weight._scale], dtype=_C.float32, device="cpu")
     return weight._scale.to(_C.float32)

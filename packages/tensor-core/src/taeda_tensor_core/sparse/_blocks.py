@@ -91,6 +91,11 @@ def _checked(blocksize: Any, shape: tuple[int, ...], name: str) -> tuple[int, in
     return sizes[0], sizes[1]
 
 
+def known(places: Any, size: Any) -> bool:
+    """Whether the numbers of places can be checked: on meta there are none, and the size has to be given."""
+    return size is None or places.device.type != "meta"
+
+
 def check_parts(name: str, way: str, starts: Any, places: Any, elements: Any, size: Any) -> tuple[int, ...]:
     """The shape of one or several matrices of blocks.
 
@@ -113,7 +118,8 @@ def check_parts(name: str, way: str, starts: Any, places: Any, elements: Any, si
             "expected one block for each place"
         )
     height, width = int(elements.shape[dims + 1]), int(elements.shape[dims + 2])
-    lines, widest = starts.shape[-1] - 1, int(places.max()) + 1 if places.numel() else 0
+    checked = known(places, size)
+    lines, widest = starts.shape[-1] - 1, int(places.max()) + 1 if places.numel() and checked else 0
     rows, columns = (lines, widest) if way == "sparse_bsr" else (widest, lines)
     least = (*batch, rows * height, columns * width, *elements.shape[dims + 3 :])
     shape = tuple(size) if size is not None else least
@@ -127,6 +133,6 @@ def check_parts(name: str, way: str, starts: Any, places: Any, elements: Any, si
         raise ValueError(
             f"{name}: argument 'size' is {shape}, expected {lines} blocks in dimension {line + dims} and {batch} before"
         )
-    if widest > blocks[other] or (places.numel() and int(places.min()) < 0):
+    if widest > blocks[other] or (places.numel() and checked and int(places.min()) < 0):
         raise IndexError(f"{name}: found {names[1]} up to {widest - 1}, expected 0 to {blocks[other] - 1}")
     return shape

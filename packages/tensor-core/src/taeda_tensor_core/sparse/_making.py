@@ -24,7 +24,7 @@ def _values(name: str, values: Any, dtype: Any, device: Any, requires_grad: bool
 def _integers(
     name: str, argument: str, places: Any, like: Any, cut: bool = False, dtype: Any = core.int64
 ) -> Any:
-    tensor = places if isinstance(places, Tensor) else core.tensor(places)
+    tensor = places if isinstance(places, Tensor) else core.tensor(places, device="cpu")
     if tensor.numel() == 0:
         tensor = tensor.to(core.int64)
     integer = tensor.dtype in (core.int64, core.int32, core.int16, core.int8, core.uint8)
@@ -78,8 +78,8 @@ def sparse_coo_tensor(
             f"{name}: found indices of shape {tuple(places.shape)} and values of shape {tuple(elements.shape)}, "
             "expected (sparse dims, nnz) and (nnz, dense dims...)"
         )
-    dims = places.shape[0]
-    least = [int(n) + 1 for n in places.amax(1).tolist()] if places.shape[1] else [0] * dims
+    dims, known = places.shape[0], _blocks.known(places, size)
+    least = [int(n) + 1 for n in places.amax(1).tolist()] if places.shape[1] and known else [0] * dims
     shape = tuple(size) if size is not None else (*least, *elements.shape[1:])
     if len(shape) != dims + elements.ndim - 1 or tuple(shape[dims:]) != tuple(elements.shape[1:]):
         raise RuntimeError(
@@ -90,7 +90,7 @@ def sparse_coo_tensor(
         raise RuntimeError(
             f"{name}: found index {least[outside] - 1} in dimension {outside} of size {shape[outside]}"
         )
-    if places.numel() and int(places.min()) < 0:
+    if places.numel() and known and int(places.min()) < 0:
         raise RuntimeError(f"{name}: found a negative index, {int(places.min())}")
     ordered = bool(is_coalesced) or places.shape[1] < 2
     return SparseTensor.around((places,), elements, shape, "sparse_coo", ordered)
@@ -125,7 +125,8 @@ def _compressed(
             f"{name}: found {names[0]} of shape {tuple(starts.shape)}, {names[1]} of shape {tuple(places.shape)} and "
             f"values of shape {tuple(elements.shape)}, expected (..., n + 1), (..., nnz) and (..., nnz, dense dims...)"
         )
-    lines, widest = starts.shape[-1] - 1, int(places.max()) + 1 if places.numel() else 0
+    lines, known = starts.shape[-1] - 1, _blocks.known(places, size)
+    widest = int(places.max()) + 1 if places.numel() and known else 0
     least = (lines, widest) if way == "sparse_csr" else (widest, lines)
     shape = tuple(size) if size is not None else (*batch, *least, *elements.shape[len(batch) + 1 :])
     line, across = (0, 1) if way == "sparse_csr" else (1, 0)
@@ -134,13 +135,15 @@ def _compressed(
         raise ValueError(
             f"{name}: argument 'size' is {shape}, expected {(*batch, lines)} in dimension {line} and before"
         )
-    if widest > shape[across] or (places.numel() and int(places.min()) < 0):
+    if widest > shape[across] or (places.numel() and known and int(places.min()) < 0):
         raise IndexError(f"{name}: found {names[1]} up to {widest - 1}, expected 0 to {shape[across] - 1}")
     _check_starts(name, names[0], starts, places)
     return SparseTensor.around((starts, places), elements, shape, way, True)
 
 
 def _check_starts(name: str, argument: str, starts: Any, places: Any) -> None:
+    if starts.device.type == "meta":
+        return
     rising = bool((starts[..., 1:] >= starts[..., :-1]).all())
     if bool((starts[..., 0] != 0).any()) or bool((starts[..., -1] != places.shape[-1]).any()) or not rising:
         raise ValueError(
@@ -472,7 +475,11 @@ def _unflat(flat: Any, sizes: tuple[int, ...]) -> Any:
     for size in reversed(sizes):
         parts.append(flat % max(size, 1))
         flat = flat // max(size, 1)
-    return core.stack(parts[::-1]) if parts else core.empty((0, flat.shape[0]), dtype=core.int64)
+    return (
+        core.stack(parts[::-1])
+        if parts
+        else core.empty((0, flat.shape[0]), dtype=core.int64, device=flat.device)
+    )
 
 
 def wide(x: SparseTensor) -> tuple[Any, Any]:

@@ -137,9 +137,8 @@ def _item(self: Any, index: Any) -> Any:
             result = result.select(dim, one)
             continue
         if one != slice(None):
-            result = result.index_select(
-                dim, core.tensor(range(*one.indices(result.shape[dim])), dtype=core.int64)
-            )
+            kept = range(*one.indices(result.shape[dim]))
+            result = result.index_select(dim, core.tensor(kept, dtype=core.int64, device=result.device))
         dim += 1
     return result
 

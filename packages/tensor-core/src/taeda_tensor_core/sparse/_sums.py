@@ -131,7 +131,7 @@ def spdiags(diagonals: Any, offsets: Any, shape: Any, layout: Any = None) -> Any
         raise RuntimeError(
             f"spdiags: found {diagonals.shape[0]} diagonals and offsets {offsets.tolist()}, expected one each"
         )
-    columns = core.arange(diagonals.shape[1]).expand(diagonals.shape)
+    columns = core.arange(diagonals.shape[1], device=diagonals.device).expand(diagonals.shape)
     rows = columns - offsets.unsqueeze(1)
     there = (rows >= 0) & (rows < shape[0]) & (columns < shape[1])
     places = core.stack([rows[there], columns[there]])

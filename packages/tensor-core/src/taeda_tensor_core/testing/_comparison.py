@@ -366,7 +366,8 @@ def _report(
         of_wrong = _C.where(close, _C.zeros_like(values), values)
         place = int(of_wrong.reshape(-1).argmax())
         index = tuple(
-            _C.unravel_index(_C.tensor(place), tuple(values.shape))[i].item() for i in range(values.dim())
+            _C.unravel_index(_C.tensor(place, device="cpu"), tuple(values.shape))[i].item()
+            for i in range(values.dim())
         )
         text += f"\nGreatest {name} difference: {of_wrong[index].item()} at index {index}"
         text += _allowed(allowed, word)
