@@ -202,6 +202,13 @@ def test_files_that_are_no_images(tmp_path):
     tmp_path.joinpath("a.png").write_text("no image")
     with pytest.raises(ValueError, match="cannot be read as an image"):
         readers.read_image(tmp_path / "a.png")
+    tmp_path.joinpath("c.ppm").write_bytes(b"P6 2 2x 255\n" + bytes(12))
+    screen = struct.pack("<HHBBB", 60000, 60000, 0x80, 0, 0) + bytes(6)
+    image = b"," + struct.pack("<HHHHB", 0, 0, 60000, 60000, 0)
+    tmp_path.joinpath("d.gif").write_bytes(b"GIF89a" + screen + image + b"\x02\x02\x4c\x01\x00;")
+    for name in ("c.ppm", "d.gif"):
+        with pytest.raises(ValueError, match=rf"{name}' cannot be read as an image"):
+            readers.read_image(tmp_path / name)
     with pytest.raises(FileNotFoundError):
         readers.read_image(tmp_path / "b.png")
 
@@ -321,8 +328,9 @@ def test_lines(tmp_path, end):
     assert lines[-1] == "last" and readers.TextLines(path, transform=len)[1] == 5
     with pytest.raises(IndexError, match="index 4 is out of range for 4 lines"):
         lines[4]
-    with pytest.raises(UnicodeDecodeError):
-        readers.TextLines(path, encoding="ascii")[1]
+    with pytest.raises(UnicodeDecodeError) as refused:
+        readers.TextLines(path, encoding="ascii")[-3]
+    assert refused.value.__notes__ == [f"in line 2 of {str(path)!r}"]
     path.write_bytes(b"")
     assert len(readers.TextLines(path)) == 0
 

@@ -47,7 +47,12 @@ class TextLines(Dataset[Any]):
         begin, end = (int(n) for n in self._starts[index % len(self) :][:2])
         with open(self.path, "rb") as file:
             file.seek(begin)
-            line = file.read(end - begin).rstrip(b"\r\n").decode(self.encoding)
+            content = file.read(end - begin).rstrip(b"\r\n")
+        try:
+            line = content.decode(self.encoding)
+        except UnicodeDecodeError as error:
+            error.add_note(f"in line {index % len(self) + 1} of {self.path!r}")
+            raise
         return line if self.transform is None else self.transform(line)
 
 
