@@ -411,6 +411,11 @@ PyObject* pop_mode(PyObject*, PyObject*) {
     return mode;
   });
 }
+/// `__exit__` of modes: no Python function, in which the handler of a signal could raise before the mode is off.
+PyObject* leave_mode(PyObject* module, PyObject*) {
+  const Object mode = own(pop_mode(module, nullptr));
+  return mode.get() ? Py_NewRef(Py_None) : nullptr;
+}
 /// `old`, `mode`: takes `old` out from wherever it stands and puts `mode` below all others; None for neither.
 PyObject* set_lowest_mode(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guarded([&] {
@@ -596,6 +601,7 @@ PyMethodDef override_functions[] = {
     {"_call_overridable", TAEDA_FAST(call_overridable, 0), nullptr},
     {"_push_function_mode", push_mode, METH_O, nullptr},
     {"_pop_function_mode", pop_mode, METH_NOARGS, nullptr},
+    {"_leave_function_mode", leave_mode, METH_VARARGS, nullptr},
     {"_set_lowest_function_mode", reinterpret_cast<PyCFunction>(set_lowest_mode), METH_FASTCALL, nullptr},
     {"_function_mode_stack", mode_stack, METH_NOARGS, nullptr},
     {"_switch_overrides", TAEDA_FAST(switch_overrides, 0), nullptr},

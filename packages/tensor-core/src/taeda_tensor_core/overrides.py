@@ -126,17 +126,16 @@ class TorchFunctionMode:
         raise NotImplementedError(f"{type(self).__name__} must define __torch_function__")
 
     def __enter__(self) -> TorchFunctionMode:
+        depth = len(_C._function_mode_stack())
         try:
             _C._push_function_mode(self)
-        except Exception:  # it does not stand there
-            raise
-        except BaseException:  # Ctrl-C when it does
-            _C._pop_function_mode()
+        except BaseException:  # it is no mode, or the handler of a signal raises when it stands there
+            if len(_C._function_mode_stack()) > depth:
+                _C._pop_function_mode()
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
-        _C._pop_function_mode()
+    __exit__ = _C._leave_function_mode
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> TorchFunctionMode:

@@ -36,7 +36,12 @@ def read_image(path: str | os.PathLike[str], mode: str = "RGB") -> Any:
     try:
         with Image.open(path) as image:
             return image_to_tensor(image.convert(mode))
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:  # Pillow's of damaged files
+    except (
+        OSError,
+        SyntaxError,
+        ValueError,
+        Image.DecompressionBombError,
+    ) as error:  # Pillow's of damaged files
         if not Path(path).is_file():
             raise
         raise ValueError(f"read_image: {str(path)!r} cannot be read as an image: {error}") from error
