@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import importlib
 import linecache
 import math
 import operator
@@ -9,6 +10,7 @@ import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from math import gcd
 from typing import NamedTuple
 
 import pytest
@@ -47,6 +49,7 @@ def opaque(x, times):
 
 
 fx.wrap("len")
+fx.wrap("gcd")
 
 
 class Pair(NamedTuple):
@@ -413,6 +416,26 @@ def test_wrapped_functions_stay_when_a_graph_is_traced_again():
     once = fx.symbolic_trace(lambda x: _doubled(x) + 1)
     twice = fx.symbolic_trace(once)
     assert [node.target for node in twice.graph.nodes][1] is _doubled and twice(2) == 5
+
+
+def test_code_says_which_functions_were_wrapped(tmp_path, monkeypatch):
+    net = fx.symbolic_trace(lambda x: opaque(x, len(x)) + 1)
+    (name,) = (name for name in net.forward.__globals__ if name.endswith("opaque"))
+    said = [line for line in net.code.splitlines() if "wrap" in line]
+    assert said == [f'torch.fx._symbolic_trace.wrap("{wrapped}")' for wrapped in ("len", name)]
+    assert fx.symbolic_trace(copy.deepcopy(net)).code == net.code
+    assert "wrap" not in fx.symbolic_trace(lambda x: x + 1).code
+    kept = fx.symbolic_trace(_Shared())
+    assert fx.symbolic_trace(pickle.loads(pickle.dumps(kept))).code == kept.code
+    kept.to_folder(tmp_path / "written_net")
+    monkeypatch.syspath_prepend(tmp_path)
+    written = importlib.import_module("written_net").FxModule()
+    assert [node.name for node in fx.symbolic_trace(written).graph.nodes] == ["x", "gcd", "output"]
+
+
+class _Shared(nn.Module):
+    def forward(self, x):
+        return gcd(x, 4)
 
 
 def test_programs_of_containers_are_traced_again():

@@ -80,6 +80,7 @@ class _Writer:
         self.body: list[str] = []
         self.lines: list[int | None] = []
         self.free: list[str] = []
+        self.wrapped: dict[str, None] = {}  # functions that tracing takes as they are, by name
         self.returns = ""
 
     def name_of(self, hint: str, obj: Any) -> str:
@@ -162,6 +163,13 @@ class _Writer:
         named = (f"{key} = {self.value(value)}" for key, value in kwargs.items())
         return ", ".join([*map(self.value, args), *named])
 
+    def wraps(self) -> list[str]:
+        """The statements by which a function that is traced again takes functions as they are again."""
+        if not self.wrapped:
+            return []
+        called = f"{self._torch()}.fx._symbolic_trace.wrap"
+        return [f'{called}("{name}")' for name in self.wrapped]
+
     # --- the lines of each kind of node ---
 
     def placeholder(self, node: Node, kind: str) -> str:
@@ -204,6 +212,8 @@ class _Writer:
         ):
             return f"{node!r}{kind} = {self.value(args[0])}.{args[1]}"
         called = self.name_of(qualified_name(target), target)
+        if node.meta.get("is_wrapped"):
+            self.wrapped[called] = None
         return f"{node!r}{kind} = {called}({self.arguments(args, node.kwargs)})"
 
     def _operand(self, arg: Any) -> str:
@@ -286,7 +296,8 @@ class CodeGen:
             lines = self._body_transformer(lines)
         prologue = self.gen_fn_def(writer.free, writer.returns)
         body = "\n".join("    " + line for line in "".join(lines).split("\n"))
-        source = f"\n\n\n{prologue}\n{body}"
+        wraps = "\n".join(writer.wraps())
+        source = f"\n{wraps}\n\n{prologue}\n{body}"
         start = source[: source.index(body)].count("\n") + 1
         return PythonCode(source, writer.globals, {start + i: place for i, place in enumerate(places)}, start)
 

@@ -26,7 +26,7 @@ class _Public:
 
 
 def described(graph: Graph) -> list[tuple[Any, ...]]:
-    """The nodes of a graph, each as (kind, target, arguments, arguments by name, name, type)."""
+    """The nodes of a graph, each as (kind, target, arguments, arguments by name, name, type, whether it is wrapped)."""
     places: dict[Node, _Ref] = {}
     found = []
     for index, node in enumerate(graph.nodes):
@@ -34,7 +34,8 @@ def described(graph: Graph) -> list[tuple[Any, ...]]:
         if node.op == "call_function" and is_public(target):
             target = _Public(qualified_name(target))
         args, kwargs = (map_arg(part, places.__getitem__) for part in (node.args, node.kwargs))
-        found.append((node.op, target, args, kwargs, node.name, node.type))
+        wrapped = bool(node.meta.get("is_wrapped"))
+        found.append((node.op, target, args, kwargs, node.name, node.type, wrapped))
         places[node] = _Ref(index)
     return found
 
@@ -47,13 +48,15 @@ def rebuilt(nodes: list[tuple[Any, ...]]) -> Graph:
     def value(item: Any) -> Any:
         return made[item.index] if isinstance(item, _Ref) else item
 
-    for op, target, args, kwargs, name, kind in nodes:
+    for op, target, args, kwargs, name, kind, *wrapped in nodes:  # older descriptions end with the type
         called = _found(target.name) if isinstance(target, _Public) else target
         made.append(
             graph.create_node(
                 op, called, map_aggregate(args, value), map_aggregate(kwargs, value), name, kind
             )
         )
+        if any(wrapped):
+            made[-1].meta["is_wrapped"] = True
         if op == "placeholder" and made[-1].name != name:  # the name of a builtin function
             graph._graph_namespace._rename_object(made[-1], name)
             made[-1].name = name

@@ -174,15 +174,6 @@ def _patch_wrapped_functions(patcher: Patcher) -> None:
         patcher.patch_method(cls, name, _create_wrapped_method(cls, name))
 
 
-def _patch_again(patcher: Patcher, root: Any, scope: dict[str, Any]) -> None:
-    """Take functions as they are again that a graph module took so: it names them in a scope of its own."""
-    if isinstance(root, GraphModule):
-        kept = {id(node.target) for node in root.graph.nodes if node.meta.get("is_wrapped")}
-        for name, value in scope.copy().items():
-            if id(value) in kept:
-                patcher.patch(scope, name, _recording(value))
-
-
 def _autowrap_check(patcher: Patcher, frame: dict[str, Any], ids: set[int]) -> None:
     if not patcher.visit_once(frame):
         return
@@ -516,7 +507,6 @@ class Tracer(TracerBase):
         patcher.patch_method(nn.Module, "__getattribute__", patched_read, deduplicate=False)
         patcher.patch_method(nn.Module, "__call__", patched_call, deduplicate=False)
         _patch_wrapped_functions(patcher)
-        _patch_again(patcher, self.root, scope)
         _autowrap_check(patcher, scope, self._autowrap_function_ids)
         for module in self._autowrap_search:
             _autowrap_check(patcher, module.__dict__, self._autowrap_function_ids)

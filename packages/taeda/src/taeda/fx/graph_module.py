@@ -353,7 +353,8 @@ class GraphModule(nn.Module):
         place.mkdir(parents=True, exist_ok=True)
         tensor_state = place / "state_dict.pt"
         made = self._graph.python_code("self")
-        lines = [_import_block(made.globals), "import taeda as torch", "from taeda import nn", "", ""]
+        wraps, function = made.src.split("\n\n", 1)  # `wrap` is for the top of a module
+        lines = [_import_block(made.globals), "import taeda as torch", "from taeda import nn", wraps, ""]
         lines += [f"class {module_name}(nn.Module):", "    def __init__(self):", "        super().__init__()"]
         for name, module in self.named_children():
             tensor.save(module, place / f"{name}.pt")
@@ -367,7 +368,7 @@ class GraphModule(nn.Module):
             lines.append(f"        self.register_parameter({name!r}, {made_empty})")
         lines.append(f"        self.load_state_dict(torch.load({str(tensor_state)!r}))")
         tensor.save(self.state_dict(), tensor_state)
-        lines += ["    " + line for line in made.src.splitlines()]
+        lines += ["    " + line for line in function.splitlines()]
         files.write(place / "module.py", ["\n".join([*lines, ""]).encode()])
         files.write(place / "__init__.py", [b"from .module import *\n"])
 
