@@ -155,6 +155,17 @@ def test_own_schedule_by_get_lr(make):
     assert schedule.get_last_lr() == [0.25, 0.025]
 
 
+def test_the_base_of_older_programs_is_no_base_of_the_schedules(make):
+    class Halving(lrs._LRScheduler):
+        def get_lr(self):
+            return [base / 2**self.last_epoch for base in self.base_lrs]
+
+    schedule = Halving(optimizer_of(make))
+    schedule.step()
+    assert schedule.get_last_lr() == [0.25, 0.025] and isinstance(schedule, lrs.LRScheduler)
+    assert not isinstance(lrs.StepLR(optimizer_of(make), 2), lrs._LRScheduler)
+
+
 def test_own_schedules_are_told_who_asks(make):
     asked = []
 

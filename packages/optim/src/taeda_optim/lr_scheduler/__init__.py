@@ -20,8 +20,6 @@ from taeda_optim.lr_scheduler.factors import (
 )
 from taeda_optim.lr_scheduler.plateau import ReduceLROnPlateau
 
-_LRScheduler = LRScheduler
-
 __all__ = [
     "ChainedScheduler",
     "ConstantLR",
@@ -40,3 +38,7 @@ __all__ = [
     "SequentialLR",
     "StepLR",
 ]
+
+
+class _LRScheduler(LRScheduler):
+    """The base of schedules written for older programs; the schedules here do not derive from it."""
