@@ -150,3 +150,18 @@ def test_graphs():
     assert is_fake(result) and result.shape == (2, 4)
     assert [tuple(n.meta["val"].shape) for n in traced.graph.nodes] == [(2, 3), (2, 4), (2, 4), (2, 4)]
     assert all(is_fake(n.meta["val"]) for n in traced.graph.nodes)
+
+
+def test_checkpoints_of_fake_tensors_have_their_shapes(tmp_path):
+    with FakeTensorMode():
+        state = nn.Linear(3, 2).state_dict()
+        state["turned"] = taeda.empty(2, 4).t()
+    with taeda.serialization.skip_data(materialize_fake_tensors=True):
+        taeda.save(state, tmp_path / "shapes.pt")
+    found = taeda.load(tmp_path / "shapes.pt")
+    assert {name: (x.shape, x.stride(), x.device.type) for name, x in found.items()} == {
+        "weight": ((2, 3), (3, 1), "cpu"),
+        "bias": ((2,), (1,), "cpu"),
+        "turned": ((4, 2), (1, 4), "cpu"),
+    }
+    assert all(type(x) is taeda.Tensor for x in found.values())

@@ -627,3 +627,32 @@ def test_who_names_a_pickle_module_asks_for_whole_objects(monkeypatch):
     monkeypatch.delenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD")
     with pytest.raises(CheckpointError, match="Fraction"):
         load(written(content), weights_only=False)
+
+
+def test_files_without_numbers_have_room_for_them(tmp_path):
+    content = {"x": tc.arange(6.0).reshape(2, 3).t(), "y": tc.ones(1000, dtype=tc.int16)}
+    with serialization.skip_data():
+        save(content, tmp_path / "shapes.pt")
+        with serialization.skip_data(), pytest.raises(RuntimeError, match="_use_new_zipfile_serialization"):
+            written(content, _use_new_zipfile_serialization=False)
+        with pytest.raises(RuntimeError, match="skip_data"):
+            save(content, tmp_path / "shapes.safetensors")
+    assert not (tmp_path / "shapes.safetensors").exists()
+    save(content, tmp_path / "whole.pt")
+    sizes = [{i.filename.partition("/")[2]: i.file_size for i in zipfile.ZipFile(f).infolist()}
+             for f in (tmp_path / "shapes.pt", tmp_path / "whole.pt")]  # fmt: skip
+    assert sizes[0] == sizes[1]
+    found = load(tmp_path / "shapes.pt")
+    assert all(
+        found[name].shape == x.shape and found[name].stride() == x.stride() for name, x in content.items()
+    )
+    assert all(found[name].dtype == x.dtype and not found[name].any() for name, x in content.items())
+
+
+def test_tensors_are_made_without_their_numbers():
+    file = written({"x": tc.arange(6.0), "n": 3})
+    with serialization.skip_data():
+        found = load(file)
+    assert found["x"].shape == (6,) and found["x"].dtype == tc.float32 and found["n"] == 3
+    file.seek(0)
+    assert load(file)["x"].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]

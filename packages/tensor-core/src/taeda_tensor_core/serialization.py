@@ -20,6 +20,7 @@ from taeda_registry.files import is_path as is_path
 from taeda_tensor_core import _C
 from taeda_tensor_core.checkpoint import read_any, read_torch, shards, write_torch
 from taeda_tensor_core.checkpoint.common import CheckpointError as CheckpointError
+from taeda_tensor_core.checkpoint.common import skipped
 from taeda_tensor_core.checkpoint.other_pickles import pickler_of
 from taeda_tensor_core.checkpoint.read_safetensors import decode
 from taeda_tensor_core.checkpoint.source import Source
@@ -102,6 +103,10 @@ def save(
     name = os.fsdecode(f) if is_path(f) else ""  # type: ignore[arg-type]
     named = format is None and _use_new_zipfile_serialization and name.endswith(".safetensors")
     if named or format == "safetensors":
+        if skipped.data:
+            raise RuntimeError(
+                "save: skip_data leaves out numbers of PyTorch's archives alone, found safetensors"
+            )
         head, chunks = encode(obj, metadata=metadata)
         files.write(f, [head, *chunks])
         return

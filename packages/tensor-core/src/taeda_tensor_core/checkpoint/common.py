@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import threading
 from typing import Any, NoReturn
 
 from taeda_tensor_core import _C
@@ -32,6 +33,16 @@ _BUILT_IN = {
 }  # fmt: skip
 # Before the name of a plug-in's dtype, which other readers of safetensors do not know.
 _OF_PLUGINS = "taeda."
+
+
+class _Skipped(threading.local):
+    """What `skip_data` asks for in this thread: no numbers of tensors, and fake tensors as whole ones."""
+
+    data = False
+    fakes = False
+
+
+skipped = _Skipped()
 
 
 class _DTypes(dict):

@@ -11,6 +11,7 @@ from typing import Any
 
 import taeda_tensor_core as tc
 from taeda_registry.files import is_path
+from taeda_tensor_core.checkpoint.common import skipped
 
 __all__ = [
     "LoadEndianness",
@@ -288,9 +289,28 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
 
 
 class skip_data:
-    """Context in which files are written without their numbers; not there yet."""
+    """Context in which `save` leaves out the numbers of tensors, and `load` makes tensors without reading theirs.
+
+    Files have their whole size, so that numbers can be written into them later; until then zeros stand there.
+
+    Args:
+        materialize_fake_tensors: Write tensors of a `FakeTensorMode` as tensors of their shapes.
+
+    Raises:
+        RuntimeError: By `save`, for the form before archives and for safetensors.
+
+    Example:
+        >>> with taeda.serialization.skip_data():
+        ...     taeda.save(model.state_dict(), "shapes.pt")
+    """
 
     def __init__(self, materialize_fake_tensors: bool = False) -> None:
-        raise NotImplementedError(
-            "skip_data is not there yet; save tensors of device 'meta' for their shapes alone"
-        )
+        self.materialize_fake_tensors = materialize_fake_tensors
+        self._before: list[tuple[bool, bool]] = []
+
+    def __enter__(self) -> None:
+        self._before.append((skipped.data, skipped.fakes))
+        skipped.data, skipped.fakes = True, self.materialize_fake_tensors
+
+    def __exit__(self, *exception: object) -> None:
+        skipped.data, skipped.fakes = self._before.pop()

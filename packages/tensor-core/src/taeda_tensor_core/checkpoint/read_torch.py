@@ -16,7 +16,15 @@ from typing import Any
 import taeda_tensor_core as tc
 from taeda_tensor_core.checkpoint import torch_names
 from taeda_tensor_core.checkpoint.archive import Archive
-from taeda_tensor_core.checkpoint.common import DTYPES, OLDER_HEAD, Budget, CheckpointError, fail, shown
+from taeda_tensor_core.checkpoint.common import (
+    DTYPES,
+    OLDER_HEAD,
+    Budget,
+    CheckpointError,
+    fail,
+    shown,
+    skipped,
+)
 from taeda_tensor_core.checkpoint.machine import Machine
 from taeda_tensor_core.checkpoint.source import Source
 from taeda_tensor_core.storage import TypedStorage, UntypedStorage
@@ -303,7 +311,10 @@ class Zip:
 
     def storage(self, key: str) -> Any:
         """The bytes of a storage."""
-        return self._archive.tensor(f"{self._root}data/{key}")
+        name = f"{self._root}data/{key}"
+        if skipped.data:
+            return tc.empty((self._archive.size(name),), dtype=tc.uint8)
+        return self._archive.tensor(name)
 
 
 def read_zip(source: Source, place: Callable[[Any, str], Any], encoding: str = "latin-1") -> Any:
