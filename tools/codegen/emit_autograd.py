@@ -423,9 +423,11 @@ class NodeWriter:
             name = name_of[s.output]
             # A result without history cannot close a cycle, so it is kept like an argument.
             if self.op.results and s.output not in self.d.outputs:
-                lines.append(f'node->{s.name}_.save({name}, node.get(), "{s.name}");')
+                line = f'node->{s.name}_.save({name}, node.get(), "{s.name}");'
             else:
-                lines.append(f"node->{s.name}_.save_output({name}, {s.output});")
+                line = f"node->{s.name}_.save_output({name}, {s.output});"
+            condition = self._condition(s)
+            lines.append(f"if ({condition}) {line}" if condition else line)
         return lines
 
 

@@ -117,6 +117,30 @@ def test_what_the_hooks_see(x):
     assert taeda.allclose(x.grad, (2 * x * (x * x).exp()).detach())
 
 
+def test_results_are_kept_for_those_gradients_alone_that_read_them(x):
+    exponent = taeda.full_like(x, 3.0, requires_grad=True)
+    number = taeda.full_like(x, 3.0)
+    for base, power, count in (
+        (x, 2, 1),
+        (x, number, 2),
+        (2.0, exponent, 2),
+        (number, exponent, 3),
+        (x, exponent, 3),
+    ):
+        seen = []
+        with saved_tensors_hooks(lambda t, seen=seen: seen.append(t.shape) or t, lambda t: t):
+            result = base**power
+        assert seen.count(x.shape) == count
+        leaves = [t for t in (base, power) if getattr(t, "requires_grad", False)]
+        found = dict(zip(map(id, leaves), grad(result.sum(), leaves), strict=True))
+        for leaf, expected in (
+            (base, power * base ** (power - 1)),
+            (power, result * taeda.as_tensor(base).log()),
+        ):
+            if id(leaf) in found:
+                assert taeda.allclose(found[id(leaf)], expected.detach(), equal_nan=True)
+
+
 def test_an_argument_comes_to_the_hook_as_it_is(x):
     class Kept(Function):
         @staticmethod
