@@ -210,6 +210,10 @@ def test_kinds_of_operators_are_told_apart():
     )
     assert isinstance(aten.max, taeda._ops.OpOverloadPacket)
     assert not isinstance(aten.max.dim, taeda._ops.OpOverloadPacket)
+    assert all(
+        isinstance(x, taeda._ops._OpNamespace) for x in (aten, taeda.ops.prims, taeda.ops.higher_order)
+    )
+    assert aten.name == "aten"
     assert taeda.Tag.nondeterministic_seeded in aten.rand.default.tags
 
 

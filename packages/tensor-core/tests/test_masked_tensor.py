@@ -199,3 +199,47 @@ def test_text_is_as_wide_as_the_widest_element(data, text):
     x, mask = tc.tensor(data), tc.tensor([True, False, True])
     assert repr(tc.masked.MaskedTensor(x, mask)) == f"MaskedTensor(\n  {text}\n)"
     assert repr(tc.masked.MaskedTensor(x[0], mask[1])) == "MaskedTensor(--, False)"
+
+
+def test_a_masked_tensor_is_a_copy_without_history() -> None:
+    """What is written to its parts afterwards does not reach it, and its parts have PyTorch's names."""
+    data, mask = tc.ones(2), tc.tensor([True, False])
+    made = tc.masked.MaskedTensor(data, mask), tc.masked.as_masked_tensor(data, mask)
+    data[0], mask[1] = 5.0, True
+    for x in made:
+        assert (x._masked_data.tolist(), x._masked_mask.tolist()) == ([1.0, 1.0], [True, False])
+    with pytest.raises(TypeError, match="layout"):
+        tc.masked.MaskedTensor(tc.ones(2), tc.ones(2, dtype=tc.bool).to_sparse())
+
+
+def test_one_element_is_read_where_it_is_there() -> None:
+    """As a number, truth or index."""
+    here = tc.masked.masked_tensor(tc.tensor(2), tc.tensor(True))
+    absent = tc.masked.masked_tensor(tc.tensor(2), tc.tensor(False))
+    assert [float(here), int(here), complex(here), [0, 1, 2][here], here.item()] == [2.0, 2, 2 + 0j, 2, 2]
+    assert (_x() > 2).sum() > 0
+    for read in (float, int, complex, bool, lambda x: x.item()):
+        with pytest.raises(ValueError, match="not there"):
+            read(absent)
+    with pytest.raises(RuntimeError, match="ambiguous"):
+        bool(_x())
+
+
+def test_dtypes_turned_forms_and_writing_keep_the_mask() -> None:
+    """Only a tensor without a mask that is written to has none afterwards."""
+    x = _x()
+    assert x.type() == tc.ones(1).type()
+    for made in (x.type(tc.int64), x.type_as(tc.ones(1, dtype=tc.int64))):
+        assert made.dtype is tc.int64
+        assert made.get_mask().tolist() == x.get_mask().tolist()
+    assert tc.ones(1).type_as(x.long()).dtype is tc.int64
+    assert x.mT.get_mask().tolist() == x.get_mask().t().tolist()
+    assert x.roll(1, 1).to_tensor(0.0)[0].tolist() == [3.0, 1.0, 0.0]
+    x.copy_(x * 2)
+    x[0, 2] = 7.0
+    assert x.to_tensor(0.0)[0].tolist() == [2.0, 0.0, 7.0]
+    plain = tc.zeros(2)
+    plain[:] = x.sum(1)
+    assert plain[0].item() == 9.0
+    with pytest.raises(ValueError, match="masks must match"):
+        x[0] = x[1]

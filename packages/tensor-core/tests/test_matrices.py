@@ -292,3 +292,16 @@ def test_ranks_and_singular_values_of_least_squares_are_those_of_the_matrices(ow
         tc.empty(*own, 4, 3, device="meta"), tc.empty(2, 3, 4, 2, device="meta"), driver="gelsd"
     )
     assert (meta.rank.shape, meta.singular_values.shape) == (own, (*own, 3))
+
+
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "int64"])
+def test_triangular_systems_take_the_right_side_in_their_dtype(left, dtype):
+    triangle = np.triu(np.arange(1.0, 10).reshape(3, 3))
+    right = np.arange(9).reshape(3, 3)
+    of = "complex128" if dtype == "complex64" else "float64"
+    given = tc.tensor(triangle).to(getattr(tc, of)), tc.tensor(right).to(getattr(tc, dtype))
+    found = tc.linalg.solve_triangular(*given, upper=True, left=left)
+    expected = np.linalg.solve(triangle, right) if left else np.linalg.solve(triangle.T, right.T).T
+    assert found.dtype is getattr(tc, of)
+    np.testing.assert_allclose(found.numpy(), expected, atol=1e-12)

@@ -56,6 +56,8 @@ class HigherOrderOperator(OperatorBase):
 OpOverload = library.Overload
 #: All forms of one operator.
 OpOverloadPacket = library.Operator
+#: The operators of one package, as `taeda.ops.aten`.
+_OpNamespace = type(ops.aten)
 #: What a definition may say of its operator (`library.define(..., tags=...)`), and what `OpOverload.tags` tells.
 Tag = enum.Enum(
     "Tag",

@@ -127,10 +127,11 @@ void triangular_kernel(const Tensor& out, const Tensor& self, const Tensor& B, b
   const char* const op = "linalg_solve_triangular";
   expect_countable(op, self);
   expect_countable(op, B);
+  const Tensor right = ops::to_dtype(B, self.dtype());
   const int64_t n = self.size(-1), rows = out.size(-2), columns = out.size(-1);
   const IntSpan batch = batch_of(out);
   visit_exact(self.dtype(), [&]<class T>() {
-    const Stack<T> from(B, 2, batch), to(out), triangles(self, 2, batch);
+    const Stack<T> from(right, 2, batch), to(out), triangles(self, 2, batch);
     each_matrix(product(batch), double(rows) * double(columns) * double(n) / 2, [&](int64_t begin, int64_t end) {
       lapack::Room<T> room, triangle_room;
       for (int64_t i = begin; i < end; ++i) {

@@ -26,33 +26,22 @@ _table: dict[str, Callable[..., Any]] = {}
 
 
 class MaskedTensor(Tensor):
-    """A tensor and a mask of its shape.
+    """A tensor and a mask of its shape, copies without history.
 
     Args:
         data: The elements. mask: bool, of the same shape; True where an element is there.
         requires_grad: Whether gradients are kept, as `grad`, with the same mask.
 
     Raises:
-        TypeError: No tensors, or a mask of another dtype. ValueError: Another shape.
+        TypeError: No tensors, a mask of another dtype, or another layout. ValueError: Another shape, or other places.
     """
 
-    _data: Tensor
-    _mask: Tensor
+    _masked_data: Tensor
+    _masked_mask: Tensor
 
     def __new__(cls, data: Any, mask: Any, requires_grad: bool = False) -> MaskedTensor:
-        if not isinstance(data, Tensor) or not isinstance(mask, Tensor):
-            raise TypeError("MaskedTensor: arguments 'data' and 'mask' must be tensors")
-        if mask.dtype is not _C.bool:
-            raise TypeError(f"MaskedTensor: argument 'mask' has dtype {mask.dtype}, expected bool")
-        if data.shape != mask.shape:
-            raise ValueError(
-                f"MaskedTensor: argument 'mask' has shape {tuple(mask.shape)}, expected {tuple(data.shape)} as 'data'"
-            )
-        made = Tensor._make_wrapper_subclass(cls, tuple(data.shape), dtype=data.dtype, device=data.device)
-        made._data, made._mask = data, mask
-        if requires_grad:
-            data.requires_grad_()
-        return made
+        data = _checked("MaskedTensor", data, mask).detach().clone()
+        return _wrapped(data.requires_grad_() if requires_grad else data, mask.clone(), cls)
 
     def __init__(self, data: Any, mask: Any, requires_grad: bool = False) -> None:
         pass
@@ -86,15 +75,15 @@ class MaskedTensor(Tensor):
 
     def get_data(self) -> Tensor:
         """The elements, also those that are not there."""
-        return self._data
+        return self._masked_data
 
     def get_mask(self) -> Tensor:
         """Where elements are."""
-        return self._mask
+        return self._masked_mask
 
     def to_tensor(self, value: float) -> Tensor:
         """The elements, and `value` where there are none."""
-        return self._data.masked_fill(~self._mask, value)
+        return self._masked_data.masked_fill(~self._masked_mask, value)
 
     def __repr__(self) -> str:
         return _text(self)
@@ -105,22 +94,29 @@ class MaskedTensor(Tensor):
         return formatted(self, spec)
 
     def __len__(self) -> int:
-        return len(self._data)
+        return len(self._masked_data)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return MaskedTensor, (self._data, self._mask)
+        return MaskedTensor, (self._masked_data, self._masked_mask)
 
     def __copy__(self) -> MaskedTensor:
-        return MaskedTensor(self._data, self._mask)
+        return _wrapped(self._masked_data, self._masked_mask)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> MaskedTensor:
         import copy
 
-        made = MaskedTensor(copy.deepcopy(self._data, memo), copy.deepcopy(self._mask, memo))
+        made = _wrapped(copy.deepcopy(self._masked_data, memo), copy.deepcopy(self._masked_mask, memo))
         memo[id(self)] = made
         return made
 
     __hash__ = Tensor.__hash__
+
+
+def _wrapped(data: Tensor, mask: Tensor, kind: type[MaskedTensor] = MaskedTensor) -> MaskedTensor:
+    """The masked tensor that shares these parts and has their history."""
+    made = Tensor._make_wrapper_subclass(kind, tuple(data.shape), dtype=data.dtype, device=data.device)
+    made._masked_data, made._masked_mask = data, mask
+    return made
 
 
 class _Undefined(NotImplementedError, TypeError):
@@ -141,27 +137,27 @@ def masked_tensor(data: Tensor, mask: Tensor, requires_grad: bool = False) -> Ma
         >>> taeda.masked.masked_tensor(taeda.ones(2), taeda.tensor([True, False])).to_tensor(0.0)
         tensor([1., 0.])
     """
-    data = _checked("masked_tensor", data, mask)
-    if data.requires_grad:
+    if isinstance(data, Tensor) and data.requires_grad:
         warnings.warn(
             "masked_tensor: It is not recommended to create a MaskedTensor with a tensor that requires_grad. To avoid "
             "this, you can use data.detach().clone()",
             UserWarning,
             stacklevel=2,
         )
-    return MaskedTensor(data.detach().clone(), mask, requires_grad)
+    return MaskedTensor(data, mask, requires_grad)
 
 
 def as_masked_tensor(data: Tensor, mask: Tensor) -> MaskedTensor:
-    """A masked tensor of the very `data`, whose history it keeps; it is refused as `masked_tensor` refuses."""
-    return MaskedTensor(_checked("as_masked_tensor", data, mask), mask)
+    """A masked tensor of a copy of `data` that keeps its history; it is refused as `masked_tensor` refuses."""
+    return _wrapped(_checked("as_masked_tensor", data, mask).clone(), mask.clone())
 
 
 def _checked(name: str, data: Any, mask: Any) -> Any:
     """The data, at the places of the mask where both are sparse and have another number of them.
 
     Raises:
-        TypeError: No tensors, or another layout. ValueError: As many places, which are others.
+        TypeError: No tensors, a mask of another dtype, or another layout. ValueError: Another shape, or as many
+            places, which are others.
     """
     for argument, value in (("data", data), ("mask", mask)):
         if not isinstance(value, Tensor) or isinstance(value, MaskedTensor):
@@ -169,6 +165,12 @@ def _checked(name: str, data: Any, mask: Any) -> Any:
                 f"{name}: argument {argument!r} is a {type(value).__name__}, expected a tensor: {argument} must be a "
                 "Tensor"
             )
+    if mask.dtype is not _C.bool:
+        raise TypeError(f"{name}: argument 'mask' has dtype {mask.dtype}, expected bool")
+    if data.shape != mask.shape:
+        raise ValueError(
+            f"{name}: argument 'mask' has shape {tuple(mask.shape)}, expected {tuple(data.shape)} as 'data'"
+        )
     if data.layout is not mask.layout:
         raise TypeError(
             f"{name}: data and mask must have the same layout, found {data.layout} and {mask.layout}"
@@ -179,7 +181,7 @@ def _checked(name: str, data: Any, mask: Any) -> Any:
     if data.layout not in known:
         raise TypeError(f"{name}: data layout of {data.layout} is not supported")
     one, other = (x.coalesce() if data.layout is _info.sparse_coo else x for x in (data, mask))
-    if one._nnz() != other._nnz() and data.shape == mask.shape:
+    if one._nnz() != other._nnz():
         return data.to_dense().sparse_mask(other)
     for part in known[data.layout]:
         places = getattr(one, part)(), getattr(other, part)()
@@ -218,8 +220,8 @@ def _text(x: MaskedTensor) -> str:
         pad = "\n" + " " * (indent + 2)
         return "[" + ",".join(pad + text(row, indent + 2) for row in rows) + "\n" + " " * indent + "]"
 
-    mask = _plain(x._mask)
-    rows = shown(_plain(x._data.detach()).tolist(), mask.tolist())
+    mask = _plain(x._masked_mask)
+    rows = shown(_plain(x._masked_data.detach()).tolist(), mask.tolist())
     if isinstance(rows, str):
         return f"MaskedTensor({rows}, {bool(mask)})"
     width = max(8, longest(rows))
@@ -229,43 +231,62 @@ def _text(x: MaskedTensor) -> str:
 _INNER = Inner(
     MaskedTensor,
     lambda x: x,
-    lambda x: [x._data],
-    lambda x, gradient: [gradient._data if isinstance(gradient, MaskedTensor) else gradient],
-    lambda x, grads: MaskedTensor(grads[0], x._mask),
+    lambda x: [x._masked_data],
+    lambda x, gradient: [gradient._masked_data if isinstance(gradient, MaskedTensor) else gradient],
+    lambda x, grads: _wrapped(grads[0], x._masked_mask),
 )
 
 
 # Facts
 
 _ATTRIBUTES: dict[str, Callable[[MaskedTensor], Any]] = {
-    "shape": lambda x: x._data.shape,
-    "dtype": lambda x: x._data.dtype,
-    "device": lambda x: x._data.device,
-    "ndim": lambda x: x._data.ndim,
-    "layout": lambda x: x._data.layout,
-    "requires_grad": lambda x: x._data.requires_grad,
-    "is_leaf": lambda x: x._data.is_leaf,
-    "grad_fn": lambda x: x._data.grad_fn,
-    "grad": lambda x: None if x._data.grad is None else MaskedTensor(x._data.grad, x._mask),
-    "is_sparse": lambda x: x._data.is_sparse,
+    "shape": lambda x: x._masked_data.shape,
+    "dtype": lambda x: x._masked_data.dtype,
+    "device": lambda x: x._masked_data.device,
+    "ndim": lambda x: x._masked_data.ndim,
+    "layout": lambda x: x._masked_data.layout,
+    "requires_grad": lambda x: x._masked_data.requires_grad,
+    "is_leaf": lambda x: x._masked_data.is_leaf,
+    "grad_fn": lambda x: x._masked_data.grad_fn,
+    "grad": lambda x: None if x._masked_data.grad is None else _wrapped(x._masked_data.grad, x._masked_mask),
+    "is_sparse": lambda x: x._masked_data.is_sparse,
     "is_nested": lambda x: False,
     "is_quantized": lambda x: False,
-    "itemsize": lambda x: x._data.itemsize,
-    "data": lambda x: MaskedTensor(x._data.detach(), x._mask),
+    "itemsize": lambda x: x._masked_data.itemsize,
+    "data": lambda x: _wrapped(x._masked_data.detach(), x._masked_mask),
 }
 for _name, _kind in vars(Tensor).items():  # what kind of device the data are on
     if _name.startswith("is_") and isinstance(_kind, types.GetSetDescriptorType):
-        _ATTRIBUTES.setdefault(_name, lambda x, _name=_name: getattr(x._data, _name))
+        _ATTRIBUTES.setdefault(_name, lambda x, _name=_name: getattr(x._masked_data, _name))
 _table.update(_ATTRIBUTES)
 for _name in ("size", "dim", "ndimension", "numel", "nelement", "is_floating_point", "is_complex", "element_size",
-              "backward", "item", "stride", "storage_offset", "get_device", "is_signed"):  # fmt: skip
-    _table[_name] = lambda x, *args, _name=_name, **kwargs: getattr(x._data, _name)(*args, **kwargs)
+              "backward", "stride", "storage_offset", "get_device", "is_signed"):  # fmt: skip
+    _table[_name] = lambda x, *args, _name=_name, **kwargs: getattr(x._masked_data, _name)(*args, **kwargs)
+
+
+def _read(name: str) -> None:
+    """A form that reads the one element, which must be there."""
+    function = getattr(Tensor, name)
+
+    def read(self: MaskedTensor) -> Any:
+        if self._masked_data.numel() == 1 and not _plain(self._masked_mask):
+            raise ValueError(
+                f"{name}: the element of the masked tensor is not there; use to_tensor(value) first"
+            )
+        return function(self._masked_data)
+
+    read.__name__ = name
+    _table[name] = read
+
+
+for _name in ("item", "__bool__", "__int__", "__float__", "__complex__", "__index__"):
+    _read(_name)
 
 
 def _is_contiguous(self: MaskedTensor, *args: Any, **kwargs: Any) -> bool:
-    if self._data.layout is not _info.strided:
+    if self._masked_data.layout is not _info.strided:
         raise ValueError("MaskedTensors with sparse data do not have is_contiguous")
-    return bool(self._data.is_contiguous(*args, **kwargs))
+    return bool(self._masked_data.is_contiguous(*args, **kwargs))
 
 
 _table["is_contiguous"] = _is_contiguous
@@ -281,8 +302,8 @@ def _elementwise(name: str) -> None:
         mask = _mask_of(name, args)
         if mask.layout is not _info.strided:
             return _rebuilt(function(*(_stored(a, mask) for a in args), **kwargs), mask)
-        made = function(*(a._data if isinstance(a, MaskedTensor) else a for a in args), **kwargs)
-        return MaskedTensor(made, mask if mask.shape == made.shape else mask.expand(made.shape))
+        made = function(*(a._masked_data if isinstance(a, MaskedTensor) else a for a in args), **kwargs)
+        return _wrapped(made, mask if mask.shape == made.shape else mask.expand(made.shape))
 
     apply.__name__ = name
     _table[name] = apply
@@ -299,11 +320,13 @@ def _written(name: str) -> None:
         if not isinstance(self, MaskedTensor):
             raise TypeError(f"{name}: a masked tensor cannot be written to a tensor without a mask")
         if _mask_of(name, (self, *args)).layout is not _info.strided:
-            stored = _stored(self, self._mask)
-            function(stored, *(_stored(a, self._mask) for a in args), **kwargs)
-            self._data = _rebuilt(stored, self._mask)._data
+            stored = _stored(self, self._masked_mask)
+            function(stored, *(_stored(a, self._masked_mask) for a in args), **kwargs)
+            self._masked_data = _rebuilt(stored, self._masked_mask)._masked_data
             return self
-        function(self._data, *(a._data if isinstance(a, MaskedTensor) else a for a in args), **kwargs)
+        function(
+            self._masked_data, *(a._masked_data if isinstance(a, MaskedTensor) else a for a in args), **kwargs
+        )
         return self
 
     write.__name__ = name
@@ -312,7 +335,7 @@ def _written(name: str) -> None:
 
 def _mask_of(name: str, args: tuple[Any, ...]) -> Tensor:
     """The mask of all operands that have one."""
-    masks = [a._mask for a in args if isinstance(a, MaskedTensor)]
+    masks = [a._masked_mask for a in args if isinstance(a, MaskedTensor)]
     if any(not _same(masks[0], mask) for mask in masks[1:]):
         raise ValueError(f"{name}: Input masks must match; take the elements of both by get_data()")
     return masks[0]
@@ -328,7 +351,7 @@ def _stored(value: Any, mask: Tensor) -> Any:
     """The elements that are there, of a tensor whose mask keeps places alone."""
     if not isinstance(value, MaskedTensor):
         return value
-    return _plain(value._data).sparse_mask(mask).values()
+    return _plain(value._masked_data).sparse_mask(mask).values()
 
 
 def _rebuilt(values: Tensor, mask: Tensor) -> MaskedTensor:
@@ -345,7 +368,7 @@ def _rebuilt(values: Tensor, mask: Tensor) -> MaskedTensor:
             else (mask.ccol_indices(), mask.row_indices())
         )
         data = sparse_compressed_tensor(*places, values, tuple(mask.shape), layout=mask.layout)
-    return MaskedTensor(data, mask)
+    return _wrapped(data, mask)
 
 
 def _plain(x: Tensor) -> Tensor:
@@ -370,9 +393,38 @@ for _name in (*_UNARY.split(), *_BINARY.split()):
     _elementwise(_name)
 
 
+def _type(self: MaskedTensor, dtype: Any = None, **kwargs: Any) -> Any:
+    made = self._masked_data.type(dtype, **kwargs)
+    return made if dtype is None else _wrapped(made, self._masked_mask)
+
+
+def _type_as(self: Any, other: Any) -> Any:
+    """In the dtype of the other: without a mask a tensor stays without one."""
+    other = other._masked_data if isinstance(other, MaskedTensor) else other
+    if not isinstance(self, MaskedTensor):
+        return self.type_as(other)
+    return _wrapped(self._masked_data.type_as(other), self._masked_mask)
+
+
+_table["type_as"] = _type_as
+_table["type"] = _type
+_written("copy_")
+
+
+def _set(self: Any, index: Any, value: Any) -> None:
+    """Elements are written, also those that are not there; no mask changes."""
+    if isinstance(self, MaskedTensor) and isinstance(value, MaskedTensor):
+        _mask_of("__setitem__", (self[index], value))
+    written, given = (x._masked_data if isinstance(x, MaskedTensor) else x for x in (self, value))
+    written[index] = given
+
+
+_table["__setitem__"] = _set
+
+
 def _contiguous(self: MaskedTensor, *args: Any, **kwargs: Any) -> MaskedTensor:
     _is_contiguous(self)  # refuses sparse data
-    return MaskedTensor(self._data.contiguous(*args, **kwargs), self._mask.contiguous())
+    return _wrapped(self._masked_data.contiguous(*args, **kwargs), self._masked_mask.contiguous())
 
 
 _table["contiguous"] = _contiguous
@@ -385,11 +437,14 @@ def _moved(name: str) -> None:
     function = getattr(Tensor, name)
 
     def moved(self: MaskedTensor, *args: Any, **kwargs: Any) -> Any:
-        args = tuple(a._data if isinstance(a, MaskedTensor) else a for a in args)
-        data, mask = function(self._data, *args, **kwargs), function(self._mask, *args, **kwargs)
+        args = tuple(a._masked_data if isinstance(a, MaskedTensor) else a for a in args)
+        data, mask = (
+            function(self._masked_data, *args, **kwargs),
+            function(self._masked_mask, *args, **kwargs),
+        )
         if isinstance(data, (tuple, list)):
-            return tuple(MaskedTensor(d, m) for d, m in zip(data, mask, strict=True))
-        return MaskedTensor(data, mask)
+            return tuple(_wrapped(d, m) for d, m in zip(data, mask, strict=True))
+        return _wrapped(data, mask)
 
     moved.__name__ = name
     _table[name] = moved
@@ -397,16 +452,23 @@ def _moved(name: str) -> None:
 
 _MOVES = (
     "view reshape flatten transpose permute t squeeze unsqueeze expand expand_as narrow select index_select unbind "
-    "chunk split flip __getitem__ unfold repeat movedim swapaxes diagonal ravel"
+    "chunk split flip __getitem__ unfold repeat movedim moveaxis swapaxes swapdims diagonal ravel roll tile unflatten "
+    "broadcast_to view_as reshape_as"
 )
 for _name in _MOVES.split():
     _moved(_name)
 
 
+for _name in ("T", "mT", "H", "mH"):
+    _ATTRIBUTES[_name] = _table[_name] = lambda x, _name=_name: _wrapped(
+        getattr(x._masked_data, _name), getattr(x._masked_mask, _name)
+    )
+
+
 def _joined(name: str) -> None:
     function = getattr(_C, name)
-    _table[name] = lambda tensors, dim=0: MaskedTensor(
-        function([t._data for t in tensors], dim), function([t._mask for t in tensors], dim)
+    _table[name] = lambda tensors, dim=0: _wrapped(
+        function([t._masked_data for t in tensors], dim), function([t._masked_mask for t in tensors], dim)
     )
 
 
@@ -423,10 +485,10 @@ def _reduced(name: str) -> None:
     def reduced(
         self: MaskedTensor, dim: Any = None, *args: Any, keepdim: bool = False, **kwargs: Any
     ) -> MaskedTensor:
-        mask = _plain(self._mask)
-        found = function(_plain(self._data), *args, dim=dim, keepdim=keepdim, mask=mask, **kwargs)
+        mask = _plain(self._masked_mask)
+        found = function(_plain(self._masked_data), *args, dim=dim, keepdim=keepdim, mask=mask, **kwargs)
         there = mask.any() if dim is None else mask.any(dim, keepdim)
-        return MaskedTensor(found, there if there.shape == found.shape else there.reshape(found.shape))
+        return _wrapped(found, there if there.shape == found.shape else there.reshape(found.shape))
 
     reduced.__name__ = name
     _table[name] = reduced
@@ -437,11 +499,11 @@ for _name in ("sum", "mean", "amax", "amin", "prod", "argmax", "argmin", "var", 
 
 
 def _all(self: MaskedTensor, dim: Any = None, keepdim: bool = False) -> MaskedTensor:
-    mask = _plain(self._mask)
-    data = _plain(self._data).bool() | ~mask
+    mask = _plain(self._masked_mask)
+    data = _plain(self._masked_data).bool() | ~mask
     if dim is None:
-        return MaskedTensor(data.all(), mask.any())
-    return MaskedTensor(data.all(dim, keepdim), mask.any(dim, keepdim))
+        return _wrapped(data.all(), mask.any())
+    return _wrapped(data.all(dim, keepdim), mask.any(dim, keepdim))
 
 
 _table["all"] = _all
@@ -452,7 +514,7 @@ def _along(name: str) -> None:
 
     def along(self: MaskedTensor, dim: int, **kwargs: Any) -> MaskedTensor:
         kwargs = {key: value for key, value in kwargs.items() if key == "dtype" and value is not None}
-        return MaskedTensor(function(self._data, dim, mask=self._mask, **kwargs), self._mask)
+        return _wrapped(function(self._masked_data, dim, mask=self._masked_mask, **kwargs), self._masked_mask)
 
     along.__name__ = name
     _table[name] = along
@@ -464,14 +526,14 @@ for _name in ("softmax", "log_softmax", "softmin"):
 
 def _where(condition: Any, input: Any, other: Any) -> MaskedTensor:
     """Elements of two masked tensors; those that are there where they are taken from."""
-    condition = condition._data if isinstance(condition, MaskedTensor) else condition
+    condition = condition._masked_data if isinstance(condition, MaskedTensor) else condition
     parts = [
-        x if isinstance(x, MaskedTensor) else MaskedTensor(x, _C.ones_like(x, dtype=_C.bool))
+        x if isinstance(x, MaskedTensor) else _wrapped(x, _C.ones_like(x, dtype=_C.bool))
         for x in (input, other)
     ]
-    return MaskedTensor(
-        _C.where(condition, parts[0]._data, parts[1]._data),
-        _C.where(condition, parts[0]._mask, parts[1]._mask),
+    return _wrapped(
+        _C.where(condition, parts[0]._masked_data, parts[1]._masked_data),
+        _C.where(condition, parts[0]._masked_mask, parts[1]._masked_mask),
     )
 
 
@@ -479,15 +541,15 @@ _table["where"] = _where
 
 
 def _dense(self: MaskedTensor) -> MaskedTensor:
-    return MaskedTensor(_plain(self._data), _plain(self._mask))
+    return _wrapped(_plain(self._masked_data), _plain(self._masked_mask))
 
 
 def _sparse(name: str) -> None:
     function = getattr(Tensor, name)
 
     def sparse(self: MaskedTensor) -> MaskedTensor:
-        mask = function(_plain(self._mask))
-        return MaskedTensor(_plain(self._data).sparse_mask(mask), mask)
+        mask = function(_plain(self._masked_mask))
+        return _wrapped(_plain(self._masked_data).sparse_mask(mask), mask)
 
     sparse.__name__ = name
     _table[name] = sparse
@@ -499,7 +561,7 @@ for _name in ("to_sparse", "to_sparse_coo", "to_sparse_csr"):
 
 
 def _requires_grad(self: MaskedTensor, requires_grad: bool = True) -> MaskedTensor:
-    self._data.requires_grad_(requires_grad)
+    self._masked_data.requires_grad_(requires_grad)
     return self
 
 

@@ -161,7 +161,7 @@ def publish(name: str, target: Any) -> None:
         find_package(package)  # what is defined beside the built-in operators does not stand in their way
     space = vars(_C.ops).get(package)
     if space is None:
-        space = types.ModuleType(f"{_C.ops.__name__}.{package}", f"Operators of {package}.")
+        space = Namespace(package)
         space.__getattr__ = functools.partial(_find_compiled, package)
         setattr(_C.ops, package, space)
         sys.modules[space.__name__] = space
@@ -213,22 +213,26 @@ _THEIR_NAMES = (
 _THEIRS = frozenset(_THEIR_NAMES.split())
 
 
-class _Empty(types.ModuleType):
+class Namespace(types.ModuleType):
+    """The operators of one package, which is its `name`: an attribute of `ops`."""
+
+    def __init__(self, package: str, text: str | None = None) -> None:
+        super().__init__(f"{_C.ops.__name__}.{package}", text or f"Operators of {package}.")
+        self.name = package
+
+
+class _Empty(Namespace):
     """A package that nothing has been defined in; what is defined later is found."""
 
-    def __init__(self, package: str) -> None:
-        super().__init__(f"{_C.ops.__name__}.{package}", f"Operators of {package}.")
-        self._package = package
-
     def __getattr__(self, name: str) -> Any:
-        if self._package in vars(_C.ops):
-            return getattr(vars(_C.ops)[self._package], name)
-        return _find_compiled(self._package, name)
+        if self.name in vars(_C.ops):
+            return getattr(vars(_C.ops)[self.name], name)
+        return _find_compiled(self.name, name)
 
 
 def _built_in(package: str) -> types.ModuleType:
     """Built-in operators as `Operator` objects; "aten" is what PyTorch calls them."""
-    space = types.ModuleType(f"{_C.ops.__name__}.{package}", "Built-in operators as objects.")
+    space = Namespace(package, "Built-in operators as objects.")
 
     def find(name: str) -> Any:
         try:
