@@ -3,6 +3,7 @@
 import pytest
 
 import taeda_tensor_core as taeda
+from taeda_autograd import grad
 from taeda_tensor_core.python_dispatch import PreDispatchMode, TorchDispatchMode
 
 
@@ -96,3 +97,27 @@ def test_errors_of_a_mode_leave_recording_on(leaf):
     with Fails(), pytest.raises(KeyError, match="aten::exp"):
         leaf.exp()
     assert leaf.exp().requires_grad
+
+
+def test_backward_passes_of_layers_have_the_operators_that_programs_count():
+    """Products for a linear layer, and one operator of PyTorch's for the others, with their gradients."""
+    x, image = taeda.ones(2, 3, requires_grad=True), taeda.ones(1, 2, 4, 4, requires_grad=True)
+    weight, kernel = taeda.ones(4, 3, requires_grad=True), taeda.ones(2, 2, 3, 3, requires_grad=True)
+    table = taeda.ones(5, 3, requires_grad=True)
+    cases = {
+        "mm": (lambda: taeda.ops.linear(x, weight, None), (x, weight)),
+        "convolution_backward": (lambda: taeda.conv2d(image, kernel), (image, kernel)),
+        "_softmax_backward_data": (lambda: x.softmax(1), (x,)),
+        "_log_softmax_backward_data": (lambda: x.log_softmax(1), (x,)),
+        "native_layer_norm_backward": (lambda: taeda.ops.layer_norm(x, [3]), (x,)),
+        "native_group_norm_backward": (lambda: taeda.ops.group_norm(image, 2), (image,)),
+        "embedding_dense_backward": (lambda: taeda.ops.embedding(table, taeda.tensor([1, 2])), (table,)),
+    }
+    for name, (layer, leaves) in cases.items():
+        y = layer()
+        found = grad(y.sum(), leaves, retain_graph=True)
+        total = y.sum()
+        with seeing(TorchDispatchMode) as mode:
+            again = grad(total, leaves)
+        assert name in mode.seen, (name, mode.seen)
+        assert all(taeda.equal(a, b) for a, b in zip(found, again, strict=True)), name

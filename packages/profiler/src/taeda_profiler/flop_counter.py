@@ -17,7 +17,7 @@ import functools
 import math
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from taeda_profiler.arguments import TensorFacts, Told
@@ -96,19 +96,6 @@ def linear_flop(x: Shape, weight: Shape, bias: Any = None, out_shape: Any = None
     return 2 * math.prod(x) * math.prod(weight[:-1])
 
 
-def _asked(output_mask: Any) -> int:
-    """How many of the two costly gradients a backward computes: of the input (1) and of the weight (2)."""
-    return (output_mask & 1) + (output_mask >> 1 & 1)
-
-
-@register_flop_formula("linear_backward")
-def linear_backward_flop(
-    grad: Shape, x: Shape, weight: Shape, output_mask: int = 7, out_shape: Any = None, **_: Any
-) -> int:
-    """The forward's product for each gradient."""
-    return linear_flop(x, weight) * _asked(output_mask)
-
-
 def _spread(value: Any, count: int) -> tuple[int, ...]:
     """A number or a list for each dimension."""
     items = list(value) if isinstance(value, Iterable) else [value]
@@ -148,23 +135,16 @@ def convolution_flop(
     return 2 * math.prod(x[: len(x) - dims - 1]) * math.prod(x[-dims:]) * math.prod(weight)
 
 
-@register_flop_formula(["conv2d_backward", "conv3d_backward"])
-def conv_backward_flop(
-    grad: Shape,
-    x: Shape,
-    weight: Shape,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    groups: int,
-    output_mask: int = 7,
-    out_shape: Any = None,
-    **_: Any,
-) -> int:
-    """The forward's for each gradient, whose positions are those of `grad`."""
+@register_flop_formula("convolution_backward")
+def convolution_backward_flop(
+    grad: Shape, x: Shape, weight: Shape, bias_sizes: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
+    output_padding: Any, groups: int, output_mask: Sequence[bool], **_: Any,
+) -> int:  # fmt: skip
+    """A window of the weight for each place, for each of the gradients of input and weight that is asked for."""
     dims = len(weight) - 2
-    places = (*grad[: len(grad) - dims - 1], *grad[-dims:])
-    return 2 * math.prod(places) * math.prod(weight) * _asked(output_mask)
+    around = x if transposed else grad  # where windows are taken, as in the forward pass
+    places = (*around[: len(around) - dims - 1], *around[-dims:])
+    return 2 * math.prod(places) * math.prod(weight) * sum(output_mask[:2])
 
 
 @register_flop_formula("fused_attention")
@@ -265,7 +245,7 @@ class FlopCounterMode:
         else:
             shapes = {name: _shaped(value) for name, value in kwargs.items()}
             count = formula(*map(_shaped, args), **shapes, out_shape=_shaped(out))
-        packet = _counted_as(func)
+        packet = func.overloadpacket
         for name in {_GLOBAL, *self._modules.names()}:
             self.flop_counts[name][packet] += count
 
@@ -297,13 +277,6 @@ class FlopCounterMode:
         counts, indent = self.flop_counts[name], " " * depth
         parts = [(f"{indent} - {_name(op).replace('::', '.')}", count) for op, count in counts.items()]
         return [(indent + name, sum(counts.values())), *parts]
-
-
-def _counted_as(func: Any) -> Any:
-    """The operator that PyTorch computes in its place: gradients of a linear layer are products."""
-    from taeda_registry.slots import tensor
-
-    return tensor.ops.aten.mm if _name(func) == "aten::linear_backward" else func.overloadpacket
 
 
 def _scaled(count: int, unit: int) -> str:

@@ -59,22 +59,14 @@ def _convert_indices_from_csr_to_coo(
     return _C.stack(pair).to(_C.int32 if out_int32 else _C.int64)
 
 
-def _widened(x: Tensor) -> Tensor:
-    """Halves as float32, so that sums of them are rounded once."""
-    return x.float() if x.itemsize == 2 else x
-
-
 def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Tensor:
     """The gradient of softmax's argument from that of its result and the result itself."""
-    made = _widened(output)
-    weighted = _widened(grad_output) * made
-    return (weighted - made * weighted.sum(dim, keepdim=True)).to(input_dtype)
+    return ops.softmax_backward(grad_output, output, dim).to(input_dtype)
 
 
 def _log_softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Tensor:
     """The gradient of log_softmax's argument from that of its result and the result itself."""
-    grad = _widened(grad_output)
-    return (grad - _widened(output).exp() * grad.sum(dim, keepdim=True)).to(input_dtype)
+    return ops.log_softmax_backward(grad_output, output, dim).to(input_dtype)
 
 
 def _grouped_mm(

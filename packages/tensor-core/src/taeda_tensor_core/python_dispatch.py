@@ -166,10 +166,10 @@ class _Dispatch(Layer):
             op, args, kwargs = _as_one_there(op, args, kwargs)
         types = tuple(_classes(args, kwargs))
         classes = [cls for cls in types if _position_of(cls) == self.asks_at]
-        if classes and below and (parts := taken_apart(op)) is not None:
+        if below and (classes or _of_programs()) and (parts := taken_apart(op, bool(classes))) is not None:
             with _Again(_BELOW):
                 return parts(*args, **kwargs)
-        theirs = as_theirs(op.name, args, kwargs) if classes and below else None
+        theirs = as_theirs(op.name, args, kwargs) if below and (classes or _of_programs()) else None
         if op.name == "to_device" and args[0].device == args[1]:
             return args[0]
         op, args, kwargs = _as_copied_there(op, args, kwargs)
@@ -192,6 +192,12 @@ class _Dispatch(Layer):
             f"{call.op.default.name()}: __torch_dispatch__ of all of them returned NotImplemented: "
             f"{', '.join(call.asked)}"
         )
+
+
+def _of_programs() -> bool:
+    """Whether the mode that is asked next knows PyTorch's operators alone."""
+    modes = _thread.modes[_BELOW]
+    return bool(modes) and not getattr(modes[-1], "_asks_for_own_form", False)
 
 
 _Told = tuple[Operator, tuple, dict[str, Any]]

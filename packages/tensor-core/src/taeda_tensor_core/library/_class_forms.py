@@ -41,8 +41,10 @@ _WHOLE: dict[str, Callable[..., Any]] = {
 _IN_PARTS = ("linear_backward", "_fused_sgd_", "_fused_adam_")
 
 
-def taken_apart(op: Any) -> Callable[..., Any] | None:
-    """A function that computes an operator in others; None where classes are asked for the operator itself."""
+def taken_apart(op: Any, for_classes: bool = True) -> Callable[..., Any] | None:
+    """A function that computes an operator in others; None where classes, or modes alone, are asked for it itself."""
+    if not for_classes and op.name != "linear_backward":
+        return None
     if (found := _WHOLE.get(op.name)) is not None:
         return found
     ours = aten_name(op.name)[0] == "taeda" and op.name not in _RENAMED
@@ -91,10 +93,27 @@ def _convolution_backward(
     )  # fmt: skip
 
 
+def _group_norm_backward(
+    grad: Tensor, input: Tensor, num_groups: int, mean: Tensor, rstd: Tensor, weight: Tensor | None,
+    output_mask: int = 7,
+) -> tuple[str, tuple[Any, ...]]:  # fmt: skip
+    samples, channels = input.shape[:2]
+    places = input.numel() // max(1, samples * channels)
+    return "native_group_norm_backward", (
+        grad, input, mean, rstd, weight, samples, channels, places, num_groups, _wanted(output_mask),
+    )  # fmt: skip
+
+
+def _embedding_backward(*args: Any) -> tuple[str, tuple[Any, ...]]:
+    return "embedding_dense_backward", args
+
+
 _RENAMED: dict[str, Callable[..., tuple[str, tuple[Any, ...]]]] = {
     "softmax_backward": _softmax_backward,
     "log_softmax_backward": _log_softmax_backward,
     "layer_norm_backward": _layer_norm_backward,
+    "group_norm_backward": _group_norm_backward,
+    "embedding_backward": _embedding_backward,
     "conv2d_backward": _convolution_backward,
     "conv3d_backward": _convolution_backward,
 }
