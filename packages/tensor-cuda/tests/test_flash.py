@@ -61,7 +61,7 @@ def near(found, expected, bounds, dtype, what):
         assert alike.all(), (what, place, abs(a - b)[~alike].max(), np.argwhere(~alike)[:5])
 
 def check(q, k, v, mask, causal, scale, what, flash=True):
-    "Result and gradients on the device, of what lies as it lies."
+    "Result and gradients on the device, of what lies as it lies; heads of keys may be shared by several of queries."
     global tried
     tried += 1
     g = tc.randn(q.shape[0], q.shape[2], q.shape[1], v.shape[3]).to(q.dtype).transpose(1, 2)
@@ -72,7 +72,11 @@ def check(q, k, v, mask, causal, scale, what, flash=True):
         lambda: tc.ops.fused_attention_backward(g, q, k, v, there, out, lse, causal, scale, 7))
     assert not flash or (forward, backward) == (1, 3), (forward, backward)
     of_mask = None if mask is None else mask.numpy() if mask.dtype == tc.bool else numbers(mask)
-    expected, bounds = reference(*(numbers(t) for t in (q, k, v, g)), of_mask, causal, scale)
+    group = q.shape[1] // k.shape[1]
+    shared = [numbers(t).repeat(group, 1) for t in (k, v)]
+    expected, bounds = reference(numbers(q), *shared, numbers(g), of_mask, causal, scale)
+    added = lambda a: a.reshape(a.shape[0], -1, group, *a.shape[2:]).sum(2)
+    expected, bounds = ((*a[:3], *map(added, a[3:])) for a in (expected, bounds))
     near((out, lse, *slopes), expected, bounds, q.dtype, what)
     return out, lse, *slopes
 
@@ -143,6 +147,31 @@ def test_masks(width: int) -> None:
         assert all(np.isfinite(numbers(t)).all() for t in slopes)
         """,
         least=8,
+    )
+
+
+@pytest.mark.parametrize("width", [64, 128])
+@pytest.mark.parametrize(("heads", "shared"), [(4, 2), (3, 1)])
+def test_several_heads_of_queries_share_one_of_keys(width: int, heads: int, shared: int) -> None:
+    run(
+        f"""
+        dtype = tc.bfloat16
+        for L, S in ((70, 100), (150, 40), (1, 33)):
+            q, k, v = heads(2, {heads}, L, {width}, dtype), *(heads(2, {shared}, S, {width}, dtype) for _ in range(2))
+            for causal in (False, True):
+                check(q, k, v, None, causal, 0.125, (L, S, causal))
+            check(q, k, v, tc.rand(2, {heads}, L, S) > 0.3, False, 0.125, "mask")
+            rows = tc.randn(2, {shared}, S, {width}).to(dtype)
+            check(q, rows, v, None, True, 0.125, "rows")
+        # By the operator for programs, without a launch that repeats.
+        k = k.to("cuda")
+        given = (q.to("cuda"), k, k)
+        found, count = counted(lambda: tc.ops.scaled_dot_product_attention(*given, enable_gqa=True))
+        assert count == 1, count
+        repeated = k.repeat_interleave({heads // shared}, 1)
+        assert tc.equal(found.cpu(), tc.ops.scaled_dot_product_attention(given[0], repeated, repeated).cpu())
+        """,
+        least=12,
     )
 
 

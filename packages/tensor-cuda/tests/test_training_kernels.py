@@ -164,6 +164,28 @@ def test_attention(queries: int, keys: int, width: int, value_width: int) -> Non
     )
 
 
+@pytest.mark.parametrize(("queries", "keys"), [(3, 5), (70, 65), (40, 110)])
+@pytest.mark.parametrize(("heads", "shared"), [(4, 2), (3, 1), (2, 2)])
+def test_several_heads_of_queries_share_one_of_keys(queries: int, keys: int, heads: int, shared: int) -> None:
+    run(
+        f"""
+        L, S, E, V = {queries}, {keys}, 40, 33
+        q = tc.randn(2, L, {heads}, E, **d).transpose(1, 2)
+        k, v = tc.randn(2, S, {shared}, E, **d).transpose(1, 2), tc.randn(2, {shared}, S, V, **d)
+        seen = tc.rand(2, {heads}, L, S) > 0.3
+        for mask, causal in ((None, False), (None, True), (seen, False)):
+            for query in (q, q.contiguous()):
+                # Large ones are products, for which queries are copied that lie otherwise; keys and values are not.
+                check("fused_attention", query, k, v, mask, causal, 0.3, most=10, tolerance=1e-10)
+                out, lse = tc.ops.fused_attention(query, k, v, mask, causal, 0.3)
+                g = tc.randn(2, {heads}, L, V, **d)
+                for wanted in (7, 1, 2, 4):
+                    check("fused_attention_backward", g, query, k, v, mask, out, lse, causal, 0.3, wanted, most=20,
+                          tolerance=1e-10)
+        """
+    )
+
+
 def test_a_step_takes_many_parameters_at_once() -> None:
     run(
         """

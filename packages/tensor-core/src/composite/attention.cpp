@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "infer/attention.h"
 #include "taeda/arithmetic.h"
 #include "taeda/half.h"
 #include "taeda/ops.h"
@@ -79,7 +80,7 @@ bool same_lead(const Tensor& a, const Tensor& b, int64_t matrix_dims) {
 bool same_batch(const Tensor& a, const Tensor& b) { return same_lead(a, b, 2); }
 /// Whether the operator that keeps no scores lets several heads of queries attend to one of keys and values.
 bool takes_groups(const Tensor& query, const Tensor& key, const Tensor& value) {
-  return query.device().backend == kCPU && same_lead(query, key, 3) && same_lead(query, value, 3) &&
+  return infer::takes_head_groups(query.device()) && same_lead(query, key, 3) && same_lead(query, value, 3) &&
          key.size(-3) == value.size(-3);
 }
 /// Whether there are no heads, or no examples, for those that queries have.

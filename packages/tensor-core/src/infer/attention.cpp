@@ -6,6 +6,8 @@
 #include "infer/dtypes.h"
 #include "infer/gradients.h"
 #include "infer/memory_format.h"
+#include "taeda/abi.h"
+#include "taeda/backend.h"
 #include "taeda/ops/attention.h"
 
 namespace taeda::infer {
@@ -15,9 +17,6 @@ void expect_sizes(const char* op, const char* argument, const Tensor& t, const S
   check(std::ranges::equal(t.sizes(), expected), ErrorKind::Runtime, op, ": argument '", argument, "' has shape ",
         shape_text(t.sizes()), ", expected ", shape_text(expected));
 }
-/// Whether the device's kernel lets several heads of queries attend to one of keys: as its doc says, of the CPU's
-/// alone.
-bool takes_groups(const Tensor& query) { return query.device().backend == kCPU || query.device().backend == kMeta; }
 void expect_operands(const char* op, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask) {
   check(is_floating(query.dtype()), ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(query.dtype()));
   expect_dtype(op, "key", key, query.dtype(), "query");
@@ -27,7 +26,7 @@ void expect_operands(const char* op, const Tensor& query, const Tensor& key, con
   check(key.dim() == 4, ErrorKind::Runtime, op, ": argument 'key' has shape ", shape_text(key.sizes()),
         ", expected (N, H, S, E)");
   const int64_t n = query.size(0), h = query.size(1), own = key.size(1), places = key.size(2);
-  const bool grouped = takes_groups(query) && own > 0 && h % own == 0;
+  const bool grouped = takes_head_groups(query.device()) && own > 0 && h % own == 0;
   const int64_t shared = grouped ? own : h;
   expect_sizes(op, "key", key, Shape{n, shared, places, query.size(3)});
   check(value.dim() == 4, ErrorKind::Runtime, op, ": argument 'value' has shape ", shape_text(value.sizes()),
@@ -48,6 +47,12 @@ Shape rows_laid_as(const Tensor& query, const Shape& sizes) {
 }
 
 }  // namespace
+
+bool takes_head_groups(Device device) {
+  if (device.backend == kCPU || device.backend == kMeta) return true;
+  const taeda_backend* const plugin = backend(device.backend).plugin();
+  return plugin && (plugin->capabilities & TAEDA_CAN_GROUP_HEADS);
+}
 
 std::array<Spec, 2> fused_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const Tensor& attn_mask, bool, double) {

@@ -380,7 +380,7 @@ int32_t register_backend() {
   backend.size = sizeof backend;
   backend.name = "cuda";
   backend.distribution = "taeda-tensor-cuda";
-  backend.capabilities = TAEDA_CAN_STREAMS | TAEDA_CAN_EVENT_TIMING | TAEDA_CAN_SHARE_MEMORY;
+  backend.capabilities = TAEDA_CAN_STREAMS | TAEDA_CAN_EVENT_TIMING | TAEDA_CAN_SHARE_MEMORY | TAEDA_CAN_GROUP_HEADS;
   backend.device_count = device_count;
   backend.allocate = allocate;
   backend.release = release;

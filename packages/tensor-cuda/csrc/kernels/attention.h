@@ -23,10 +23,12 @@ struct Attended {
   Heads query, key, value, mask;  // a mask's array may be absent; bool ones say what is seen
   Heads result;
   Array logsumexp;  // row-major (N, H, L)
-  int64_t heads, queries, keys, width, value_width;
+  int64_t heads, key_heads, queries, keys, width, value_width;
   double scale;
   int32_t causal, reserved;
 
+  /// Heads of queries for each of keys and values.
+  TAEDA_HD int64_t group() const { return heads / key_heads; }
   TAEDA_HD bool sees(int64_t n, int64_t h, int64_t q, int64_t k) const {
     if (causal && k > q) return false;
     return !mask.array.data || mask.array.dtype != TAEDA_BOOL || mask.get<bool>(n, h, q, k);
@@ -57,11 +59,11 @@ TAEDA_HD inline int64_t pieces_of(int64_t width) { return width > 0 ? (width + k
 template <class C>
 struct Tile {
   C of[kTile][kPiece];
-  TAEDA_HD void load_from(const Heads& from, const AttentionItem& at, int thread, int64_t first, int64_t rows,
+  TAEDA_HD void load_from(const Heads& from, int64_t n, int64_t h, int thread, int64_t first, int64_t rows,
                           int64_t piece, int64_t width) {
     for (int i = thread; i < kTile * kPiece; i += kAttentionThreads) {
       const int64_t row = first + i / kPiece, e = piece * kPiece + i % kPiece;
-      of[i / kPiece][i % kPiece] = row < rows && e < width ? from.get<C>(at.n, at.h, row, e) : C(0);
+      of[i / kPiece][i % kPiece] = row < rows && e < width ? from.get<C>(n, h, row, e) : C(0);
     }
   }
   /// Adds the products of a piece of a row with those of all vectors.
@@ -96,8 +98,9 @@ struct Attention {
     if (phase == phases() - 1) return finish(at, own);
     if (turn == 0)
       for (int j = 0; j < kTile; ++j) own.scores[j] = C(0);
-    if (turn == last) tile.load_from(a.value, at, thread, first, a.keys, at.piece, a.value_width);
-    else if (turn % 2 == 0) tile.load_from(a.key, at, thread, first, a.keys, turn / 2, a.width);
+    const int64_t shared = at.h / a.group();
+    if (turn == last) tile.load_from(a.value, at.n, shared, thread, first, a.keys, at.piece, a.value_width);
+    else if (turn % 2 == 0) tile.load_from(a.key, at.n, shared, thread, first, a.keys, turn / 2, a.width);
     else if (at.row < a.queries && turn < last) tile.multiply(a.query, at, turn / 2, a.width, own.scores);
     else if (at.row < a.queries) take_in(at, first, tile, own);
   }
@@ -162,48 +165,54 @@ struct AttentionGradient {
   Slope of;
 
   TAEDA_HD bool by_query() const { return of == Slope::Query; }
+  TAEDA_HD int64_t own_heads() const { return by_query() ? a.heads : a.key_heads; }
   TAEDA_HD int64_t own_rows() const { return by_query() ? a.queries : a.keys; }
   TAEDA_HD int64_t other_rows() const { return by_query() ? a.keys : a.queries; }
   TAEDA_HD int64_t out_width() const { return of == Slope::Value ? a.value_width : a.width; }
   /// Pieces for the scores, pieces for the products of grad and value, one piece of what is summed.
   TAEDA_HD int per_tile() const { return int(2 * (pieces_of(a.width) + pieces_of(a.value_width) + 1)); }
-  TAEDA_HD int phases() const { return int((other_rows() + kTile - 1) / kTile) * per_tile() + 1; }
+  /// Of the other rows of a head; those of all heads that have a part in it are gone through.
+  TAEDA_HD int tiles() const { return int((other_rows() + kTile - 1) / kTile); }
+  TAEDA_HD int phases() const { return tiles() * int(by_query() ? 1 : a.group()) * per_tile() + 1; }
   TAEDA_HD void run(int phase, int64_t item, int thread, Shared& tile, Own& own) const {
-    const AttentionItem at(item, thread, a.heads, own_rows(), pieces_of(out_width()));
-    const int64_t first = int64_t(phase / per_tile()) * kTile;
+    const AttentionItem at(item, thread, own_heads(), own_rows(), pieces_of(out_width()));
     const int turn = phase % per_tile(), scores = int(2 * pieces_of(a.width)), last = per_tile() - 2;
     if (phase == 0)
       for (int e = 0; e < kPiece; ++e) own.out[e] = C(0);
     if (phase == phases() - 1) return finish(at, own);
+    const int whole = phase / per_tile() / tiles();
+    const int64_t first = int64_t(phase / per_tile() - whole * tiles()) * kTile,
+                  h = by_query() ? at.h / a.group() : at.h * a.group() + whole;
     if (turn == 0)
       for (int j = 0; j < kTile; ++j) own.scores[j] = own.ups[j] = C(0);
     const bool here = at.row < own_rows();
     if (turn < scores) {
       if (turn % 2 == 0)
-        tile.load_from(by_query() ? a.key : a.query, at, thread, first, other_rows(), turn / 2, a.width);
+        tile.load_from(by_query() ? a.key : a.query, at.n, h, thread, first, other_rows(), turn / 2, a.width);
       else if (here) tile.multiply(by_query() ? a.query : a.key, at, turn / 2, a.width, own.scores);
     } else if (turn < last) {
       const int piece = (turn - scores) / 2;
       if (turn % 2 == 0)
-        tile.load_from(by_query() ? a.value : grad, at, thread, first, other_rows(), piece, a.value_width);
+        tile.load_from(by_query() ? a.value : grad, at.n, h, thread, first, other_rows(), piece, a.value_width);
       else if (here) tile.multiply(by_query() ? grad : a.value, at, piece, a.value_width, own.ups);
     } else if (turn == last) {
       const Heads& from = of == Slope::Query ? a.key : of == Slope::Key ? a.query : grad;
-      tile.load_from(from, at, thread, first, other_rows(), at.piece, out_width());
+      tile.load_from(from, at.n, h, thread, first, other_rows(), at.piece, out_width());
     } else if (here) {
-      add(at, first, tile, own);
+      add(at, by_query() ? at.h : h, first, tile, own);
     }
   }
 
  private:
-  TAEDA_HD void add(const AttentionItem& at, int64_t first, Shared& tile, Own& own) const {
+  /// `h`: of the queries.
+  TAEDA_HD void add(const AttentionItem& at, int64_t h, int64_t first, Shared& tile, Own& own) const {
     for (int j = 0; j < kTile && first + j < other_rows(); ++j) {
       const int64_t q = by_query() ? at.row : first + j, k = by_query() ? first + j : at.row;
-      if (!a.sees(at.n, at.h, q, k)) continue;
-      const int64_t row = (at.n * a.heads + at.h) * a.queries + q;
+      if (!a.sees(at.n, h, q, k)) continue;
+      const int64_t row = (at.n * a.heads + h) * a.queries + q;
       const C lse = load<C>(a.logsumexp, row);
       if (lse == -loops::TAEDA_ISA::kInfinity<C>) continue;
-      C x = C(loops::TAEDA_ISA::vexp(own.scores[j] * C(a.scale) + a.template added<C>(at.n, at.h, q, k) - lse));
+      C x = C(loops::TAEDA_ISA::vexp(own.scores[j] * C(a.scale) + a.template added<C>(at.n, h, q, k) - lse));
       if (of != Slope::Value) x *= (own.ups[j] - load<C>(shares, row)) * C(a.scale);
       TAEDA_UNROLL
       for (int e = 0; e < kPiece; ++e) own.out[e] += x * tile.of[j][e];
@@ -211,7 +220,7 @@ struct AttentionGradient {
   }
   TAEDA_HD void finish(const AttentionItem& at, Own& own) const {
     if (at.row >= own_rows()) return;
-    const int64_t row = (at.n * a.heads + at.h) * own_rows() + at.row;
+    const int64_t row = (at.n * own_heads() + at.h) * own_rows() + at.row;
     for (int e = 0; e < kPiece && at.piece * kPiece + e < out_width(); ++e)
       store<C>(out, row * out_width() + at.piece * kPiece + e, own.out[e]);
   }

@@ -30,7 +30,7 @@ TAEDA_HD inline MatrixRows<T> head_of(const HeadRows& r, int n, int h) {
 /// What may attend to what. `keys` are those that somebody sees: what lies behind them is never read.
 struct Seen {
   Heads mask;  // its array may be absent; bool, or of the operands' type; steps from row to row below kFarthest
-  int32_t heads, queries, keys, causal;
+  int32_t heads, group, queries, keys, causal;  // heads of queries; how many of them share one of keys and values
   float scale;
   static constexpr int64_t kFarthest = int64_t(1) << 23, kMost = int64_t(1) << 30;  // rows of a head
 
@@ -38,6 +38,7 @@ struct Seen {
   TAEDA_HD bool all(int query, int key_end) const {
     return !mask.array.data && scale > 0 && key_end <= keys && (!causal || key_end - 1 <= query);
   }
+  TAEDA_HD int shared(int h) const { return h / group; }
   /// Of logarithms of sums.
   TAEDA_HD int64_t row_of_all(int n, int h, int q) const { return (int64_t(n) * heads + h) * queries + q; }
   /// Whether none of some queries sees any of some keys.
@@ -132,8 +133,9 @@ struct FlashAttention {
     if (phase == 0 && count > 0) head_of<T>(query, at.n, at.h).fetch(lanes, warp, kThreads, at.first, shared.queries);
     if (phase < count) {
       const int first = phase * kTile;
-      head_of<T>(key, at.n, at.h).fetch(lanes, warp, kThreads, first, shared.keys[phase % 2]);
-      head_of<T>(value, at.n, at.h).fetch(lanes, warp, kThreads, first, shared.values[phase % 2]);
+      const int h = seen.shared(at.h);
+      head_of<T>(key, at.n, h).fetch(lanes, warp, kThreads, first, shared.keys[phase % 2]);
+      head_of<T>(value, at.n, h).fetch(lanes, warp, kThreads, first, shared.values[phase % 2]);
     }
     const int row = at.first + warp * 16 * R;
     if (phase > 0 && row < seen.queries && !seen.none(row + 16 * R, (phase - 1) * kTile))

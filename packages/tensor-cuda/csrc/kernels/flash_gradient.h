@@ -33,21 +33,33 @@ struct FlashGradient {
   Address logsumexp, shares;
 
   TAEDA_HD FlashItem place(int64_t item) const {
-    return {item, seen.heads, ByQuery ? seen.queries : out_rows(), kOwn, ByQuery && seen.causal};
+    return {item, ByQuery ? seen.heads : seen.shared(seen.heads), ByQuery ? seen.queries : out_rows(), kOwn,
+            ByQuery && seen.causal};
   }
   /// Of keys that nobody sees too.
   TAEDA_HD int out_rows() const { return out.at.array.data ? out.rows : value_out.rows; }
   TAEDA_HD int first_tile(const FlashItem& at) const { return ByQuery || !seen.causal ? 0 : at.first / kTile; }
+  /// Of the other rows of a head.
   TAEDA_HD int tiles(const FlashItem& at) const {
     int end = ByQuery ? seen.keys : seen.queries;
     if (ByQuery && seen.causal && at.first + kOwn < end) end = at.first + kOwn;
     const int count = (end + kTile - 1) / kTile - first_tile(at);
     return count > 0 ? count : 0;
   }
-  TAEDA_HD int phases(int64_t item) const { return tiles(place(item)) + 2; }
+  /// Those of all heads that have a part in the block's.
+  TAEDA_HD int all_tiles(int tiles) const { return ByQuery ? tiles : tiles * seen.group; }
+  struct Others {
+    int h, first, buffer;
+  };
+  TAEDA_HD Others others(const FlashItem& at, int tiles, int turn) const {
+    const int head = ByQuery || seen.group == 1 ? 0 : turn / tiles;
+    return {ByQuery ? seen.shared(at.h) : at.h * seen.group + head, (first_tile(at) + turn - head * tiles) * kTile,
+            turn % 2};
+  }
+  TAEDA_HD int phases(int64_t item) const { return all_tiles(tiles(place(item))) + 2; }
   TAEDA_HD void run(int phase, int64_t item, int warp, const Warp<Own>& lanes, Shared& shared) const {
     const FlashItem at = place(item);
-    const int count = tiles(at), tile = first_tile(at) + phase;
+    const int in_head = tiles(at), count = all_tiles(in_head);
     if (phase > count) return put(at, warp, lanes, shared);
     if (phase == 0) begin(at, warp, lanes);
     if (phase == 0 && count > 0) {
@@ -55,26 +67,27 @@ struct FlashGradient {
       head_of<T>(ByQuery ? grad : value, at.n, at.h).fetch(lanes, warp, kThreads, at.first, shared.own_ups);
     }
     if (phase < count) {
-      const int first = tile * kTile;
-      head_of<T>(ByQuery ? key : query, at.n, at.h).fetch(lanes, warp, kThreads, first, shared.others[tile % 2]);
-      head_of<T>(ByQuery ? value : grad, at.n, at.h).fetch(lanes, warp, kThreads, first, shared.other_ups[tile % 2]);
+      const Others of = others(at, in_head, phase);
+      head_of<T>(ByQuery ? key : query, at.n, of.h).fetch(lanes, warp, kThreads, of.first, shared.others[of.buffer]);
+      head_of<T>(ByQuery ? value : grad, at.n, of.h)
+          .fetch(lanes, warp, kThreads, of.first, shared.other_ups[of.buffer]);
       if constexpr (!ByQuery)
-        lanes.each([&](int lane, Own& own) { own.next = statistics(at, first + warp * kLanes + lane); });
+        lanes.each([&](int lane, Own& own) { own.next = statistics(at.n, of.h, of.first + warp * kLanes + lane); });
     }
-    if (phase > 0) take_in(at, at.first + warp * 16 * R, warp, tile - 1, lanes, shared);
+    if (phase > 0) take_in(at, at.first + warp * 16 * R, warp, others(at, in_head, phase - 1), lanes, shared);
     if constexpr (!ByQuery)
       if (phase < count)
         lanes.each([&](int lane, Own& own) {
           const int thread = warp * kLanes + lane;
-          if (thread < kTile) shared.rows[tile % 2][thread] = own.next;
+          if (thread < kTile) shared.rows[phase % 2][thread] = own.next;
         });
     if (phase == count) finish(warp, lanes, shared);
   }
 
  private:
-  TAEDA_HD Statistics statistics(const FlashItem& at, int q) const {
+  TAEDA_HD Statistics statistics(int n, int h, int q) const {
     if (q >= seen.queries) return {0, 0};
-    const int64_t row = seen.row_of_all(at.n, at.h, q);
+    const int64_t row = seen.row_of_all(n, h, q);
     const float found = cuda::at<const float>(logsumexp)[row];
     // Weights of rows that see nothing become 0.
     return {found == kBlind ? -kBlind : found, cuda::at<const float>(shares)[row]};
@@ -88,22 +101,22 @@ struct FlashGradient {
         for (int r = 0; r < R; ++r) {
           TAEDA_UNROLL
           for (int half = 0; half < 2; ++half)
-            own.rows[r][half] = statistics(at, at.first + (warp * R + r) * 16 + row_of(lane, 2 * half));
+            own.rows[r][half] = statistics(at.n, at.h, at.first + (warp * R + r) * 16 + row_of(lane, 2 * half));
         }
       }
     });
   }
-  TAEDA_HD void take_in(const FlashItem& at, int row, int warp, int tile, const Warp<Own>& lanes,
+  TAEDA_HD void take_in(const FlashItem& at, int row, int warp, const Others& of, const Warp<Own>& lanes,
                         Shared& shared) const {
-    const int first = tile * kTile, q = ByQuery ? row : first, k = ByQuery ? first : row;
+    const int first = of.first, q = ByQuery ? row : first, k = ByQuery ? first : row;
     constexpr int kQueries = ByQuery ? 16 * R : kTile, kKeys = ByQuery ? kTile : 16 * R;
     if (q >= seen.queries || k >= seen.keys || seen.none(q + kQueries, k)) return;
-    const auto &others = shared.others[tile % 2], &other_ups = shared.other_ups[tile % 2];
+    const auto &others = shared.others[of.buffer], &other_ups = shared.other_ups[of.buffer];
     lanes.each([](int, Own& own) { set_zero(own.scores), set_zero(own.ups); });
     multiply_rows<T, R>(lanes, shared.own, warp * 16 * R, others, [](Own& own) -> auto& { return own.scores; });
     multiply_rows<T, R>(lanes, shared.own_ups, warp * 16 * R, other_ups, [](Own& own) -> auto& { return own.ups; });
-    if (seen.all(q, k + kKeys)) weigh<true>(at, row, tile, lanes, shared);
-    else weigh<false>(at, row, tile, lanes, shared);
+    if (seen.all(q, k + kKeys)) weigh<true>(at, row, of, lanes, shared);
+    else weigh<false>(at, row, of, lanes, shared);
     multiply_columns<T, R>(
         lanes, [](Own& own) -> auto& { return own.slopes; }, others, [](Own& own) -> auto& { return own.sums; });
     if constexpr (!ByQuery)
@@ -112,10 +125,11 @@ struct FlashGradient {
           [](Own& own) -> auto& { return own.value_sums; });
   }
   template <bool Plain>
-  TAEDA_HD void weigh(const FlashItem& at, int row, int tile, const Warp<Own>& lanes, Shared& shared) const {
+  TAEDA_HD void weigh(const FlashItem& at, int row, const Others& others, const Warp<Own>& lanes,
+                      Shared& shared) const {
     const float slope = seen.scale * kLog2E;
-    const int first = tile * kTile;
-    const SeenTile<T> part(seen, at.n, at.h, ByQuery ? row : first, ByQuery ? first : row);
+    const int first = others.first;
+    const SeenTile<T> part(seen, at.n, ByQuery ? at.h : others.h, ByQuery ? row : first, ByQuery ? first : row);
     lanes.each([&](int lane, Own& own) {
       TAEDA_UNROLL
       for (int r = 0; r < R; ++r) {
@@ -127,7 +141,7 @@ struct FlashGradient {
             TAEDA_UNROLL
             for (int i = 0; i < 2; ++i) {
               const int column = j * 8 + column_of(lane, i), own_row = r * 16 + row_of(lane, 2 * half);
-              const Statistics of = ByQuery ? own.rows[r][half] : shared.rows[tile % 2][ByQuery ? 0 : column];
+              const Statistics of = ByQuery ? own.rows[r][half] : shared.rows[others.buffer][ByQuery ? 0 : column];
               float s = own.scores[r][j][2 * half + i];
               if constexpr (Plain) s = fmaf(s, slope, of.logsumexp * -kLog2E);
               else s = (part.score(ByQuery ? own_row : column, ByQuery ? column : own_row, s) - of.logsumexp) * kLog2E;

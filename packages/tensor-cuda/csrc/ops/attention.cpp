@@ -22,13 +22,13 @@ Heads heads_of(const Tensor& t) {
 Attended attended(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask) {
   Attended a{};
   a.query = heads_of(query), a.key = heads_of(key), a.value = heads_of(value), a.mask = heads_of(mask);
-  a.heads = query.size(1), a.queries = query.size(2), a.keys = key.size(2);
+  a.heads = query.size(1), a.key_heads = key.size(1), a.queries = query.size(2), a.keys = key.size(2);
   a.width = query.size(3), a.value_width = value.size(3);
   return a;
 }
 /// Blocks for all rows of all heads, and all pieces of what is made.
-int64_t blocks(const Tensor& query, int64_t rows, int64_t width) {
-  return query.size(0) * query.size(1) * ((rows + kAttentionThreads - 1) / kAttentionThreads) * pieces_of(width);
+int64_t blocks(const Tensor& own, int64_t rows, int64_t width) {
+  return own.size(0) * own.size(1) * ((rows + kAttentionThreads - 1) / kAttentionThreads) * pieces_of(width);
 }
 // --- by products of matrices, with scores in memory ---
 
@@ -36,9 +36,20 @@ using Three = std::array<int64_t, 3>;
 
 /// Some samples of (N, H, rows, elements), as a batch of matrices, or of turned ones.
 Tensor matrices(const Call& call, const Tensor& t, int64_t first, int64_t samples, bool turned = false) {
-  const int64_t step = samples == 1 ? t.stride(1) : t.size(1) == 1 ? t.stride(0) : t.stride(1);
+  const int64_t step = samples > 1 && t.size(1) == 1 ? t.stride(0) : t.stride(1);
   const Three sizes{samples * t.size(1), t.size(turned ? 3 : 2), t.size(turned ? 2 : 3)};
   return call.view(t, sizes, Three{step, t.stride(turned ? 3 : 2), t.stride(turned ? 2 : 3)}, first * t.stride(0));
+}
+/// The same where so many heads share one of keys: their rows follow each other in one matrix. Of (N, H, rows,
+/// elements) that lie in that order; see in_groups.
+Tensor grouped_matrices(const Call& call, const Tensor& t, int64_t first, int64_t samples, int64_t group) {
+  if (group == 1) return matrices(call, t, first, samples);
+  const Three sizes{samples * (t.size(1) / group), group * t.size(2), t.size(3)};
+  return call.view(t, sizes, Three{group * t.stride(1), t.stride(2), t.stride(3)}, first * t.stride(0));
+}
+/// Row-major where heads are taken together.
+Tensor in_groups(const Call& call, const Tensor& t, int64_t group) {
+  return group == 1 ? Tensor(t.handle()) : call.rows(t);
 }
 /// Scores of so many samples at a time, so that they take no more than some memory.
 class Portions {
@@ -69,23 +80,30 @@ bool takes_products(const Attended& a, int dtype) {
 }
 int score_type(int dtype) { return dtype == TAEDA_FLOAT64 ? TAEDA_FLOAT64 : TAEDA_FLOAT32; }
 
-void attend_by_products(const Call& call, const Attended& a, const Tensor& out, const Tensor& query, const Tensor& key,
-                        const Tensor& value) {
+void attend_by_products(const Call& call, const Attended& a, const Tensor& result, const Tensor& queries,
+                        const Tensor& key, const Tensor& value) {
+  const int64_t group = a.group();
+  const Tensor query = in_groups(call, queries, group);
+  const Tensor made = group == 1 || result.contiguous() ? Tensor() : call.empty(result.sizes(), result.dtype());
+  const Tensor& out = made ? made : result;
   const Portions portions(a, {&query, &key, &value, &out});
   const int64_t batch = portions.at_once() * a.heads, dtype = query.dtype();
   const Tensor scores = call.empty({batch, a.queries, a.keys}, score_type(int(dtype)));
   const Tensor shares = dtype == scores.dtype() ? Tensor(scores.handle()) : call.empty(scores.sizes(), int(dtype));
   portions.each([&](int64_t n, int64_t samples) {
-    const Three sizes{samples * a.heads, a.queries, a.keys}, strides{a.queries * a.keys, a.keys, 1};
-    multiply(call, call.view(scores, sizes, strides), matrices(call, query, n, samples),
+    const Three sizes{samples * a.key_heads, group * a.queries, a.keys}, strides{group * a.queries * a.keys, a.keys, 1};
+    multiply(call, call.view(scores, sizes, strides), grouped_matrices(call, query, n, samples, group),
              matrices(call, key, n, samples, true));
     launch_in<AttentionRows>(call, int(dtype), samples * a.heads * a.queries, a, scores.array(), shares.array(), n);
-    multiply(call, matrices(call, out, n, samples), call.view(shares, sizes, strides),
+    multiply(call, grouped_matrices(call, out, n, samples, group), call.view(shares, sizes, strides),
              matrices(call, value, n, samples));
   });
+  if (made) call.copy(result, made);
 }
 void gradients_by_products(const Call& call, const Attended& a, int64_t wanted, const Array& rows) {
-  const Tensor grad = call.tensor(0), query = call.tensor(1), key = call.tensor(2), value = call.tensor(3);
+  const int64_t group = a.group();
+  const Tensor grad = in_groups(call, call.tensor(0), group), query = in_groups(call, call.tensor(1), group),
+               key = call.tensor(2), value = call.tensor(3);
   const int dtype = query.dtype();
   const Portions portions(a, {&query, &key, &value, &grad});
   const int64_t batch = portions.at_once() * a.heads;
@@ -99,20 +117,19 @@ void gradients_by_products(const Call& call, const Attended& a, int64_t wanted, 
   for (int i = 0; i < 3; ++i)
     if (wanted & 1 << i) made[i] = call.empty(inputs[i]->sizes(), dtype);
   portions.each([&](int64_t n, int64_t samples) {
-    const Three sizes{samples * a.heads, a.queries, a.keys}, strides{a.queries * a.keys, a.keys, 1};
-    const Three turned{samples * a.heads, a.keys, a.queries}, turned_strides{a.queries * a.keys, 1, a.keys};
-    const Tensor up = matrices(call, grad, n, samples);
-    multiply(call, call.view(scores, sizes, strides), matrices(call, query, n, samples),
-             matrices(call, key, n, samples, true));
+    const int64_t batch = samples * a.key_heads, rows_each = group * a.queries;
+    const Three sizes{batch, rows_each, a.keys}, strides{rows_each * a.keys, a.keys, 1};
+    const Three turned{batch, a.keys, rows_each}, turned_strides{rows_each * a.keys, 1, a.keys};
+    const Tensor up = grouped_matrices(call, grad, n, samples, group),
+                 asked = grouped_matrices(call, query, n, samples, group);
+    multiply(call, call.view(scores, sizes, strides), asked, matrices(call, key, n, samples, true));
     if (wanted & 3) multiply(call, call.view(ups, sizes, strides), up, matrices(call, value, n, samples, true));
     launch_in<AttentionSlopes>(call, dtype, samples * a.heads * a.queries, a, scores.array(), ups.array(), rows,
                                shares.array(), slopes.array(), n, int32_t((wanted & 3) != 0), 0);
     if (made[0])
-      multiply(call, matrices(call, made[0], n, samples), call.view(slopes, sizes, strides),
+      multiply(call, grouped_matrices(call, made[0], n, samples, group), call.view(slopes, sizes, strides),
                matrices(call, key, n, samples));
-    if (made[1])
-      multiply(call, matrices(call, made[1], n, samples), call.view(slopes, turned, turned_strides),
-               matrices(call, query, n, samples));
+    if (made[1]) multiply(call, matrices(call, made[1], n, samples), call.view(slopes, turned, turned_strides), asked);
     if (made[2]) multiply(call, matrices(call, made[2], n, samples), call.view(shares, turned, turned_strides), up);
   });
   for (int i = 0; i < 3; ++i)
@@ -156,7 +173,7 @@ void fused_attention_backward(const Call& call) {
   for (int i = 0; i < 3; ++i) {
     if (!(wanted & 1 << i)) continue;
     Tensor made = call.empty(inputs[i]->sizes(), inputs[i]->dtype());
-    const int64_t count = made.numel() ? blocks(query, inputs[i]->size(2), inputs[i]->size(3)) : 0;
+    const int64_t count = made.numel() ? blocks(*inputs[i], inputs[i]->size(2), inputs[i]->size(3)) : 0;
     launch_in<AttentionGradient>(call, dtype, count, a, heads_of(grad), shares.array(), made.array(), Slope(i));
     call.result(i, std::move(made));
   }

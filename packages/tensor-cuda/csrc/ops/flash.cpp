@@ -32,7 +32,8 @@ HeadRows rows_of(const Tensor& t, int32_t rows) {
 Seen seen_of(const AttentionOperands& o) {
   const auto queries = int32_t(o.query.size(2)), keys = int32_t(o.key.size(2));
   const int32_t seen = o.causal ? std::min(keys, queries) : keys;
-  return {heads_of(o.mask), int32_t(o.query.size(1)), queries, seen, o.causal, float(o.scale)};
+  return {heads_of(o.mask), int32_t(o.query.size(1)), int32_t(o.query.size(1) / o.key.size(1)), queries, seen, o.causal,
+          float(o.scale)};
 }
 /// Calls `f.template operator()<T, W>()` with the type of the operands and the width that holds their rows.
 template <class F>

@@ -156,7 +156,10 @@ enum {
   TAEDA_CAN_HOST_READ = 1,    /* the host may read and write device memory through its address */
   TAEDA_CAN_STREAMS = 2,      /* work of one stream is in order, streams run beside each other */
   TAEDA_CAN_EVENT_TIMING = 4, /* event_elapsed measures time */
-  TAEDA_CAN_SHARE_MEMORY = 8  /* memory_export and memory_import work between processes */
+  TAEDA_CAN_SHARE_MEMORY = 8, /* memory_export and memory_import work between processes */
+  /* Since 1.6. Its kernels of fused_attention and fused_attention_backward take keys and values of fewer heads than
+   * queries, each for as many neighbouring heads of theirs. Without it keys and values are repeated. */
+  TAEDA_CAN_GROUP_HEADS = 16
 };
 
 /* Flags of taeda_kernel. Since 1.4. */
