@@ -43,7 +43,7 @@ APPENDED = "  int32_t (*set_error_at)(int32_t status, const char* message, uint6
         (APPENDED, APPENDED + "  int32_t (*later)(void);\n"),
         ("  TAEDA_DECLINED = 101\n", "  TAEDA_DECLINED = 101,\n  TAEDA_E_LATER = 102\n"),
         ("typedef void* taeda_event;", "typedef void* taeda_later;\ntypedef void* taeda_event;"),
-        ("#define TAEDA_ABI_MINOR 6u", "#define TAEDA_ABI_MINOR 7u"),
+        ("#define TAEDA_ABI_MINOR 7u", "#define TAEDA_ABI_MINOR 8u"),
     ],
 )
 def test_growing_is_allowed(old, new):

@@ -43,7 +43,7 @@ extern "C" {
 #endif
 
 #define TAEDA_ABI_MAJOR 1u
-#define TAEDA_ABI_MINOR 6u
+#define TAEDA_ABI_MINOR 7u
 
 /* Names of capsules of Python: of a `const taeda_api*`, and of the `const taeda_plugin*` that a module hands over. */
 #define TAEDA_API_CAPSULE "taeda.abi"
@@ -157,9 +157,7 @@ enum {
   TAEDA_CAN_STREAMS = 2,      /* work of one stream is in order, streams run beside each other */
   TAEDA_CAN_EVENT_TIMING = 4, /* event_elapsed measures time */
   TAEDA_CAN_SHARE_MEMORY = 8, /* memory_export and memory_import work between processes */
-  /* Since 1.6. Its kernels of fused_attention and fused_attention_backward take keys and values of fewer heads than
-   * queries, each for as many neighbouring heads of theirs. Without it keys and values are repeated. */
-  TAEDA_CAN_GROUP_HEADS = 16
+  TAEDA_CAN_GROUP_HEADS = 16  /* since 1.7: fused_attention and its gradient take keys of fewer heads than queries */
 };
 
 /* Flags of taeda_kernel. Since 1.4. */
@@ -170,8 +168,7 @@ enum {
   TAEDA_KERNEL_RECORDED = 2
 };
 
-/* Flags of event_create. */
-enum { TAEDA_EVENT_TIMING = 1 };
+enum { TAEDA_EVENT_TIMING = 1 }; /* flags of event_create */
 
 /* How the elements of images (N, C, H, W) lie in memory. Since 1.1. */
 enum {
