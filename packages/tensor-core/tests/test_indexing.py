@@ -820,3 +820,19 @@ def test_places_below_zero_count_from_the_end():
     assert taeda.take_along_dim(x, index, 0).tolist() == [2, 3]
     assert x.index_fill(0, index, 9).tolist() == [0, 1, 9, 9]
     assert x.index_put((index,), taeda.tensor(9.0)).tolist() == [0, 1, 9, 9]
+
+
+@pytest.mark.parametrize("kind", ["int32", "int64", "uint64"])
+def test_means_of_scattered_whole_numbers_keep_every_digit(kind):
+    most = np.iinfo(kind).max
+    values = np.array([[most // 4 - 2], [most // 4 + 5], [most // 4 - 1]], kind)
+    values = values - np.array([[0], [1], [most // 2 if kind[0] == "i" else 0]], kind)
+    whole = [int(v) for v in values[:, 0]]
+    for index in ([[0], [0], [0]], [[0, 0], [0, 0], [0, 0]]):
+        index = np.array(index)
+        source = np.broadcast_to(values, index.shape).copy()
+        zeros = np.zeros((1, index.shape[1]), kind)
+        given = [taeda.from_numpy(a) for a in (zeros, index, source)]
+        for included in (False, True):
+            found = given[0].scatter_reduce(0, *given[1:], "mean", include_self=included)
+            assert found.tolist()[0] == [sum(whole) // (3 + included)] * index.shape[1]

@@ -6,7 +6,6 @@
 
 #include "cpu/order.h"
 #include "infer/sort.h"
-#include "taeda/checked.h"
 #include "taeda/interrupt.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/reduce.h"
@@ -23,16 +22,10 @@ using cpu::visit_ordered;
 /// As many bins as the numbers of `index` need, at least `bins`.
 template <class T>
 int64_t bins_for(const Tensor& index, int64_t bins) {
-  const int64_t n = index.numel();
-  if (n == 0) return bins;
+  if (index.numel() == 0) return bins;
   const T least = *ops::amin(index).data<T>(), most = *ops::amax(index).data<T>();
-  if (least < 0 || int64_t(most) < 0) {
-    const T* const numbers = index.data<T>();
-    const int64_t at = std::ranges::find_if(numbers, numbers + n, [](T v) { return int64_t(v) < 0; }) - numbers;
-    fail(ErrorKind::Runtime, "bincount: argument 'self' must hold non-negative integers, found ", int64_t(numbers[at]),
-         " at position ", at);
-  }
-  return std::max(bins, (Count(int64_t(most)) + 1).of("bincount", "the number of bins up to ", int64_t(most)));
+  // Natural numbers beyond int64 count as negative ones.
+  return infer::bincount_size(std::min(int64_t(least), int64_t(most)), int64_t(most), bins);
 }
 
 constexpr int64_t kFewBins = 512;
@@ -80,7 +73,7 @@ Tensor bincount_kernel(const Tensor& self, const Tensor& weights, int64_t minlen
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
       sums = counted<T>(index, w.defined() ? w.data<double>() : nullptr, minlength);
   });
-  return weights.defined() && weights.dtype() == DType::Float32 ? ops::to_dtype(sums, DType::Float32) : sums;
+  return ops::to_dtype(sums, infer::bincount_dtype(self, weights));
 }
 
 Tensor histc_kernel(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max) {

@@ -1,8 +1,8 @@
 // CPU kernels that gather from and scatter to one place for each element.
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cmath>
+#include <atomic>
 #include <span>
 #include <utility>
 #include <vector>
@@ -285,8 +285,14 @@ template <class T>
 void divide_by_count(T* sums, int64_t n, int64_t count) {
   if (count <= 1) return;
   for (int64_t i = 0; i < n; ++i) {
-    if constexpr (std::is_integral_v<T>) sums[i] = T(int64_t(std::floor(double(sums[i]) / double(count))));
-    else sums[i] = sums[i] / T(count);
+    if constexpr (std::is_unsigned_v<T>) {
+      sums[i] = T(uint64_t(sums[i]) / uint64_t(count));
+    } else if constexpr (std::is_integral_v<T>) {
+      const int64_t sum = sums[i];
+      sums[i] = T(sum / count - int64_t(sum < 0 && sum % count != 0));
+    } else {
+      sums[i] = sums[i] / T(count);
+    }
   }
 }
 /// The same for an index that is spread from one dimension to the others: whole slices meet. The result and the source

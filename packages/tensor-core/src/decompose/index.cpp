@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "composite/host.h"
+#include "core/decompose.h"
 #include "decompose/common.h"
 #include "infer/sort.h"
 
@@ -244,12 +245,9 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
     const auto [least, most] = ops::aminmax(at);
     const Tensor ends = on_host(ops::stack(std::array{least, most}));
     const int64_t* const end = ends.data<int64_t>();
-    check(end[0] >= 0, ErrorKind::Runtime, "bincount: argument 'self' must hold non-negative integers, found ", end[0]);
-    size = std::max(size, end[1] + 1);
+    size = infer::bincount_size(end[0], end[1], size);
   }
-  const DType dtype = !weights.defined()                  ? DType::Int64
-                      : weights.dtype() == DType::Float32 ? DType::Float32
-                                                          : DType::Float64;
+  const DType dtype = infer::bincount_dtype(self, weights);
   const Tensor each =
       weights.defined() ? ops::to_dtype(weights, dtype) : ops::ones(self.sizes(), dtype, stated_device(self));
   return ops::index_add(ops::zeros(Shape{size}, dtype, stated_device(self)), 0, at, each);
@@ -279,6 +277,7 @@ Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool righ
 }
 
 DECOMPOSE(bincount)
+static const bool bincount_noted = (note_as_given("bincount"), true);
 DECOMPOSE(histc)
 DECOMPOSE(scatter_reduce)
 DECOMPOSE(searchsorted)

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "infer/sort.h"
+#include "taeda/checked.h"
 
 namespace taeda::infer {
 namespace {
@@ -25,6 +26,15 @@ void bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
         "bincount: argument 'weights' has shape ", shape_text(weights.sizes()), ", expected that of 'self', ",
         shape_text(self.sizes()));
 }
+DType bincount_dtype(const Tensor& self, const Tensor& weights) {
+  if (!weights.defined() || self.numel() == 0) return DType::Int64;
+  return weights.dtype() == DType::Float32 ? DType::Float32 : DType::Float64;
+}
+int64_t bincount_size(int64_t least, int64_t most, int64_t bins) {
+  check(least >= 0, ErrorKind::Runtime, "bincount: argument 'self' must hold non-negative integers, found ", least);
+  return std::max(bins, (Count(most) + 1).of("bincount", "the number of bins up to ", most));
+}
+void unique_all(const Tensor& self) { check_ordered("unique_all", self); }
 void histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max) {
   check(!is_complex(self.dtype()), ErrorKind::NotImplemented, "histc: not implemented for dtype ", name(self.dtype()));
   check(bins > 0, ErrorKind::Runtime, "histc: argument 'bins' must be positive, got ", bins);

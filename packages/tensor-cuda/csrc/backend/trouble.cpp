@@ -4,9 +4,11 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <map>
 #include <mutex>
 #include <new>
+#include <sstream>
 #include <string>
 
 #include "backend/machine.h"
@@ -29,6 +31,12 @@ int32_t status_of(Wrong what) {
     default: return TAEDA_E_RUNTIME;
   }
 }
+/// As the core writes numbers.
+std::string number_text(int64_t bits) {
+  std::ostringstream text;
+  text << std::bit_cast<double>(bits);
+  return text.str();
+}
 std::string text_of(const Trouble& trouble) {
   const std::string found = std::to_string(trouble.found), limit = std::to_string(trouble.limit),
                     last = std::to_string(trouble.limit - 1);
@@ -50,10 +58,17 @@ std::string text_of(const Trouble& trouble) {
       case Wrong::TargetLength:
         return "argument 'target_lengths' has " + found + ", expected 0 to " + last + ", the length of 'targets'";
       case Wrong::Label: return "argument 'targets' has " + found + ", expected one of the classes, 0 to " + last;
+      case Wrong::Probability:
+        return "argument 'input' has " + number_text(trouble.found) + ", expected values between 0 and 1";
+      case Wrong::TargetProbability:
+        return "argument 'target' has " + number_text(trouble.found) +
+               ", expected values between 0 and 1: all elements of target should be between 0 and 1";
+      case Wrong::Rate: return "argument 'self' must not be negative, found " + number_text(trouble.found);
     }
     return "something that it does not know";
   };
-  return std::string(operation_name(trouble.kernel)) + ": " + told();
+  const std::string name = operation_name(trouble.kernel);
+  return (name == "bce_loss" ? "binary_cross_entropy" : name) + ": " + told();
 }
 
 }  // namespace

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <set>
 #include <string>
 
 #include "driver/simulated_convolution.h"
@@ -422,7 +425,26 @@ Status SimulatedDriver::copy_peer(int to_device, Address to, int from_device, Ad
 
 // --- kernels ---
 
+namespace {
+
+/// Writes the family and name of each kernel to a file when it is launched first, where the environment names one.
+void note_launch(const Kernel& kernel) {
+  static const char* const path = std::getenv("TAEDA_CUDA_SIMULATED_KERNELS");
+  if (!path) return;
+  static std::mutex lock;
+  static std::set<const Kernel*> noted;
+  const std::lock_guard held(lock);
+  if (!noted.insert(&kernel).second) return;
+  std::FILE* const file = std::fopen(path, "a");
+  if (!file) return;
+  std::fprintf(file, "%s %s\n", kernel.family, kernel.name);
+  std::fclose(file);
+}
+
+}  // namespace
+
 Status SimulatedDriver::launch(int device, const Kernel& kernel, const void* body, int64_t items, StreamHandle stream) {
+  note_launch(kernel);
   const Device& at = *devices_[size_t(device)];
   const uint64_t shift = uint64_t(reinterpret_cast<uintptr_t>(at.bytes)) - at.base;
   // The body as a text of bytes, since it is copied as often as the effect is.

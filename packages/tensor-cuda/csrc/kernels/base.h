@@ -223,7 +223,21 @@ struct Walk {
 // --- errors ---
 
 /// What kernels find; backend/trouble.cpp has the errors that come of it.
-enum class Wrong : int32_t { Index, Zero, Weights, NoWeights, Offsets, Pivots, InputLength, TargetLength, Label };
+enum class Wrong : int32_t {
+  Index,
+  Zero,
+  Weights,
+  NoWeights,
+  Offsets,
+  Pivots,
+  InputLength,
+  TargetLength,
+  Label,
+  // What was found is a float64, by its bits.
+  Probability,
+  TargetProbability,
+  Rate
+};
 /// In host memory that the device writes to: the first thing that went wrong since the host looked.
 struct Trouble {
   uint32_t state;  // 0: nothing; 1: it is being written; 2: it is there

@@ -14,6 +14,7 @@ struct Pairs {
   double parameter;
   PairLoss kind;
   int32_t reserved;
+  Report report;
   /// Calls `see(i, x, t)` for up to four pairs from `first` on, which are read at once where they lie so.
   template <class C, class See>
   TAEDA_HD void four(int64_t first, const See& see) const {
@@ -45,7 +46,9 @@ struct Pairs {
       case PairLoss::Absolute: return size;
       case PairLoss::Smooth: return size < p ? d * d * (C(0.5) / p) : size - C(0.5) * p;
       case PairLoss::Huber: return size <= p ? d * d * C(0.5) : (size - C(0.5) * p) * p;
-      case PairLoss::Entropy: return -(t * bounded(C(log(x))) + (C(1) - t) * bounded(C(log1p(-x))));
+      case PairLoss::Entropy:
+        expect_probability(x, Wrong::Probability), expect_probability(t, Wrong::TargetProbability);
+        return -(t * bounded(C(log(x))) + (C(1) - t) * bounded(C(log1p(-x))));
       default: return (x > C(0) ? C(1) - t : -t) * x + C(log1p(exp(x < C(0) ? x : -x)));
     }
   }
@@ -66,6 +69,10 @@ struct Pairs {
   }
 
  private:
+  template <class C>
+  TAEDA_HD void expect_probability(C x, Wrong what) const {
+    if (!(x >= C(0) && x <= C(1))) report(what, loops::TAEDA_ISA::bit_cast<int64_t>(double(x)));
+  }
   template <class C>
   TAEDA_HD static C bounded(C logarithm) {
     return logarithm < C(-100) ? C(-100) : logarithm;

@@ -78,10 +78,12 @@ struct Pool {
 /// A body's `with<T, V>` for the element type and as many channels as a thread takes.
 template <class C, class Body>
 TAEDA_HD inline void for_pool(const Body& body, int64_t item) {
-  with_usual_type<C>(body.p.image.dtype, [&]<class T>() {
+  const auto run = [&]<class T>() {
     if (body.p.packed) body.template with<T, 4>(item);
     else body.template with<T, 1>(item);
-  });
+  };
+  if constexpr (is_same<C, uint64_t>) run.template operator()<uint64_t>();
+  else with_usual_type<C>(body.p.image.dtype, run);
 }
 template <class C>
 struct MeanPool {

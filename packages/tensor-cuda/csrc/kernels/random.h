@@ -53,6 +53,7 @@ struct Draw {
   int64_t low;
   uint64_t range;  // 0: all of 64 bits
   int32_t digits, reserved;
+  Report report;
 };
 /// As many bits as the type keeps, so that rounding never gives the end.
 struct DrawUniform {
@@ -141,7 +142,8 @@ struct DrawPoisson {
   Draw d;
   TAEDA_HD void operator()(int64_t i) const {
     const double rate = load<double>(d.rates, i);
-    double count = rate != rate ? rate : 0;
+    if (!(rate >= 0)) return d.report(Wrong::Rate, loops::TAEDA_ISA::bit_cast<int64_t>(rate));
+    double count = 0;
     uint32_t turn = 0;
     for (double left = rate; left > 0; left -= 500) {
       const double least = exp(-(left < 500 ? left : 500));

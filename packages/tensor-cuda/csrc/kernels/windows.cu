@@ -6,6 +6,7 @@
 namespace taeda::cuda {
 
 TAEDA_KERNEL(unfold, Unfold)
+TAEDA_KERNEL(fold_columns_i, FoldColumns<int64_t>)
 TAEDA_KERNEL(fold_columns_f, FoldColumns<float>)
 TAEDA_KERNEL(fold_columns_d, FoldColumns<double>)
 TAEDA_KERNEL(fold_columns_c, FoldColumns<Complex128>)

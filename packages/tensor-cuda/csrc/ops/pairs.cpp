@@ -55,7 +55,7 @@ void loss(const Call& call) {
   int64_t count = 1;
   for (const int64_t size : sizes) count *= size;
   const Side x(call, input, sizes, count), t(call, target, sizes, count);
-  const Pairs pairs{x.array(), t.array(), x.step(), t.step(), count, parameter<Kind>(call, 3), Kind, 0};
+  const Pairs pairs{x.array(), t.array(), x.step(), t.step(), count, parameter<Kind>(call, 3), Kind, 0, call.report()};
   const Target to(call, out);
   if (reduction == kNone) {
     launch_in<PairLosses>(call, out.dtype(), (count + 3) / 4, pairs, to.array());
@@ -74,7 +74,7 @@ void loss_backward(const Call& call) {
   if (count == 0) return;
   const Side x(call, input, out.sizes(), count), t(call, target, out.sizes(), count),
       grad(call, given, out.sizes(), count);
-  const Pairs pairs{x.array(), t.array(), x.step(), t.step(), count, parameter<Kind>(call, 4), Kind, 0};
+  const Pairs pairs{x.array(), t.array(), x.step(), t.step(), count, parameter<Kind>(call, 4), Kind, 0, call.report()};
   const Target to(call, out);
   launch_in<PairSlopes>(call, out.dtype(), (count + 3) / 4, pairs, grad.array(), to.array(), grad.step(),
                         reduction == kMean ? 1 / double(count) : 1.0);

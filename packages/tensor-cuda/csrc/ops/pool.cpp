@@ -34,7 +34,8 @@ Pool means(const Call& call, const Tensor& image, const Tensor& result, int firs
 }
 /// In which the kernels compute, where not in the image's own: small integers.
 int computed_in(int dtype) {
-  return is_whole_type(dtype) && dtype != TAEDA_INT32 && dtype != TAEDA_UINT8 ? int(TAEDA_INT64) : dtype;
+  const bool narrow = is_whole_type(dtype) && dtype != TAEDA_INT32 && dtype != TAEDA_UINT8 && dtype != TAEDA_UINT64;
+  return narrow ? int(TAEDA_INT64) : dtype;
 }
 /// Tells the kernel of the layout; gives back how many channels a thread takes.
 int64_t lay(Pool& p, Layout layout, const Tensor& image, const Tensor& result) {
@@ -73,10 +74,10 @@ void forward(const Call& call, Pool p) {
     call.launch(Body<double>{p}, items);
   } else if (!is_whole_type(dtype)) {
     call.launch(Body<float>{p}, items);
-  } else if constexpr (requires { Body<int64_t>::kHasPlaces; }) {
+  } else if (dtype != TAEDA_UINT64) {
     call.launch(Body<int64_t>{p}, items);
-  } else {
-    fail(TAEDA_E_NOT_IMPLEMENTED, std::string(call.name()) + ": device 'cuda' has no kernel for whole numbers");
+  } else if constexpr (requires { Body<uint64_t>::kHasPlaces; }) {  // the only whole numbers with means are int64
+    call.launch(Body<uint64_t>{p}, items);
   }
   if (made) call.copy(out, made);
   if (to_places) to_places->done();

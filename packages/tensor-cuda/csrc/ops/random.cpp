@@ -123,6 +123,7 @@ void poisson(const Call& call) {
   Tensor out = call.empty(rates.sizes(), rates.dtype());
   Draw d = draw(call, out, 1);
   d.rates = rates.array();
+  d.report = call.report();
   fill<DrawPoisson>(call, out, d);
   call.result(0, std::move(out));
 }

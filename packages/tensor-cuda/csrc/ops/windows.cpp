@@ -53,6 +53,9 @@ void col2im(const Call& call) {
 void fold_into(const Call& call, Columns columns, const Tensor& image) {
   columns.image = image.array();
   switch (class_for(image.dtype())) {
+    // Sums wrap, so those of natural numbers are the same.
+    case Class::Int:
+    case Class::UInt: return call.launch(FoldColumns<int64_t>{columns}, image.numel());
     case Class::Float: return call.launch(FoldColumns<float>{columns}, image.numel());
     case Class::Complex: return call.launch(FoldColumns<Complex128>{columns}, image.numel());
     default: return call.launch(FoldColumns<double>{columns}, image.numel());

@@ -121,9 +121,9 @@ template <class T>
 int64_t outside_unit(const void* x_, int64_t n) {
   const T* const x = static_cast<const T*>(x_);
   int bad = 0;
-  for (int64_t i = 0; i < n; ++i) bad |= x[i] < T(0) || x[i] > T(1);
+  for (int64_t i = 0; i < n; ++i) bad |= !(x[i] >= T(0) && x[i] <= T(1));
   for (int64_t i = 0; bad && i < n; ++i)
-    if (x[i] < T(0) || x[i] > T(1)) return i;
+    if (!(x[i] >= T(0) && x[i] <= T(1))) return i;
   return -1;
 }
 

@@ -155,7 +155,10 @@ def _counts(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
 
 
 def _bincount(x, weights=None, minlength=0):
-    return np.bincount(x, weights, minlength).astype(np.int64 if weights is None else weights.dtype)
+    # Where nothing is counted there are no sums of weights either.
+    return np.bincount(x, weights, minlength).astype(
+        weights.dtype if weights is not None and x.size else np.int64
+    )
 
 
 def _measured(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
