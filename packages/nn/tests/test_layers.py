@@ -385,8 +385,12 @@ def test_padding(rng, to_tensor, close, mode, numpy_mode):
     close(nn.functional.pad(to_tensor(volume), (0, 4, 3, 2, 1, 0), mode=mode), around)
     constant = np.pad(x, [(0, 0), (0, 0), (1, 0), (2, 3)], constant_values=7)[..., 1:, :-1]
     close(nn.functional.pad(to_tensor(x), (2, 2, 0, 0), value=7), constant)
-    with pytest.raises(ValueError, match="pad"):
-        nn.functional.pad(to_tensor(x), (1,))
+    with pytest.raises(RuntimeError, match="pad"):
+        nn.functional.pad(to_tensor(x), (1,), mode=mode)
+    with pytest.raises(RuntimeError, match="value"):
+        nn.functional.pad(to_tensor(x), (1, 1), mode=mode, value=2.0)
+    with pytest.raises(NotImplementedError):
+        nn.functional.pad(to_tensor(x), (1,), mode="wrap")
     with pytest.raises(NotImplementedError):
         nn.functional.pad(to_tensor(x), (1, 1), mode="other")
 

@@ -193,18 +193,19 @@ Tensor pad_borders_backward(const Tensor& grad, IntSpan pad, std::string_view mo
 }
 
 Tensor pad(const Tensor& input, IntSpan pad, std::string_view mode, std::optional<double> value) {
-  check(pad.size() % 2 == 0 && int64_t(pad.size()) <= 2 * input.dim(), ErrorKind::Value, "pad: argument 'pad' ",
+  const std::optional<Mode> known = mode == "constant" ? std::nullopt : std::optional(mode_of(mode));
+  check(pad.size() % 2 == 0 && int64_t(pad.size()) <= 2 * input.dim(), ErrorKind::Runtime, "pad: argument 'pad' ",
         shape_text(pad), " needs an even number of amounts, at most ", 2 * input.dim(), " for shape ",
         shape_text(input.sizes()));
-  if (mode == "constant") return ops::constant_pad_nd(input, pad, value ? Scalar(*value) : Scalar(int64_t(0)));
-  const Mode known = mode_of(mode);
-  check(!value || *value == 0, ErrorKind::Value, "pad: argument 'value' is for mode 'constant', got mode '", mode, "'");
+  if (!known) return ops::constant_pad_nd(input, pad, value ? Scalar(*value) : Scalar(int64_t(0)));
+  check(!value || *value == 0, ErrorKind::Runtime, "pad: argument 'value' is for mode 'constant', got mode '", mode,
+        "'");
   if (pad.empty()) return ops::clone(input);
   if (fills_borders(input, pad)) return ops::pad_borders(input, pad, mode);
   Tensor padded = input;
   for (size_t i = 0; i < pad.size(); i += 2) {
     const int64_t d = input.dim() - 1 - int64_t(i / 2);
-    padded = ops::index_select(padded, d, places_of(padded, d, pad[i], pad[i + 1], known));
+    padded = ops::index_select(padded, d, places_of(padded, d, pad[i], pad[i + 1], *known));
   }
   if (known == Mode::Circular || !has_channels_last(input)) return padded;
   return ops::contiguous(padded, input.dim() == 4 ? "channels_last" : "channels_last_3d");

@@ -10,19 +10,19 @@ __all__ = ["constant_pad_nd", "pad", "pixel_shuffle", "pixel_unshuffle"]
 
 
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
+    if mode not in ("constant", "reflect", "replicate", "circular"):
+        raise NotImplementedError(
+            f"pad: argument 'mode' must be 'constant', 'reflect', 'replicate' or 'circular', got {mode!r}"
+        )
     if len(pad) % 2 or len(pad) // 2 > input.dim():
-        raise ValueError(
+        raise RuntimeError(
             f"pad: argument 'pad' {tuple(pad)} needs an even number of amounts, at most {2 * input.dim()} for shape "
             f"{tuple(input.shape)}"
         )
     if mode == "constant":
         return op("constant_pad_nd")(input, pad, 0 if value is None else value)
-    if mode not in ("reflect", "replicate", "circular"):
-        raise NotImplementedError(
-            f"pad: argument 'mode' must be 'constant', 'reflect', 'replicate' or 'circular', got {mode!r}"
-        )
     if value:
-        raise ValueError(f"pad: argument 'value' is for mode 'constant', got mode {mode!r}")
+        raise RuntimeError(f"pad: argument 'value' is for mode 'constant', got mode {mode!r}")
     for i in range(len(pad) // 2):
         input = _pad_by_index(input, input.dim() - 1 - i, int(pad[2 * i]), int(pad[2 * i + 1]), mode)
     return input
