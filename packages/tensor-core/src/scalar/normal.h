@@ -45,8 +45,8 @@ TAEDA_HD inline double error_tail(Pair z, Pair square) {
   }
   const Pair slope = ordered_sum(e.c[1], u * fma(odd, u, even)), product = exact_product(u, slope.high);
   const Pair first = exact_sum(e.c[0], -square.high), exponent = exact_sum(first.high, product.high);
-  const double rest = (first.low + exponent.low) + ((product.low + fma(u, slope.low, u_rest * slope.high)) +
-                                                    (e.rest - square.low));
+  const double rest =
+      (first.low + exponent.low) + ((product.low + fma(u, slope.low, u_rest * slope.high)) + (e.rest - square.low));
   const double tail = t * vexp(exponent.high);
   return fma(tail, rest + t_rest, tail);
 }
@@ -62,8 +62,8 @@ TAEDA_HD inline Exponential lower_tail(double x) {
 }
 TAEDA_HD inline double ndtr_of(double x) {
   const double a = magnitude(x), z = a > 40.0 ? 40.0 : a;
-  const double y = 0.5 * error_tail(Pair{0.7071067811865476, -4.833646656726457e-17} * z,
-                                    scaled(exact_product(z, z), 0.5));
+  const double y =
+      0.5 * error_tail(Pair{0.7071067811865476, -4.833646656726457e-17} * z, scaled(exact_product(z, z), 0.5));
   return x != x ? x : x < 0.0 ? y : 1.0 - y;
 }
 TAEDA_HD inline double log_ndtr_of(double x) {
