@@ -105,6 +105,18 @@ def test_files(older, elsewhere):
     assert pickle.loads(pickled).tolist() == copy.deepcopy(x).tolist() == x.tolist()
 
 
+def test_files_without_their_numbers(elsewhere):
+    state, file = {"w": taeda.ones(2, 3, device="cpu")}, io.BytesIO()
+    elsewhere()
+    with taeda.serialization.skip_data():
+        taeda.save(state, file)
+        file.seek(0)
+        found = taeda.load(file)["w"]
+    assert (found.device.type, found.shape) == ("cpu", (2, 3))
+    file.seek(0)
+    assert taeda.load(file)["w"].tolist() == [[0.0] * 3] * 2
+
+
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_optimizers(name):
     def work():

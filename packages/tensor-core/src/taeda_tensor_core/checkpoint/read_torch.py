@@ -313,7 +313,7 @@ class Zip:
         """The bytes of a storage."""
         name = f"{self._root}data/{key}"
         if skipped.data:
-            return tc.empty((self._archive.size(name),), dtype=tc.uint8)
+            return tc.empty((self._archive.size(name),), dtype=tc.uint8, device="cpu")
         return self._archive.tensor(name)
 
 

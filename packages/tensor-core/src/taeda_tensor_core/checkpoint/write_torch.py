@@ -177,7 +177,9 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one written
     def _whole(self, fake: Any) -> Any:
         """A tensor in memory of what a fake one tells."""
         dtype, grad = fake.dtype, fake.requires_grad
-        made = tc.empty_strided(tuple(fake.shape), tuple(fake.stride()), dtype=dtype, requires_grad=grad)
+        made = tc.empty_strided(
+            tuple(fake.shape), tuple(fake.stride()), dtype=dtype, device="cpu", requires_grad=grad
+        )
         self._alive += [fake, made]
         return made
 
