@@ -85,7 +85,7 @@ def _convolution_backward(
     grad: Tensor, input: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any, groups: int,
     output_mask: int = 7,
 ) -> tuple[str, tuple[Any, ...]]:  # fmt: skip
-    rank = input.ndim - 2
+    rank = weight.ndim - 2  # the input may be without a batch
     each = (list(given) * (rank if len(given) == 1 else 1) for given in (stride, padding, dilation))
     biases = [weight.shape[0]] if output_mask & 4 else None
     return "convolution_backward", (
