@@ -427,9 +427,9 @@ def test_code_says_which_functions_were_wrapped(tmp_path, monkeypatch):
     assert "wrap" not in fx.symbolic_trace(lambda x: x + 1).code
     kept = fx.symbolic_trace(_Shared())
     assert fx.symbolic_trace(pickle.loads(pickle.dumps(kept))).code == kept.code
-    kept.to_folder(tmp_path / "written_net")
+    kept.to_folder(tmp_path / "net_with_wraps")
     monkeypatch.syspath_prepend(tmp_path)
-    written = importlib.import_module("written_net").FxModule()
+    written = importlib.import_module("net_with_wraps").FxModule()
     assert [node.name for node in fx.symbolic_trace(written).graph.nodes] == ["x", "gcd", "output"]
 
 
