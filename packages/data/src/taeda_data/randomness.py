@@ -58,7 +58,7 @@ def draw_seed(generator: Any) -> int:
 
 def on(device: Any) -> dict[str, Any]:
     """Arguments of functions that make tensors, for this device whatever the program's default device is."""
-    return {"device": device} if hasattr(tensor, "set_default_device") else {}
+    return {"device": device} if hasattr(tensor, "device") else {}
 
 
 def device_of(generator: Any) -> Any:

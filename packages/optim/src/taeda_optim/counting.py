@@ -18,7 +18,7 @@ _native = getattr(tensor, "_C", None)
 _next_counts = getattr(_native, "_next_counts", None)
 _raise_counts = getattr(_native, "_raise_counts", None)
 # Counts are on the cpu, wherever the program's default device is: they are read in every step.
-_here = {"device": "cpu"} if hasattr(tensor, "set_default_device") else {}
+_here = {"device": "cpu"} if hasattr(tensor, "device") else {}
 
 
 def count_dtype(is_fused: bool | None = None) -> Any:

@@ -360,7 +360,7 @@ std::optional<Scalar> wrapped_scalar(const Tensor& tensor, const char* op) {
 
 /// A copy in the host's memory, which wrapping tensors cannot give: what they give is wrapped again.
 Tensor memory_on_host(const Tensor& t, const char* op) {
-  if (!(t.impl()->flags & kCarries) && !backend(t.device().backend).has_memory()) [[unlikely]]
+  if (!(t.impl()->flags & kCarries) && !is_wrapper(t) && !backend(t.device().backend).has_memory()) [[unlikely]]
     fail(ErrorKind::NotImplemented, op, ": its numbers are not known: Cannot copy out of ", to_string(t.device()),
          " tensor; no data!");
   Tensor here = on_host(t);

@@ -413,7 +413,7 @@ PyObject* pop_mode(PyObject*, PyObject*) {
 }
 /// `__exit__` of modes: no Python function, in which the handler of a signal could raise before the mode is off.
 PyObject* leave_mode(PyObject* module, PyObject*) {
-  const Object mode = own(pop_mode(module, nullptr));
+  const Object mode(pop_mode(module, nullptr));
   return mode.get() ? Py_NewRef(Py_None) : nullptr;
 }
 /// `old`, `mode`: takes `old` out from wherever it stands and puts `mode` below all others; None for neither.
