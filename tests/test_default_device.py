@@ -212,7 +212,6 @@ def test_small_functions():
 
 
 def test_points_of_a_sobol_sequence():
-    pytest.importorskip("scipy", reason="the direction numbers come with SciPy")
     same_elsewhere(lambda: taeda.quasirandom.SobolEngine(3, scramble=True, seed=1).draw(5))
 
 
